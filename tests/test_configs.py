@@ -1,14 +1,11 @@
 """Every recipe builds, agrees with the table of variants, and trains a step on small images."""
 
-import functools
 import re
-from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
 import mmcv
-import mmengine.config.utils
 import numpy as np
 import pages
 import pytest
@@ -76,17 +73,8 @@ NO_GRAPH = {
 QUICK = (
     'mask-rcnn_hybrid',
     'retinanet_hybrid-vit-d4',
-    'vitdet_mask-rcnn_vit-base',
     'vit-base-p16_linear',
 )
-
-
-@pytest.fixture(autouse=True, scope='module')
-def metafiles_are_read_once() -> Iterator[None]:
-    """For each base of a framework, MMEngine reads all its metafiles, which takes 0.5 s."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mmengine.config.utils, 'load', functools.cache(mmengine.config.utils.load))
-        yield
 
 
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:

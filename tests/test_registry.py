@@ -63,6 +63,7 @@ def test_import_is_cheap():
     assert loaded.strip() == '[]'
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 def test_a_metric_is_found_after_mmdetection_is_imported():
     """MMSegmentation imports MMDetection, and a segmentor needs none of its ops."""
@@ -72,6 +73,7 @@ def test_a_metric_is_found_after_mmdetection_is_imported():
     )
 
 
+@pytest.mark.nightly
 def test_tools_import_no_host():
     """A config imports vit_plugin.detection, and MMDetection must find its ops.
 

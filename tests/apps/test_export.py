@@ -80,8 +80,7 @@ NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicub
 # What the others are parts of, or have been seen to break; the whole table is nightly.
 QUICK = {
     ('all of these', 'fixed', '.onnx'),
-    ('ResNetEmbed', 'fixed', '.onnx'),
-    ("pos_embed='learned'", '--dynamic-size', '.onnx'),
+    ("pos_embed='learned'", '--dynamic-size', '.pt2'),
     ("'learned', bicubic_dinov2", '--dynamic-size', '.pt2'),
 }
 
@@ -200,7 +199,8 @@ def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, si
         assert list(out.parent.iterdir()) == [out]
 
 
-@pytest.mark.parametrize('size', [SIZE, pytest.param(None, marks=pytest.mark.nightly)], ids=SIZES)
+@pytest.mark.nightly
+@pytest.mark.parametrize('size', [*SIZES.values()], ids=SIZES)
 def test_nothing_is_made_of_parameters_in_every_run(deployed, size):
     """Neither kernels standardised nor, at a fixed size, positions resampled or looked up."""
     model = deployed(
@@ -234,6 +234,7 @@ def test_a_graph_of_onnx_has_no_such_nodes_either(deployed, tmp_path):
     assert not kinds & {'Resize', 'ReduceL2', 'ReduceMean'}
 
 
+@pytest.mark.nightly
 def test_bfloat16(train, tmp_path):
     cfg, path = train('hybrid')
     model, half = load_deployed(cfg, path), load_deployed(cfg, path, 'bfloat16')
@@ -247,6 +248,7 @@ def test_int8(deployed, tmp_path):
     assert 1e-5 < export(deployed(), tmp_path / 'int8.onnx', SIZE, 'int8') < 0.2
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('with_onnx')
 def test_float16(deployed, tmp_path):
     """Values beyond its range stay in float32, which takes casts.

@@ -12,6 +12,7 @@ from campaigns.defaults import SMALL
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'name',
     [

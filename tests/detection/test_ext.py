@@ -40,6 +40,7 @@ def test_the_report_of_the_environment_says_what_is_in_place():
     assert get_compiler_version() == get_compiling_cuda_version() == 'none: vit_plugin.detection'
 
 
+@pytest.mark.nightly
 def test_a_loaded_extension_is_left():
     run(
         '-c',
@@ -48,6 +49,7 @@ def test_a_loaded_extension_is_left():
     )
 
 
+@pytest.mark.nightly
 def test_an_installed_extension_is_left(tmp_path):
     (tmp_path / '_ext.py').write_text('compiled = True\n')
     run(
@@ -64,6 +66,7 @@ def test_a_script_has_the_ops_from_its_first_line(tmp_path):
     assert "__main__ ['--flag']" in run('-m', 'vit_plugin.detection', str(script), '--flag')
 
 
+@pytest.mark.nightly
 def test_after_the_rest_of_mmcv_is_in_time():
     run(
         '-c',

@@ -41,11 +41,7 @@ def fresh_graphs():
 
 @pytest.mark.parametrize(
     'name',
-    [
-        pytest.param(name, marks=[pytest.mark.nightly] * (name == 'windows'))
-        # 70 s of torch's reasoning about padded grids.
-        for name in MODELS
-    ],
+    [pytest.param(name, marks=() if name == 'plain' else pytest.mark.nightly) for name in MODELS],
 )
 def test_one_graph_for_each_kind_of_block(name):
     """Kinds: with and without stochastic depth, windows or not, the CNN.
@@ -76,6 +72,7 @@ def test_one_graph_for_each_kind_of_block(name):
     assert deepcopy(model).state_dict().keys() == eager.state_dict().keys()
 
 
+@pytest.mark.nightly
 def test_a_run_compiles_its_blocks(tmp_path):
     runner = build(tiny_cfg(tmp_path, compile=dict(blocks=True, backend='aot_eager')))
     runner.train()

@@ -45,7 +45,7 @@ def test_files_get_everything_and_a_second_call_changes_nothing(tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('verbose', [True, False])
+@pytest.mark.parametrize('verbose', [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_a_run_tells_what_it_trains_in_few_lines(tmp_path, capsys, verbose):
     build(tiny_cfg(tmp_path, log_level='INFO', verbose=verbose)).train()
     shown, log = capsys.readouterr().out, next(tmp_path.rglob('*.log')).read_text()

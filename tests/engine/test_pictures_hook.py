@@ -12,6 +12,11 @@ from vit_plugin.visualization import pictures
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 
+@pytest.fixture(autouse=True, scope='module')
+def no_pictures() -> None:
+    """Here they are tested."""
+
+
 def test_pictures_and_report_are_images_in_the_logs(tmp_path):
     events = pytest.importorskip('tensorboard.backend.event_processing.event_accumulator')
     pytest.importorskip('tensorboard', reason='tensorboard is not installed')

@@ -40,6 +40,7 @@ def test_a_terminal_has_a_line_for_each_epoch_and_the_log_file_the_rest(tmp_path
     assert 'Saving checkpoint' in log
 
 
+@pytest.mark.nightly
 def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkeypatch):
     settings = dict(by_epoch=False, max_iters=10, val_interval=4)
     shown = shown_by(
@@ -48,6 +49,7 @@ def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkey
     assert re.findall(r'Iteration (\d+)/10 \S+ 100%, .*top1', shown) == ['4', '8', '10']
 
 
+@pytest.mark.nightly
 def test_the_line_has_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
     options = {
         'val_evaluator': dict(type='Accuracy', topk=(1, 5)),
@@ -66,6 +68,7 @@ def test_a_pipe_has_plain_lines(tmp_path, monkeypatch):
     assert shown.count('Epoch(val)') == 3
 
 
+@pytest.mark.nightly
 def test_verbose_hides_nothing(tmp_path, monkeypatch):
     shown = shown_by(tmp_path, monkeypatch, Terminal(), verbose=True)
     assert 'Epoch 3/3' in shown

@@ -12,6 +12,11 @@ from vit_plugin.engine.outcomes import ClassOutcomes
 from vit_plugin.errors import MissingExtraError
 
 
+@pytest.fixture(autouse=True, scope='module')
+def no_pictures() -> None:
+    """Here they are tested."""
+
+
 @pytest.mark.filterwarnings('ignore')
 def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config):
     cfg = digits_config
@@ -57,6 +62,7 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_a_run_by_iterations(digits_config):
     cfg = digits_config
@@ -88,6 +94,7 @@ def few_images(monkeypatch):
     monkeypatch.setattr('vit_plugin.engine.outcomes.outcomes.PANELS', 4)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('few_images')
 def test_pictures_change_nothing_of_a_training(tmp_path):
     weights = []

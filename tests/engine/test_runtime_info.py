@@ -42,6 +42,7 @@ def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[floa
     return {key: scalars[key].data[0].tolist() for key in ('train/loss', 'train/grad_norm')}, reads
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypatch):
     steps = 3 * 4  # epochs of 64 images in batches of 16
@@ -80,7 +81,7 @@ class Exploding(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('non_finite', ['stop', 'ignore'])
+@pytest.mark.parametrize('non_finite', ['stop', pytest.param('ignore', marks=pytest.mark.nightly)])
 def test_a_loss_that_is_no_number_ends_the_run(digits_config, non_finite):
     digits_config.default_hooks.runtime_info.non_finite = non_finite
     digits_config.experiment_name = non_finite

@@ -119,6 +119,7 @@ def messages(accumulative_counts: int, tiny: dict) -> list[int]:
         return counts
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings(
     'ignore:FSDP2-wrapped module:UserWarning', 'ignore:For backward hooks:UserWarning'
 )

@@ -30,6 +30,7 @@ def test_images_per_second_are_logged(tmp_path, monkeypatch):
     assert 'train/mfu' not in runner.message_hub.log_scalars
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('compiled', [None, dict(blocks=True, backend='eager')])
 def test_utilisation_is_of_the_counted_operations(tmp_path, monkeypatch, compiled):
     monkeypatch.setattr(throughput, 'peak_flops', lambda: 1e9)

@@ -88,6 +88,7 @@ def test_a_wheel_has_every_recipe_and_tool(built):
     assert 'vit-plugin = vit_plugin.__main__:main' in entry_points.read_text()
 
 
+@pytest.mark.nightly
 def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
     """``vit_plugin::`` in ``_base_`` and on the command line, where there is nothing but the built
     package.

@@ -40,6 +40,7 @@ def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
         assert read_checkpoint(tmp_path / target)['meta']['iter'] == 4
 
 
+@pytest.mark.nightly
 def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
     run_tool('convert_weights', trained[1], '--out', tmp_path / 'out.pth')
     for checkpoint in (trained[1], tmp_path / 'out.pth'):

@@ -30,6 +30,7 @@ def write_image(path: Path) -> None:
     cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8))
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 def test_a_detector_is_trained_and_tested(run_tool, tmp_path):
     for name in ('1', '2'):

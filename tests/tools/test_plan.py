@@ -6,6 +6,7 @@ import torch.distributed as dist
 PURE = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 
 
+@pytest.mark.nightly
 def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
     out = tmp_path / 'plan.json'
     done = run_tool(

@@ -45,6 +45,7 @@ def trained(tmp_path_factory) -> tuple[Path, str]:
     return folder, done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_training_tells_its_progress_and_leaves_its_results(trained):
     folder, output = trained
     assert 'eta:' in output
@@ -59,6 +60,7 @@ def test_training_tells_its_progress_and_leaves_its_results(trained):
     } <= names
 
 
+@pytest.mark.nightly
 def test_resume_goes_on(run_tool, trained, tmp_path):
     folder, _ = trained
     done = run_tool(
@@ -81,6 +83,7 @@ def test_resume_goes_on(run_tool, trained, tmp_path):
     assert torch.load(tmp_path / 'epoch_4.pth', weights_only=False)['meta']['iter'] == 16
 
 
+@pytest.mark.nightly
 def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_path):
     folder, _ = trained
     done = run_tool(
@@ -150,6 +153,7 @@ def test_bad_input_is_one_sentence(run_tool, tmp_path, arguments, options, words
     assert words in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
     process = subprocess.Popen(
         [

@@ -73,6 +73,7 @@ def bars(figure) -> list[str]:
     return [text.get_text() for text in figure.axes[0].texts]
 
 
+@pytest.mark.nightly
 def test_classes_are_counted_and_a_batch_is_drawn(tmp_path):
     train = dataset(5, gt_label=lambda i: i % 2)
     assert draw_data(train, tmp_path, dataset(2, gt_label=lambda i: 2)) == [

@@ -198,7 +198,7 @@ TIMM = {
     'vit_base_r50_s16_224': dict(arch='R50+B/16'),
     'vit_large_r50_s32_224': dict(arch='R50+L/32'),
 }
-QUICK = ('vit_tiny_patch16_224', 'deit3_small_patch16_224', 'vit_tiny_r_s16_p8_224')
+QUICK = ('vit_tiny_patch16_224', 'vit_tiny_r_s16_p8_224')
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
 
 
+@pytest.mark.nightly
 def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_digits(tmp_path / 'digits', per_class=10)

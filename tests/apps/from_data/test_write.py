@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from foreign_data import BOXES, cvat_coco, labelimg_yolo
+from foreign_data import (
+    BOXES,
+    createml,
+    cvat_coco,
+    labelimg_yolo,
+    labelme,
+    roboflow_coco,
+    roboflow_voc,
+    ultralytics_yolo,
+)
 from image_folders import write_coco, write_digits, write_masks, write_voc
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
@@ -19,6 +28,8 @@ from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
 
 ARCH = 'timm://test_vit'
+# A program of each form; the others that write it are nightly.
+QUICK = {ultralytics_yolo, roboflow_coco, roboflow_voc, labelme, createml}
 needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 
 
@@ -156,10 +167,15 @@ def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
 @pytest.mark.parametrize(
     ('arch', 'strides'),
     [
-        pytest.param('R26+Ti/32', [8, 16, 32], marks=pytest.mark.nightly),
-        ('R+Ti/16', [8, 16, 32]),
         (ARCH, [8, 16, 32]),
-        ('Ti/14', [7, 14, 28]),
+        *(
+            pytest.param(*other, marks=pytest.mark.nightly)
+            for other in (
+                ('R26+Ti/32', [8, 16, 32]),
+                ('R+Ti/16', [8, 16, 32]),
+                ('Ti/14', [7, 14, 28]),
+            )
+        ),
     ],
 )
 def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
@@ -177,7 +193,13 @@ def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
 
 
 @needs_mmdet
-@pytest.mark.parametrize('write_form', BOXES, ids=lambda form: form.__name__)
+@pytest.mark.parametrize(
+    'write_form',
+    [
+        pytest.param(form, id=form.__name__, marks=() if form in QUICK else pytest.mark.nightly)
+        for form in BOXES
+    ],
+)
 def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(folder, write_form):
     write_form(folder / 'shapes')
     cfg = read_config(write_config(request_for(data='shapes', task='detection', img_size=128)))
@@ -255,6 +277,7 @@ def test_what_was_left_out_is_in_a_report(folder, capsys):
     assert 'broken.jpg' in page
 
 
+@pytest.mark.nightly
 def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     # Which is scikit-learn's, where there is no such folder.
     cfg = read_config(write_config(Request('digits')))
@@ -358,7 +381,7 @@ def test_rare_classes_and_an_early_end(folder):
 @needs_mmdet
 # Of MMDetection's masks.
 @pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')
-@pytest.mark.parametrize('arch', ['', ARCH])
+@pytest.mark.parametrize('arch', ['', pytest.param(ARCH, marks=pytest.mark.nightly)])
 def test_objects_with_outlines_are_learnt(folder, arch):
     cvat_coco(folder / 'shapes')
     cfg = read_config(write_config(Request('shapes', task='instance', arch=arch, epochs=1)))
@@ -379,7 +402,10 @@ def test_objects_with_outlines_are_learnt(folder, arch):
 
 
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
-@pytest.mark.parametrize(('arch', 'out_type'), [('', 'pyramid'), (ARCH, 'featmap')])
+@pytest.mark.parametrize(
+    ('arch', 'out_type'),
+    [('', 'pyramid'), pytest.param(ARCH, 'featmap', marks=pytest.mark.nightly)],
+)
 def test_a_segmentor_learns(folder, arch, out_type):
     write_masks(folder / 'scenes')
     cfg = read_config(write_config(Request('scenes', task='segmentation', arch=arch, epochs=1)))

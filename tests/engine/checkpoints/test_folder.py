@@ -11,6 +11,7 @@ from safetensors import safe_open
 pytest.importorskip('torch', minversion='2.9')
 
 
+@pytest.mark.nightly
 def test_other_ranks_read_it(tmp_path):
     """Two sharded ranks write.
 

@@ -41,7 +41,10 @@ class Witness(Hook):
         return look
 
 
-@pytest.mark.parametrize(('form', 'background'), [('file', False), ('folder', True)])
+@pytest.mark.parametrize(
+    ('form', 'background'),
+    [('file', False), pytest.param('folder', True, marks=pytest.mark.nightly)],
+)
 def test_the_marker_names_a_whole_checkpoint_at_every_moment(
     tmp_path, monkeypatch, form, background
 ):
@@ -64,16 +67,22 @@ def test_the_marker_names_a_whole_checkpoint_at_every_moment(
 @pytest.mark.parametrize(
     ('loop', 'options', 'kept'),
     [
-        ('epoch', dict(max_keep_ckpts=-1), {'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'}),
+        pytest.param(
+            'epoch',
+            dict(max_keep_ckpts=-1),
+            {'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'},
+            marks=pytest.mark.nightly,
+        ),
         (
             'iter',
             dict(max_keep_ckpts=1, interval=2, keep_every=6, format='folder'),
             {'iter_6', 'iter_12'},
         ),
-        (
+        pytest.param(
             'iter',
             dict(max_keep_ckpts=2, interval=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
             {'at_004.pth', 'at_008.pth', 'at_010.pth', 'at_012.pth'},
+            marks=pytest.mark.nightly,
         ),
     ],
 )
@@ -127,7 +136,11 @@ class SavesAt(Hook):
 
 
 @pytest.mark.parametrize(
-    ('loop', 'form', 'name'), [('epoch', 'folder', 'iter_6'), ('iter', 'file', 'iter_6.pth')]
+    ('loop', 'form', 'name'),
+    [
+        pytest.param('epoch', 'folder', 'iter_6', marks=pytest.mark.nightly),
+        ('iter', 'file', 'iter_6.pth'),
+    ],
 )
 def test_save_now(tmp_path, loop, form, name):
     runner = build(
@@ -150,6 +163,7 @@ def test_save_now(tmp_path, loop, form, name):
     assert loop == 'iter' or meta['epoch'] == 1
 
 
+@pytest.mark.nightly
 def test_save_now_writes_a_state_once(tmp_path, monkeypatch):
     runner = build(tiny_cfg(tmp_path, 'iter'))
     saving, writes = SavesAt(4), []
@@ -171,6 +185,7 @@ def plain(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(('form', 'end'), [('file', '.pth'), ('folder', '')])
 def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
     build(
@@ -187,6 +202,7 @@ def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
         assert not differences(plain / f'epoch_{epoch}.pth', tmp_path / f'epoch_{epoch}{end}')
 
 
+@pytest.mark.nightly
 def test_a_stager_that_torch_closes_after_its_first_use_is_replaced(plain, tmp_path, monkeypatch):
     from torch.distributed.checkpoint.staging import DefaultStager  # not in the oldest torch
 

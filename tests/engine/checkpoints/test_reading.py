@@ -44,7 +44,9 @@ def trained(run, tmp_path) -> Config:
     return changed(run, 'copy', work_dir=str(folder))
 
 
-@pytest.mark.parametrize('runner_type', ['vit_plugin.Runner', 'Runner'])
+@pytest.mark.parametrize(
+    'runner_type', ['vit_plugin.Runner', pytest.param('Runner', marks=pytest.mark.nightly)]
+)
 def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
     canary, path = tmp_path / 'canary', Path(trained.work_dir, 'epoch_2.pth')
     checkpoint = torch.load(path, weights_only=False)
@@ -126,7 +128,10 @@ def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
         newest_checkpoint(folder)
 
 
-@pytest.mark.parametrize('content', ['', 'epoch_2', '\0' * 40])
+@pytest.mark.parametrize(
+    'content',
+    ['', *(pytest.param(other, marks=pytest.mark.nightly) for other in ('epoch_2', '\0' * 40))],
+)
 def test_a_run_goes_on_after_a_torn_marker(trained, content):
     Path(trained.work_dir, 'last_checkpoint').write_text(content)
     runner = RUNNERS.build(
@@ -163,7 +168,9 @@ def of_integers(state: dict, name: str) -> dict:
     return {**state, name: (state[name] * 30).to(torch.int8)}
 
 
-@pytest.mark.parametrize('part', ['state_dict', 'ema_state_dict'])
+@pytest.mark.parametrize(
+    'part', ['state_dict', pytest.param('ema_state_dict', marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize(
     ('change', 'words'),
     [
@@ -220,6 +227,7 @@ def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, 
     assert newest_checkpoint(folder) == str(folder / 'epoch_2.pth')
 
 
+@pytest.mark.nightly
 def test_the_record_is_that_of_the_checkpoint(trained):
     path = Path(trained.work_dir, 'metrics.json')
     before = json.loads(path.read_text())['history']
@@ -230,6 +238,7 @@ def test_the_record_is_that_of_the_checkpoint(trained):
     assert history['accuracy/top1'][:2] == before['accuracy/top1']
 
 
+@pytest.mark.nightly
 def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
     canary = tmp_path / 'canary'
     cfg = read_config(

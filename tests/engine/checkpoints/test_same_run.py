@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from campaigns.tiny_run import build, tiny_cfg
+from mmengine.registry import init_default_scope
 
 from vit_plugin.errors import ConfigError
 
@@ -21,6 +22,12 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp('saved')
     build(tiny_cfg(folder, custom_hooks=[])).train()
     return folder / 'epoch_1.pth'
+
+
+@pytest.fixture(scope='module')
+def runner(tmp_path_factory):
+    """The runner of that run, which refuses one checkpoint after another."""
+    return build(tiny_cfg(tmp_path_factory.mktemp('refusing'), custom_hooks=[]))
 
 
 @pytest.mark.parametrize(
@@ -145,12 +152,12 @@ def no_moments(state: dict) -> None:
     ],
 )
 def test_a_part_of_a_state_is_not_resumed_from(
-    tmp_path, saved, damage: Callable[[dict], object], words
+    tmp_path, saved, runner, damage: Callable[[dict], object], words
 ):
     state = torch.load(saved, weights_only=False)
     damage(state)
     torch.save(state, tmp_path / 'damaged.pth')
-    runner = build(tiny_cfg(tmp_path, custom_hooks=[]))
+    init_default_scope('mmpretrain')  # of the data, which are built as it resumes
     before = {name: value.clone() for name, value in runner.model.state_dict().items()}
     with pytest.raises(ConfigError, match=words):
         runner.resume(str(tmp_path / 'damaged.pth'))
@@ -162,11 +169,16 @@ def test_a_part_of_a_state_is_not_resumed_from(
 @pytest.mark.parametrize(
     'optimizer',
     [
-        dict(type='SGD', lr=0.1, momentum=0.9),
         dict(type='AdamW', lr=1e-3, fused=True),
-        dict(type='Adagrad', lr=0.1),
-        dict(type='vit_plugin.Muon', lr=1e-3),
-        dict(type='RMSprop', lr=1e-3),
+        *(
+            pytest.param(other, marks=pytest.mark.nightly)
+            for other in (
+                dict(type='SGD', lr=0.1, momentum=0.9),
+                dict(type='Adagrad', lr=0.1),
+                dict(type='vit_plugin.Muon', lr=1e-3),
+                dict(type='RMSprop', lr=1e-3),
+            )
+        ),
     ],
     ids=lambda optimizer: optimizer['type'],
 )
@@ -190,6 +202,7 @@ def test_the_same_run_goes_on(tmp_path, saved):
     assert (runner.epoch, runner.iter) == (1, 4)
 
 
+@pytest.mark.nightly
 def test_a_run_is_resumed_before_a_schedule_has_begun(tmp_path):
     late = {
         'param_scheduler': [
@@ -222,6 +235,7 @@ def test_a_checkpoint_of_mmengine(tmp_path, saved):
     assert not other.resuming
 
 
+@pytest.mark.nightly
 def test_a_run_of_one_cycle_goes_on(tmp_path):
     cycle = dict(type='OneCycleLR', eta_max=1e-3, by_epoch=True, convert_to_iter_based=True)
     cfg = tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle])

@@ -58,6 +58,7 @@ def test_a_run_of_a_wider_model_with_the_passes(tmp_path):
     assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
 
 
+@pytest.mark.nightly
 def test_the_line_of_a_validation_tells_its_own_iteration(tmp_path):
     build(tiny_cfg(tmp_path, log_level='INFO')).train()
     lines = re.findall(
@@ -66,6 +67,7 @@ def test_the_line_of_a_validation_tells_its_own_iteration(tmp_path):
     assert lines == [('1', '4'), ('2', '8'), ('3', '12')]
 
 
+@pytest.mark.nightly
 def test_an_iteration_based_run_over_data_that_end(tmp_path):
     """MMEngine's and our samplers in turn: the order is the same."""
     options = {'train_dataloader.sampler': dict(type='DefaultSampler', shuffle=True)}
@@ -87,6 +89,7 @@ class DieHook(Hook):
             raise StoppedError
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('loop', ['epoch', 'iter'])
 def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
     runner = build(tiny_cfg(tmp_path, loop))
@@ -97,6 +100,7 @@ def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
     assert compare(whole(loop), tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_a_decay_from_a_stable_phase_is_that_of_a_run_of_its_length(tmp_path):
     """WSD: a longer run is stopped before its decay, and another decay follows."""
 
@@ -120,6 +124,7 @@ class KilledHook(Hook):
             raise StoppedError
 
 
+@pytest.mark.nightly
 def test_no_checkpoint_cuts_a_window_of_accumulated_gradients(tmp_path):
     """One is due after 5 and 10 iterations, and the optimizer steps after 6 and 12."""
     options = {'optim_wrapper.accumulative_counts': 3, 'default_hooks.checkpoint.interval': 5}
@@ -133,12 +138,14 @@ def test_no_checkpoint_cuts_a_window_of_accumulated_gradients(tmp_path):
     assert compare(tmp_path / 'whole', tmp_path / 'killed') == []
 
 
+@pytest.mark.nightly
 def test_another_seed_gives_another_run(whole, tmp_path):
     train(tiny_cfg(tmp_path, **{'randomness.seed': 8}))
     found = differences(final_checkpoint(whole('epoch')), final_checkpoint(tmp_path))
     assert sum(name.startswith('.state_dict') for name in found) > 10
 
 
+@pytest.mark.nightly
 def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
     """In short epochs too, for which MMEngine cuts the data set."""
     drawn = {
@@ -163,6 +170,7 @@ def test_an_epoch_of_another_length_is_refused(tmp_path):
         runner.train()
 
 
+@pytest.mark.nightly
 def test_a_loop_of_another_class_stays_as_it_is(tmp_path):
     from mmengine.registry import LOOPS
     from mmengine.runner import EpochBasedTrainLoop

@@ -73,6 +73,7 @@ def test_a_signal_to_all_processes_saves_this_step_and_the_next_run_goes_on(tmp_
     assert torch.load(final_checkpoint(tmp_path), weights_only=False)['meta']['iter'] == 12
 
 
+@pytest.mark.nightly
 def test_a_second_signal_and_one_during_a_save_change_nothing(tmp_path):
     again = Signals(
         signal.SIGUSR1, before_save_checkpoint=lambda runner: True, after_train_iter=at(3)
@@ -93,6 +94,7 @@ def test_before_the_first_step_there_is_nothing_to_save(tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_a_validation_and_one_step_come_first(tmp_path):
     assert status(tiny_cfg(tmp_path), Signals(before_val_iter=at(4))) == 143
     assert saved_step(tmp_path) == 5
@@ -116,6 +118,7 @@ def test_accumulated_gradients_are_not_lost(monkeypatch, interval):
     assert asked == [4, 8, 12]
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning')
 def test_forked_processes_end_by_the_signal(tmp_path):
     """MMDetection's ``eval_map`` makes a pool for each validation, which ends its processes by

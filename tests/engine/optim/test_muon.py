@@ -143,6 +143,7 @@ def _train_sharded() -> None:
         )
 
 
+@pytest.mark.nightly
 def test_sharded_matrices_take_the_same_steps(tmp_path):
     on_ranks(2, tmp_path, _train_sharded)
 

@@ -83,6 +83,7 @@ def run_sharded(
     check(runner, facts, weights)
 
 
+@pytest.mark.nightly
 def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
     plain = build(config(tmp_path))
     plain.train()

@@ -93,6 +93,7 @@ def test_it_is_mmengines_bit_for_bit(options):
     assert not torch.equal(ours[1]['0.weight'], ours[2]['module.0.weight'])
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_a_whole_run_is_mmengines_bit_for_bit(tmp_path):
     for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook'):

@@ -109,7 +109,7 @@ def train_sharded(config: dict, expected: list[Tensor], weights: dict[str, Tenso
         )
 
 
-@pytest.mark.parametrize('frozen_stages', [-1, 1])
+@pytest.mark.parametrize('frozen_stages', [pytest.param(-1, marks=pytest.mark.nightly), 1])
 def test_two_ranks_train_as_one(tmp_path: Path, tiny, frozen_stages):
     config = dict(tiny, frozen_stages=frozen_stages)
     torch.manual_seed(0)

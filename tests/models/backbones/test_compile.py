@@ -29,12 +29,12 @@ def fresh_compiler() -> None:
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize('mode', ['eval', 'train'])
+@pytest.mark.parametrize('mode', [pytest.param('eval', marks=pytest.mark.nightly), 'train'])
 @pytest.mark.parametrize(
     'changes',
     [
         pytest.param(dict(), id='hybrid pyramid'),
-        pytest.param(WINDOWS, id='windows'),
+        pytest.param(WINDOWS, id='windows', marks=pytest.mark.nightly),
         pytest.param(
             dict(with_cp=True, drop_path_rate=0.1), id='checkpointed', marks=pytest.mark.nightly
         ),

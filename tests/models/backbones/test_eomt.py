@@ -305,6 +305,7 @@ def test_sharded_gradients(tmp_path):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('kind', ['registers', 'rotary'])
 def test_graphs(kind):

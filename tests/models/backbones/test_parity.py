@@ -41,7 +41,7 @@ TIMM = {
     'R50+B/16': 'vit_base_r50_s16_224',
     'R50+L/32': 'vit_large_r50_s32_224',
 }
-QUICK = ('Ti/16', 'R+Ti/16', 'R26+S/32')
+QUICK = ('Ti/16', 'R+Ti/16')
 
 
 @pytest.mark.parametrize(

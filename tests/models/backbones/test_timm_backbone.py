@@ -270,6 +270,7 @@ def test_load_weights_of_a_classifier(classifier):
         find_backbone(classifier)
 
 
+@pytest.mark.nightly
 def test_a_classifier_is_exported(classifier, tmp_path):
     assert export(deploy(classifier), tmp_path / 'model.pt2', (64, 64)) < 1e-4
 

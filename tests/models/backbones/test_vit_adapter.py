@@ -255,6 +255,7 @@ def sharded_step() -> None:
         torch.testing.assert_close(part.grad.full_tensor(), parameter.grad, msg=name)
 
 
+@pytest.mark.nightly
 def test_sharded(tmp_path):
     model = adapter(DINOV3)
     parts = set(parts_to_shard(model))
@@ -347,6 +348,7 @@ def test_it_compiles_as_one_graph():
         torch.testing.assert_close(torch.compile(model, fullgraph=True)(images), model(images))
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_what_it_costs():
     """The campaign's rows at a small size: a frozen backbone and recomputing save memory."""

@@ -418,6 +418,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor) -> T
     return found.detach()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('name', TEACHERS)
 def test_two_sharded_ranks_learn_as_one(tmp_path, name):
     """With the queue, which has the vectors of both, and half of the teacher in each."""

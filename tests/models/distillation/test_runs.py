@@ -28,6 +28,7 @@ def options(**changes: Any) -> dict[str, Any]:
     return dict(model=dict(given, **changes))
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
     """With the queue, after an iteration in which it had gone round."""
     runner = train(tiny_cfg(tmp_path / 'whole', **options()))
@@ -117,5 +118,6 @@ def run_sharded(folder: str, expected: torch.Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_two_sharded_ranks_train_as_a_plain_run(tmp_path):
     on_ranks(2, tmp_path, run_sharded, str(tmp_path), norms(tmp_path))

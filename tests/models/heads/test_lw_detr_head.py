@@ -170,10 +170,15 @@ def test_weights_go_both_ways(kind):
             assert torch.equal(value, weights[key])
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
     ('steps', 'amp', 'share'),
-    [(25, False, 0.9), (25, True, 0.9), pytest.param(250, False, 0.2, marks=pytest.mark.nightly)],
+    [
+        (25, False, 0.9),
+        (25, True, 0.9),
+        (250, False, 0.2),
+    ],
 )
 def test_learns(steps, amp, share):
     """Losses fall, every parameter learns, and after many steps the boxes that were learned are

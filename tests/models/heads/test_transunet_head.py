@@ -202,6 +202,7 @@ def test_maps_of_other_strides():
         model(torch.randn(1, 3, 64, 64), mode='tensor')
 
 
+@pytest.mark.nightly
 def test_the_graph_of_the_decoder_is_one_for_all_sizes():
     head = spread(segmentor()).eval().decode_head
 

@@ -96,20 +96,16 @@ def test_windows_keep_the_places_of_the_whole_grid(tiny):
     torch.testing.assert_close(windows(images)[0][..., 2:, 4:], windows(images[..., 16:, 32:])[0])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('form', 'mode'),
     [
         ('centred', 'eval'),
+        ('index', 'eval'),
+        ('xy', 'eval'),
+        ('mixed', 'eval'),
+        ('centred', 'train'),
         ('mixed', 'train'),
-        *(
-            pytest.param(form, mode, marks=pytest.mark.nightly)
-            for form, mode in (
-                ('index', 'eval'),
-                ('xy', 'eval'),
-                ('mixed', 'eval'),
-                ('centred', 'train'),
-            )
-        ),
     ],
 )
 def test_one_graph_and_gradients(tiny, form, mode):
@@ -127,6 +123,7 @@ def test_one_graph_and_gradients(tiny, form, mode):
         assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+@pytest.mark.nightly
 def test_export_at_any_size(tiny):
     model = VisionTransformer(
         **tiny, pos_embed=dict(type='none', rotary=dict(form='centred')), out_type='raw'

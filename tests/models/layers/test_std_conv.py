@@ -70,6 +70,7 @@ def test_a_constant_filter_becomes_zero_and_has_a_finite_gradient():
     assert torch.autograd.grad(filters, weight, torch.randn(2, 2, 3, 3))[0].isfinite().all()
 
 
+@pytest.mark.nightly
 def test_standardisation_is_one_graph_to_a_compiler():
     weight = torch.randn(3, 2, 3, 3, requires_grad=True)
     grad = torch.randn(3, 2, 3, 3)

@@ -158,6 +158,7 @@ def options_of(name: str) -> dict:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'name',
     [

@@ -64,6 +64,7 @@ def test_the_sizes_of_the_paper_divide_its_images():
     assert all(240 % size == 0 for size in PAPER_SIZES)
 
 
+@pytest.mark.nightly
 def test_timms_flexivit_with_other_patches():
     """Against timm's own resampling, which is fixed when the model is made."""
     name, sizes = 'flexivit_small', dict(depth=2)
@@ -103,6 +104,7 @@ def test_timms_flexivit_with_other_patches():
         torch.testing.assert_close(ours(images)[0], changed(images), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.nightly
 def test_one_graph(tiny):
     torch.compiler.reset()
     model = VisionTransformer(**{**tiny, 'patch_embed': dict(FLEXI, patch_size=16)}).eval()
