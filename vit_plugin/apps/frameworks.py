@@ -7,7 +7,8 @@ from vit_plugin.errors import MissingExtraError, needed_by
 from vit_plugin.files.shipped import shipped
 
 try:
-    from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+    # First, since it says what to install where MMEngine is missing.
+    from vit_plugin import registry  # noqa: F401
 
     with needed_by('The command'):
         import mmengine.runner  # noqa: F401  which imports OpenCV

@@ -1,7 +1,8 @@
 """Read and write checkpoints of every format. This package handles names and arrays, not models."""
 
 # isort: off
-from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+# First, since it says what to install where MMEngine is missing.
+from vit_plugin import registry  # noqa: F401
 # isort: on
 
 from .for_mmengine import reading_safely

@@ -102,7 +102,8 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> dict[str, Any]:
         try:
             content = json.loads(read_text(find(file)))
             content = content[entry] if entry else content
-        except Exception as error:  # noqa: BLE001  of the hub, of the library that it asks with, of the file
+        # Of the hub, of the library that asks it, or of the file.
+        except Exception as error:  # noqa: BLE001
             reason = type(error).__name__
             if reason == 'LocalEntryNotFoundError':  # without a network
                 break

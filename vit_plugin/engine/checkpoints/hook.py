@@ -27,8 +27,8 @@ KEPT = 'kept_checkpoints'
 # The hidden names next to what a run writes, see `files.complete.replacing` and
 # `folder.write_folder`.
 LEFTOVER = re.compile(
-    r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|results|classes|labels|train_batch|val_\w+|'
-    r'learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
+    r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|results|classes|labels'
+    r'|train_batch|val_\w+|learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
     r'\.([0-9a-f]{8}(\.\w+)?|saving|before)'
 )
 

@@ -87,7 +87,8 @@ class ResizableConv2d(nn.Conv2d):
         self._move()
         return self
 
-    def forward(self, x: Tensor, size: int) -> Tensor:  # type: ignore[override]  # the stem calls it
+    # The stem calls it.
+    def forward(self, x: Tensor, size: int) -> Tensor:  # type: ignore[override]
         return F.conv2d(x, self.kernel(size), self.bias, stride=size)
 
     def kernel(self, size: int) -> Tensor:
