@@ -50,7 +50,7 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python tests/campaigns (pipelines|plain_loop)\b': 'tests/campaigns/test_pipelines.py',
-    r'python tests/campaigns (defaults|decoders)\b': 'tests/campaigns/test_{}.py',
+    r'python tests/campaigns (blocks|defaults|decoders)\b': 'tests/campaigns/test_{}.py',
     r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
