@@ -18,7 +18,7 @@ from vit_plugin.models.classifier import classifier_parts
 
 from ..saved_model import open_model
 from .methods import FEATURES
-from .multispectral import backbone_of, normalisation_of, reader_of, said_of
+from .multispectral import backbone_of, normalisation_of, reader_of
 from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, rounded_up, typical_size
 from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
@@ -86,7 +86,6 @@ def words_of(request: Request, found: Listing, epochs: int, batch_size: int, siz
     """The summary of a training, with what is unusual about it."""
     held_out = f'held out, a tenth of each class by seed {SEED}'
     text = summary(request, found, held_out, epochs, batch_size, (size, size))
-    text = ' '.join(filter(None, [text, said_of(found.bands)]))
     if request.teacher:
         text += f' It also learns from {request.teacher}.'
     if found.unseen:

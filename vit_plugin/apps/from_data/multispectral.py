@@ -63,10 +63,10 @@ def _moments(path: Path) -> np.ndarray:
 
 
 def said_of(bands: int) -> str:
-    """A sentence on the bands, or nothing."""
+    """A sentence on the bands, after a space, or nothing."""
     if not bands:
         return ''
     return (
-        f'Images of {counted(bands, "band")}: mean and deviation of each are in the config, and no '
-        'augmentation changes colours.'
+        f' Images of {counted(bands, "band")}: mean and deviation of each are in the config, and '
+        'no augmentation changes colours.'
     )

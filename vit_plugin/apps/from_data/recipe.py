@@ -13,6 +13,7 @@ from vit_plugin.data.importers.listing import Listing
 from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError
 
+from .multispectral import said_of
 from .request import Request, counted, data_workers
 
 HELD_OUT = 'held out, a tenth of all'
@@ -75,7 +76,7 @@ def summary(
         f'{counted(train, "image")} to train on, {counted(val, "image")} {purpose}{test}. '
         f'{start}, {counted(epochs, "epoch")} of '
         f'{counted(math.ceil(train / batch_size), "step")}, images within {size[0]} x {size[1]} '
-        'pixels.'
+        f'pixels.{said_of(listing.bands)}'
     )
 
 

@@ -14,7 +14,7 @@ from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of
 
-from .multispectral import backbone_of, normalisation_of, reader_of, said_of
+from .multispectral import backbone_of, normalisation_of, reader_of
 from .recipe import HELD_OUT, Recipe, data_sections, summary
 from .request import Request, data_workers, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch, muon, training_sections
@@ -40,7 +40,6 @@ def segmentor_recipe(request: Request) -> Recipe:
     epochs = request.epochs or epochs_for(count, batch_size, steps, 12, 72 if scratch else 36)
     scale = image_scale(request, found.train, LARGEST)
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
-    text = ' '.join(filter(None, [text, said_of(found.bands)]))
     if request.balance:
         raise ConfigError(
             '--balance is for images of classes and boxes; a mask has many classes: leave it out.'

@@ -24,9 +24,8 @@ NAMES = (
     'labels.txt',
     'names.txt',
 )  # patterns of files with a name on each line
-Settings = tuple[
-    Path, dict[str, Any]
-]  # the YAML file with the names of the classes, and its content
+# The YAML file with the names of the classes, and its content.
+Settings = tuple[Path, dict[str, Any]]
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FORM = 'a class and 4 numbers, or an outline'
 
