@@ -40,6 +40,7 @@ def run(code: str) -> str:
     return subprocess.run(python, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.nightly
 def test_the_name_alone_imports_the_plugin():
     assert 'VisionTransformer' in run(
         f'from mmengine.registry import MODELS; print(type(MODELS.build({BACKBONE})))'

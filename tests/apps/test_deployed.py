@@ -47,7 +47,7 @@ SEGMENTOR = dict(
         bgr_to_rgb=True,
     ),
 )
-QUICK = ('RetinaNet', '.onnx', (64, 96))
+QUICK = ('linear', '.onnx', (64, 96))
 THINGS = dict(num_things_classes=2, num_stuff_classes=1)
 MODELS_OF = {
     'DETR': (

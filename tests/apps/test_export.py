@@ -6,7 +6,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.apps.deployed import Deployed, deploy
+from vit_plugin.apps.deployed import deploy
+from vit_plugin.apps.deployed_module import Deployed
 from vit_plugin.apps.export import WRITERS, export, largest_difference, trace, write_onnx
 from vit_plugin.apps.load import from_config
 from vit_plugin.apps.saved_model import SavedModel

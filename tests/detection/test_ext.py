@@ -59,6 +59,7 @@ def test_an_installed_extension_is_left(tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_a_script_has_the_ops_from_its_first_line(tmp_path):
     script = tmp_path / 'script.py'
     (tmp_path / 'beside.py').write_text('')

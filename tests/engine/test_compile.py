@@ -91,9 +91,8 @@ def seen_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModul
     return graph
 
 
-@pytest.mark.parametrize(
-    'options', [dict(blocks=True), pytest.param({}, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize('options', [dict(blocks=True), {}])
 def test_a_run_compiles_its_teacher(tmp_path, options):
     """Its blocks, or what the step calls. It is known by its width."""
     teacher = deepcopy(MODEL['backbone'])

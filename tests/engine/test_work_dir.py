@@ -1,11 +1,13 @@
 """A work directory has one training at a time."""
 
 import fcntl
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import Process
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -13,25 +15,31 @@ import pytest
 from vit_plugin.engine.work_dir import OWNER, alone_in
 from vit_plugin.errors import ConfigError
 
-HOLD = (
-    'import os, sys, time; from vit_plugin.engine.work_dir import alone_in\n'
-    'with alone_in(sys.argv[1]):\n'
-    '    if len(sys.argv) > 2 and not os.fork(): time.sleep(3); os._exit(0)\n'
-    '    print(flush=True); time.sleep(60)'
-)
+
+def train(folder: Path, ready: Event, with_child: bool) -> None:
+    """Hold the folder, as a training does, and maybe as its data worker after it."""
+    with alone_in(folder):
+        if with_child and not os.fork():
+            time.sleep(3)
+            os._exit(0)
+        ready.set()
+        time.sleep(60)
 
 
-def hold(folder: Path, *more: str) -> subprocess.Popen:
+@contextmanager
+def another_run(folder: Path, with_child: bool = False) -> Iterator[Process]:
     """Another process that trains there."""
-    process = subprocess.Popen(
-        [sys.executable, '-c', HOLD, str(folder), *more], stdout=subprocess.PIPE
-    )
-    process.stdout.readline()
-    return process
+    ready = multiprocessing.Event()
+    process = Process(target=train, args=(folder, ready, with_child))
+    process.start()
+    assert ready.wait(60)
+    yield process
+    process.kill()
+    process.join()
 
 
 def test_a_second_run_is_told_who_is_there(tmp_path):
-    with hold(tmp_path) as other:
+    with another_run(tmp_path) as other:
         with (
             pytest.raises(
                 ConfigError,
@@ -40,17 +48,17 @@ def test_a_second_run_is_told_who_is_there(tmp_path):
             alone_in(tmp_path),
         ):
             pass
-        os.kill(other.pid, signal.SIGKILL)
-        other.wait()
+        other.kill()
+        other.join()
         with alone_in(tmp_path):  # a dead run holds nothing
             assert str(os.getpid()) in (tmp_path / OWNER).read_text()
     assert not list(tmp_path.iterdir())
 
 
 def test_the_workers_of_a_killed_run_are_waited_for(tmp_path):
-    with hold(tmp_path, 'with a child') as other:
-        os.kill(other.pid, signal.SIGKILL)
-        other.wait()
+    with another_run(tmp_path, with_child=True) as other:
+        other.kill()
+        other.join()
         begun = time.monotonic()
         with alone_in(tmp_path):
             assert time.monotonic() - begun < 20

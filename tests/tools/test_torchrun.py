@@ -64,7 +64,9 @@ def start(
     )
 
 
-@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    'number', [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.nightly)]
+)
 def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
     (tmp_path / 'temporary').mkdir()
     launcher = start(tmp_path, TMPDIR=tmp_path / 'temporary')

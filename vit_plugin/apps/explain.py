@@ -3,6 +3,8 @@
 import errno
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -97,3 +99,16 @@ def _of_machine(error: BaseException) -> str | None:
         )
         return f'{path} cannot be {doing} ({error.strerror}); make room, or give another path'
     return None
+
+
+@contextmanager
+def in_one_sentence(what: str, remedy: str) -> Iterator[None]:
+    """Turn any error of an exporter or runtime into one sentence with its remedy."""
+    try:
+        yield
+    except (ConfigError, MissingExtraError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f'{what} ({type(error).__name__}: {first_line(error)}); {remedy}.'
+        ) from error

@@ -10,7 +10,7 @@ from PIL import Image
 
 from vit_plugin.files.images import read_image
 
-from .deployed import distance, nearest
+from .deployed_boxes import distance, nearest
 from .onnx_model import OnnxModel
 from .predictions import SCORE_THR, Prediction
 from .trained_model import TrainedModel

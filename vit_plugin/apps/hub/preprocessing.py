@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from vit_plugin.apps.deployed import normalisation_of
+from vit_plugin.apps.deployed_module import normalisation_of
 from vit_plugin.apps.pipeline_steps import PipelineStep, steps_of, takes_rgb
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError

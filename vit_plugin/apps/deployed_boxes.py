@@ -1,0 +1,138 @@
+"""A trained detector with its preprocessing, as a graph: images in, boxes out."""
+
+import math
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torchvision.ops import box_convert, nms
+
+from .deployed_module import Deployed, Outputs
+
+
+class DeployedBoxes(Deployed):
+    """A detector -> boxes (B, N, 4), scores (B, N) and classes (B, N), best first.
+
+    Boxes are left, top, right and bottom in pixels of the image. No score is too low to be there.
+    """
+
+    inputs = ('images', 'sizes')
+    outputs = ('boxes', 'scores', 'labels')
+
+    @cached_property
+    def least(self) -> int:
+        """Enough for two rows of the coarsest map: torch.export takes a side of 1 as constant."""
+        side = 16 * self.model.backbone.strides[-1]
+        with torch.no_grad():
+            maps = self.features(torch.zeros(1, self.model.backbone.in_channels, side, side))
+        coarsest = side / min(level.shape[-1] for level in maps)
+        return max(2, math.ceil(2 * coarsest / self.unit))
+
+    def difference(self, found: Outputs, wanted: Outputs) -> float:
+        """Distance of boxes to the nearest of their class, both ways, see :func:`nearest`."""
+        images = list(zip(*found, *wanted, strict=True))
+        return distance(
+            torch.cat([nearest(*image[i:], *image[:i]) for image in images for i in (0, 3)])
+        )
+
+
+class DeployedDETR(DeployedBoxes):
+    """A detector with an ``LWDETRHead``."""
+
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
+        logits, boxes, *_ = self.model.bbox_head(self.features(images), (sizes, images.shape[-2:]))
+        scores, best = (
+            logits[-1]
+            .float()
+            .sigmoid()
+            .flatten(1)
+            .topk(self.model.bbox_head.test_cfg['max_per_img'])
+        )
+        classes = logits.shape[-1]
+        boxes = box_convert(boxes[-1].float(), 'cxcywh', 'xyxy') * _ends(sizes)
+        boxes = boxes.gather(1, (best // classes)[..., None].expand(-1, -1, 4))
+        return _clipped(boxes, sizes), scores, best % classes
+
+
+class DeployedRetinaNet(DeployedBoxes):
+    """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps.
+
+    An image with fewer boxes than ``max_per_img`` has others of score 0.
+    """
+
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
+        head, test_cfg = self.model.bbox_head, self.model.bbox_head.test_cfg
+        logits, deltas = head(self.features(images))
+        anchors = head.prior_generator.grid_priors(
+            [level.shape[-2:] for level in logits], device=images.device
+        )
+        found = []
+        for level, delta, anchor in zip(logits, deltas, anchors, strict=True):
+            # (B, positions * anchors * classes).
+            scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()
+            most = test_cfg.get('nms_pre', -1)
+            count = scores.shape[1]
+            scores, best = scores.topk(count if most < 0 else torch.sym_min(most, count))
+            rows = best // head.num_classes
+            delta = delta.float().permute(0, 2, 3, 1).reshape(images.shape[0], -1, 4)
+            delta = delta.gather(1, rows[..., None].expand(-1, -1, 4))
+            boxes = head.bbox_coder.decode(
+                anchor[rows].flatten(0, 1), delta.flatten(0, 1)
+            ).unflatten(0, rows.shape)
+            found.append((_clipped(boxes, sizes), scores, best % head.num_classes))
+        boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
+        image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
+        # Boxes of two classes do not overlap, nor do those of two images.
+        apart = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())
+        kept = nms(
+            (boxes + apart.repeat(1, 1, 2)).flatten(0, 1),
+            scores.flatten(),
+            test_cfg['nms']['iou_threshold'],
+        )
+        there = (
+            torch.zeros_like(scores).flatten().index_fill(0, kept, 1.0).unflatten(0, scores.shape)
+        )
+        scores, best = (scores * there).topk(
+            torch.sym_min(test_cfg['max_per_img'], scores.shape[1])
+        )
+        there = scores > 0
+        boxes = boxes.gather(1, best[..., None].expand(-1, -1, 4)) * there[..., None]
+        return boxes, scores, labels.gather(1, best) * there
+
+
+def _ends(sizes: Tensor) -> Tensor:
+    """Heights and widths (B, 2) -> where boxes end at most (B, 1, 4)."""
+    return sizes.flip(1).repeat(1, 2)[:, None]
+
+
+def _clipped(boxes: Tensor, sizes: Tensor) -> Tensor:
+    return torch.minimum(boxes.clamp(min=0), _ends(sizes).to(boxes))
+
+
+def nearest(
+    boxes: Tensor,
+    scores: Tensor,
+    labels: Tensor,
+    other_boxes: Tensor,
+    other_scores: Tensor,
+    other_labels: Tensor,
+) -> Tensor:
+    """The distance (N) of each box (N, 4) of an image to the nearest of its class among others.
+
+    It is the larger one of their sides and of their scores, relative to the largest of the others.
+    """
+    if not len(boxes) or not len(other_boxes):
+        return boxes.new_full((len(boxes),), math.inf)
+    apart = (boxes[:, None] - other_boxes).abs().amax(-1) / other_boxes.abs().max().clamp(min=1e-6)
+    apart = torch.maximum(
+        apart, (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6)
+    )
+    return apart.masked_fill(labels[:, None] != other_labels, math.inf).amin(1)
+
+
+def distance(distances: Tensor) -> float:
+    """The largest of the distances of boxes, but for a twentieth of them.
+
+    Where scores tie, rounding decides which of two boxes is there.
+    """
+    return distances.quantile(0.95, interpolation='higher').item() if len(distances) else 0.0

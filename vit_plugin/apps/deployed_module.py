@@ -1,0 +1,154 @@
+"""A trained model with its preprocessing, as a graph: images in, classes or maps out."""
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+Outputs = Tensor | tuple[Tensor, ...]
+
+
+class Deployed(nn.Module):
+    """Preprocessing and network in one module, in this dtype.
+
+    Its forward gets images (B, C, H, W), float32 from 0 to 255, in the network's channel order
+    (RGB). A detector's also gets their heights and widths (B, 2) in int64, beyond which they are
+    padded.
+
+    Attributes:
+        inputs, outputs: the names of what the forward gets and returns.
+        unit, least: sides of images are multiples of the first in such a graph, at least so many.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ('images',)
+    outputs: ClassVar[tuple[str, ...]]
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        mean, std = normalisation_of(model)
+        # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
+        self.register_buffer('image_mean', mean.clone())
+        self.register_buffer('image_std', std.clone())
+        self.model, self.dtype = model.to(dtype), dtype
+
+    @property
+    def unit(self) -> int:
+        return max(self.model.backbone.strides[-1], padding_of(self.model))
+
+    @property
+    def least(self) -> int:
+        return 2
+
+    def normalised(self, images: Tensor) -> Tensor:
+        """Images -> what the network gets."""
+        return ((images - self.image_mean) / self.image_std).to(self.dtype)
+
+    def features(self, images: Tensor) -> Any:
+        """Images -> what the head gets."""
+        return self.model.extract_feat(self.normalised(images))
+
+    def difference(self, found: Outputs, wanted: Outputs) -> float:
+        """The largest difference of outputs, relative to the largest value of each."""
+        return max(
+            _relative(one, other) for one, other in zip(_tuple(found), _tuple(wanted), strict=True)
+        )
+
+
+class DeployedClassifier(Deployed):
+    """MMPretrain's classifier -> logits (B, classes)."""
+
+    outputs = ('logits',)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.model.head(self.features(images)).float()
+
+
+class DeployedModule(Deployed):
+    """A plain classifier of ``create_model`` -> logits (B, classes). It needs no framework."""
+
+    outputs = ('logits',)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.model(self.normalised(images)).float()
+
+
+class DeployedFeatures(DeployedModule):
+    """The same without a head -> features (B, C)."""
+
+    outputs = ('features',)
+
+
+class DeployedSegmentor(Deployed):
+    """MMSegmentation's segmentor -> logits (B, classes, H, W). The largest is a pixel's class.
+
+    Raises:
+        ConfigError: if the model cuts an image into windows.
+    """
+
+    outputs = ('logits',)
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(model, dtype)
+        if model.test_cfg.get('mode') == 'slide':
+            raise ConfigError(
+                "model.test_cfg.mode='slide' cuts an image into windows, which is not part of a "
+                'graph; export with --cfg-options model.test_cfg.mode=whole and --img-size, and '
+                'cut outside.'
+            )
+
+    def forward(self, images: Tensor) -> Tensor:
+        size = tuple(images.shape[-2:])
+        return self.model.decode_head.predict(
+            self.features(images), [dict(img_shape=size, pad_shape=size)], self.model.test_cfg
+        ).float()
+
+
+class DeployedQueries(Deployed):
+    """EoMT for instances or panoptic masks -> class logits and mask logits.
+
+    Their shapes are (B, Q, classes + 1) and (B, Q, H/4, W/4).
+
+    How masks become segments is MMDetection's fusion, outside of the graph.
+    """
+
+    outputs = ('classes', 'masks')
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        classes, masks = self.features(images)[-1]
+        return classes.float(), masks.float()
+
+
+def normalisation_of(model: nn.Module) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, of the network's channels."""
+    preprocessor = getattr(model, 'data_preprocessor', None)
+    if preprocessor is None:
+        pixels = model.data_config
+        mean, std = (255 * torch.tensor(pixels[key])[:, None, None] for key in ('mean', 'std'))
+        return mean, std
+    ones = torch.ones(1, 1, 1)
+    return getattr(preprocessor, 'mean', 0 * ones), getattr(preprocessor, 'std', ones)
+
+
+def padding_of(model: nn.Module) -> int:
+    """The divisor of the sides to which a model's preprocessor pads the images of a test."""
+    preprocessor: Any = getattr(model, 'data_preprocessor', None)
+    if hasattr(preprocessor, 'test_cfg'):  # MMSegmentation's
+        return (preprocessor.test_cfg or {}).get('size_divisor', 1)
+    return getattr(preprocessor, 'pad_size_divisor', 1)
+
+
+def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:
+    return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+
+
+def _relative(found: Tensor, wanted: Tensor) -> float:
+    if found.shape != wanted.shape:
+        return math.inf
+    return (
+        ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item()
+        if wanted.numel()
+        else 0.0
+    )
