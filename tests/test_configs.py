@@ -68,12 +68,18 @@ NO_GRAPH = {
     'mask2former': 'torch.export cannot trace this model',
 }
 
-# Of dense recipes those that are built and stepped every time, one of each kind; the others
-# nightly.
+# Of dense and self-supervised recipes those that are built and stepped every time, one of each
+# kind; the others nightly.
 QUICK = (
     'mask-rcnn_hybrid',
     'retinanet_hybrid-vit-d4',
     'vit-base-p16_linear',
+    'dino_vit-d6',
+    'dinov2_vit-d6',
+    'lejepa',
+    'mae_vit-d6',
+    'mocov3_hybrid-vit-d2',
+    'simmim',
 )
 
 
@@ -143,7 +149,7 @@ def test_classifier_trains_a_step(path):
     assert head.abs().max() > 0
 
 
-@recipes('self_supervised')
+@recipes('self_supervised', nightly=True)
 @pytest.mark.filterwarnings('ignore')
 def test_self_supervised_recipe_trains_a_step(path):
     cfg = read_config(path)

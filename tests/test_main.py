@@ -88,11 +88,12 @@ def test_a_missing_framework_is_one_sentence(tmp_path):
     assert done.stderr.count('\n') == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     'code',
     [
         f"from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))",
-        pytest.param('import vit_plugin.models', marks=pytest.mark.nightly),
+        'import vit_plugin.models',
     ],
 )
 def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):

@@ -14,6 +14,7 @@ def check(ranks: int, names: list[str], steps: int) -> None:
         assert size < LIMIT, (name, what)
 
 
+@pytest.mark.nightly
 def test_two_ranks_train_as_one_process():
     check(2, SHORT, 4)
 

@@ -96,7 +96,10 @@ def fail_both(rank: int) -> None:
             [1, 3],
             'A rank has ended, which its own log or the launcher names (iteration 7; ',
         ),
-        (stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
+        pytest.param(
+            *(stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
+            marks=pytest.mark.nightly,
+        ),
         (
             kill_0,
             [-9, 1],

@@ -38,7 +38,8 @@ def another_run(folder: Path, with_child: bool = False) -> Iterator[Process]:
     process.join()
 
 
-def test_a_second_run_is_told_who_is_there(tmp_path):
+def test_a_second_run_is_told_who_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr('vit_plugin.engine.work_dir.PATIENCE', 0.5)
     with another_run(tmp_path) as other:
         with (
             pytest.raises(

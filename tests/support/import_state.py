@@ -1,4 +1,4 @@
-"""Run by test_import.py: what a process has before and after each of the modules named is imported,
+"""Run by test_import.py: what a process has before and after the modules of each room are imported,
 as JSON.
 
 The libraries that the package stands on are imported first, so that only what ours change shows.
@@ -12,6 +12,7 @@ import random
 import sys
 import warnings
 from contextlib import suppress
+from itertools import groupby
 
 warnings.simplefilter('ignore')
 for name in (
@@ -155,13 +156,14 @@ def state():
 
 before = state()
 changed = {}
-for name in sys.argv[1:]:
-    with suppress(ImportError):  # an extra that is not installed
-        importlib.import_module(name)
+for room, names in groupby(sys.argv[1:], key=lambda name: name.split('.')[1]):
+    for name in names:
+        with suppress(ImportError):  # an extra that is not installed
+            importlib.import_module(name)
     after = state()
     for key in after:
         if before[key] != after[key]:
-            changed.setdefault(name, {})[key] = (str(before[key])[-300:], str(after[key])[-300:])
+            changed.setdefault(room, {})[key] = (str(before[key])[-300:], str(after[key])[-300:])
     before = after
 if patched():
     changed['vit_plugin'] = {'functions of other libraries': patched()}

@@ -33,7 +33,7 @@ def fresh_compiler() -> None:
 @pytest.mark.parametrize(
     'changes',
     [
-        pytest.param(dict(), id='hybrid pyramid'),
+        pytest.param(dict(), id='hybrid pyramid', marks=pytest.mark.nightly),
         pytest.param(WINDOWS, id='windows', marks=pytest.mark.nightly),
         pytest.param(
             dict(with_cp=True, drop_path_rate=0.1), id='checkpointed', marks=pytest.mark.nightly
