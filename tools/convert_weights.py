@@ -12,10 +12,14 @@ Without ``--to`` it is the whole model with its own names, for tools/test.py, to
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vit_plugin.apps.flags import add_flags, add_target, at_least, run_tool
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
+
+if TYPE_CHECKING:
+    from vit_plugin.weights.opening import Checkpoint
 
 SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
@@ -44,7 +48,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--num-heads',
         type=at_least(1),
-        help='attention heads, for --to jax, where neither checkpoint nor width tells',
+        help='attention heads, for --to jax; default: those of the checkpoint, or the usual ones '
+        'for its width',
     )
     add_flags(parser, '--dtype', help='dtype of the weights; default: that of the checkpoint')
     parser.add_argument(
@@ -79,25 +84,37 @@ def plain(value, args: argparse.Namespace):
     return value.contiguous().clone()
 
 
-def find_heads(args: argparse.Namespace, weights: Mapping, state: Mapping) -> int:
-    """The number of attention heads; only flax kernels show it: (..., width, heads, head width)."""
-    kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
+def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
+    """The number of attention heads, which only the kernels of flax show, as (..., heads, width).
+
+    It is that of the option, of the checkpoint's kernels or config, or the usual one for its width,
+    which is said.
+    """
+    from vit_plugin.arch import num_heads_of_width, parse_arch
+    from vit_plugin.weights.settings import saved_backbone
+
     if 'blocks.0.norm1.weight' not in state:
         raise ConfigError(
             f'{args.checkpoint!r} has no block of an encoder, and --to {args.to} names whole '
             'models; leave --to out to write the tensors as they are.'
         )
+    if args.to != 'jax':
+        return 1
     width = state['blocks.0.norm1.weight'].shape[0]
-    from vit_plugin.arch import SIZES
-
-    known = {size.embed_dims: size.num_heads for size in SIZES.values()}
-    heads = args.num_heads or (known.get(width) if kernel is None else kernel.shape[-2])
-    if args.to == 'jax' and (not heads or width % heads):
+    weights, saved, heads = checkpoint.weights, saved_backbone(checkpoint), args.num_heads
+    kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
+    if not heads and kernel is not None:
+        heads = kernel.shape[-2]
+    elif not heads and 'arch' in saved:
+        heads = parse_arch(saved['arch']).num_heads
+    elif not heads and (heads := num_heads_of_width(width)):
+        print(f'{heads} attention heads, as usual for the width {width}; --num-heads gives others')
+    if not heads or width % heads:
         raise ConfigError(
             f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
             'number of attention heads of the model.'
         )
-    return heads or 1
+    return heads
 
 
 def write_model(args: argparse.Namespace) -> None:
@@ -162,11 +179,11 @@ def main(args: argparse.Namespace) -> None:
     if not args.to:
         write_model(args)
         return
-    weights = open_checkpoint(args.checkpoint).weights
+    checkpoint = open_checkpoint(args.checkpoint)
     with naming(args.checkpoint):
-        found = recognize(weights)
+        found = recognize(checkpoint.weights)
         state, form = dict(found), found.format
-    exported, left, written = export(state, args.to, find_heads(args, weights, state))
+    exported, left, written = export(state, args.to, find_heads(args, checkpoint, state))
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:
         raise ConfigError(

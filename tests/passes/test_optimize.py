@@ -20,7 +20,7 @@ def snapshot(model: torch.nn.Module) -> dict:
 @pytest.mark.parametrize('out_type', ['cls_token', 'pyramid'])
 def test_it_changes_nothing_that_is_computed_and_is_undone(tiny_hybrid, out_type, monkeypatch):
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
-    model = VisionTransformer(**tiny_hybrid, out_type=out_type).eval()
+    model = VisionTransformer(**tiny_hybrid, drop_rate=0.2, out_type=out_type).eval()
     plain, images, before = copy.deepcopy(model), torch.randn(2, 3, 40, 48), snapshot(model)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     assert optimize(model) is model
@@ -30,7 +30,13 @@ def test_it_changes_nothing_that_is_computed_and_is_undone(tiny_hybrid, out_type
             torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
             assert ours.is_contiguous()
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    assert restore(model) is model
+    for one in (model, plain):  # dropout too
+        torch.manual_seed(1)
+        one.train()(images)[0].square().sum().backward()
+    for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-4)
+    plain.eval()
+    assert restore(model.eval()) is model
     assert snapshot(model) == before
     assert torch.equal(model(images)[0], plain(images)[0])
 

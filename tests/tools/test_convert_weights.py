@@ -59,6 +59,23 @@ def test_what_a_format_cannot_say_is_not_dropped(convert, tmp_path, tiny):
     assert not (tmp_path / 'x.npz').exists()
 
 
+def test_the_heads_are_those_of_the_config_or_said(convert, tmp_path):
+    arch = dict(embed_dims=384, num_layers=1, num_heads=12, feedforward_channels=8, patch_size=8)
+    state = VisionTransformer(arch, img_size=16).state_dict()
+    config = f"model = dict(backbone=dict(type='vit_plugin.VisionTransformer', arch={arch}))"
+    for meta, heads, said in ((dict(cfg=config), 12, False), ({}, 6, True)):
+        torch.save(
+            dict(meta=meta, state_dict={f'backbone.{key}': state[key] for key in state}),
+            tmp_path / 'x.pth',
+        )
+        done = convert(tmp_path / 'x.pth', tmp_path / 'x.npz', '--to', 'jax')
+        assert done.returncode == 0, done.stderr
+        assert ('6 attention heads, as usual for the width 384' in done.stdout) == said
+        written = open_checkpoint(tmp_path / 'x.npz').weights
+        (kernel,) = (written[key] for key in written if key.endswith('query/kernel'))
+        assert kernel.shape == (384, heads, 384 // heads)
+
+
 @pytest.mark.parametrize(
     ('change', 'written', 'key'),
     [
