@@ -103,7 +103,11 @@ MODELS_OF = {
                 bbox_coder=dict(type='DeltaXYWHBBoxCoder'),
             ),
             test_cfg=dict(
-                nms_pre=600, score_thr=0.0, nms=dict(type='nms', iou_threshold=0.5), max_per_img=10
+                nms_pre=600,
+                score_thr=0.0,
+                nms=dict(type='nms', iou_threshold=0.5),
+                max_per_img=10,
+                min_bbox_size=0,
             ),
         ),
     ),
@@ -202,21 +206,23 @@ def test_the_file_is_the_model(tmp_path, kind, suffix, size):
     )
 
 
+@pytest.mark.parametrize('size', [(64, 96), (30, 40)])
 @pytest.mark.parametrize('kind', ['DETR', 'RetinaNet'])
-def test_boxes_are_the_frameworks(kind):
+def test_boxes_are_the_frameworks(kind, size):
+    """Of an image, and of one that is padded, where boxes beyond it are cut to nothing."""
     from mmdet.structures import DetDataSample
 
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
     sample = DetDataSample(
         metainfo=dict(
-            img_shape=(64, 96),
-            ori_shape=(64, 96),
+            img_shape=size,
+            ori_shape=size,
             scale_factor=(1.0, 1.0),
             batch_input_shape=(64, 96),
         )
     )
     boxes, scores, labels = (
-        part[0] for part in deploy(model)(image.flip(0)[None], torch.tensor([[64, 96]]))
+        part[0] for part in deploy(model)(image.flip(0)[None], torch.tensor([size]))
     )
     with torch.no_grad():
         found = model.test_step(dict(inputs=[image], data_samples=[sample]))[0].pred_instances

@@ -11,6 +11,7 @@ pixels.
 """
 
 import argparse
+import logging
 import math
 import statistics
 import sys
@@ -175,6 +176,7 @@ def main() -> None:
     parser.add_argument('--scenes', choices=('thin', 'scenes'), default='thin')
     args = parser.parse_args()
     warnings.simplefilter('ignore')
+    logging.disable(logging.INFO)
     torch.set_num_threads(1)
     sizes = SMALL if args.scenes == 'thin' else {}
     training, validation = scenes(TRAIN, False, **sizes), scenes(VAL, True, **sizes)

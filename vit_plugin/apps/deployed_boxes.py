@@ -81,6 +81,9 @@ class DeployedRetinaNet(DeployedBoxes):
             ).unflatten(0, rows.shape)
             found.append((_clipped(boxes, sizes), scores, best % head.num_classes))
         boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
+        least = test_cfg.get('min_bbox_size', -1)  # pixels; a side of 0 is left out by 0
+        sides = boxes[..., 2:] - boxes[..., :2]
+        scores = scores * (sides.amin(-1) > least)
         image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
         # Boxes of two classes do not overlap, nor do those of two images.
         apart = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())

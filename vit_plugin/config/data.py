@@ -9,6 +9,8 @@ from mmengine.config import ConfigDict
 from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError, needed_by
 
+from .categories import check_annotations
+
 # Metrics, MMDetection's and ours, that ask for a package only when all images are done.
 PACKAGES = {'FasterCocoMetric': 'faster_coco_eval'}
 
@@ -22,7 +24,8 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
         kind: its class.
 
     Raises:
-        ConfigError: if one is missing.
+        ConfigError: if one is missing, or see
+            :func:`~vit_plugin.config.categories.check_annotations`.
     """
     downloads = 'download' in Signature.of(kind).fields and dataset.get('download', True)
     missing = next(_missing(dataset), None)
@@ -31,6 +34,8 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
             f'{at}: there is no {missing} in {os.getcwd()}; put or link the data there, or give '
             f'--cfg-options {at}.data_root=FOLDER.'
         )
+    if hasattr(kind, 'COCOAPI'):
+        check_annotations(at, dataset)
 
 
 def check_metric(at: str, metric: Mapping, kind: Callable) -> None:

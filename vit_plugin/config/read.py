@@ -7,6 +7,7 @@ from typing import Any
 from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
+from mmengine.utils import import_modules_from_strings
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.shipped import recipe
@@ -26,7 +27,8 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     path = recipe(str(path))
     try:
         with _known_bases():
-            cfg = Config.fromfile(path)
+            cfg = Config.fromfile(path, import_custom_modules=False)
+        _import_custom(**cfg.get('custom_imports') or {})
     except Exception as error:  # a config is a program and may raise anything
         raise ConfigError(
             f'The config file {path!r} cannot be read ({type(error).__name__}: '
@@ -40,6 +42,13 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
             'complete one.'
         )
     return cfg
+
+
+def _import_custom(imports: Any = (), allow_failed_imports: bool = False) -> None:
+    """Import the modules that a config names, the ops of detectors before what needs them."""
+    names = [imports] if isinstance(imports, str) else imports
+    first = [name for name in names if name == 'vit_plugin.detection']
+    import_modules_from_strings([*first, *names], allow_failed_imports)
 
 
 def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> None:

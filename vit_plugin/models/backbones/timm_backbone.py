@@ -54,6 +54,7 @@ class TimmBackbone(LoadableModule):
             loads timm's weights of this name. Any other checkpoint must have timm's names or ours.
 
     Attributes:
+        img_size: height and width of the images in pixels, by default those of timm's weights.
         channels: channels of each output.
         strides: pixels per element of each output map, as timm states them. The log says if the
             maps differ.
@@ -90,6 +91,8 @@ class TimmBackbone(LoadableModule):
         )
         given = {key: value for key, value in options.items() if value}
         self.model = build_timm(self.model_name, num_classes=0, **given)
+        native = self.model.pretrained_cfg['input_size'][-2:]
+        self.img_size = (size, size) if isinstance(size, int) else size or native
         # Timm's constructor has initialised it, and MMEngine would do so again.
         self.model.is_init = True
         self.infos = feature_infos(self.model)

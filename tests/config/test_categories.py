@@ -1,0 +1,79 @@
+"""The classes of a config and the categories of its file."""
+
+import json
+
+import pytest
+
+from vit_plugin.config.categories import check_annotations
+from vit_plugin.errors import ConfigError
+
+NAMES = ('square', 'triangle', 'disc')
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """The config of a data set, for names of classes and entries of its only annotation."""
+
+    def make(classes: tuple[str, ...], categories=NAMES, with_mask=False, **entries) -> dict:
+        content = dict(
+            images=[],
+            annotations=[dict(id=7, image_id=1, category_id=1, bbox=[0, 0, 2, 2], **entries)],
+            categories=[dict(id=i, name=name) for i, name in enumerate(categories, 1)],
+        )
+        (tmp_path / 'x.json').write_text(json.dumps(content))
+        return dict(
+            data_root=str(tmp_path),
+            ann_file='x.json',
+            metainfo=dict(classes=classes),
+            pipeline=[dict(type='LoadAnnotations', with_bbox=True, with_mask=with_mask)],
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('classes', 'categories'),
+    [
+        (NAMES, NAMES),
+        (('square', 'disc'), NAMES),  # a choice of the categories
+        (NAMES, NAMES[:2]),  # a part of the data that lacks the last
+        ((), NAMES),  # the classes of its type
+    ],
+)
+def test_what_fits(dataset, classes, categories):
+    check_annotations('data', dataset(classes, categories))
+
+
+@pytest.mark.parametrize(
+    ('classes', 'categories', 'words'),
+    [
+        (('Square', 'triangle', 'disc'), NAMES, "no category 'Square' in .*did you mean square"),
+        (('cat', 'dog'), NAMES, "no category 'cat' in .*it has square, triangle, disc"),
+        (('disc', 'square', 'triangle'), NAMES, 'begin with square, triangle, disc'),
+        (NAMES, ('square', 'disc'), 'begin with square, disc'),
+    ],
+)
+def test_what_would_be_left_out_or_misnamed(dataset, classes, categories, words):
+    with pytest.raises(ConfigError, match=f'^data.metainfo.classes: .*{words}'):
+        check_annotations('data', dataset(classes, categories))
+
+
+def test_masks_need_outlines(dataset):
+    check_annotations('data', dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
+    with pytest.raises(ConfigError, match='^data.ann_file: the annotation 7 has no segmentation'):
+        check_annotations('data', dataset(NAMES, with_mask=True))
+
+
+def test_another_file_is_a_sentence(dataset, tmp_path):
+    cfg = dataset(NAMES)
+    (tmp_path / 'x.json').write_text('[]')
+    with pytest.raises(ConfigError, match="^data.ann_file=.*x.json' is no file of COCO"):
+        check_annotations('data', cfg)
+
+
+def test_mmdetection_numbers_by_the_file(dataset, tmp_path):
+    mmdet = pytest.importorskip('mmdet.datasets')
+    cfg = dataset(('disc', 'square'))
+    built = mmdet.CocoDataset(**dict(cfg, pipeline=[]), lazy_init=True)
+    built.load_data_list()
+    assert built.cat2label == {1: 0, 3: 1}  # so that squares would be called discs
