@@ -10,6 +10,16 @@ from vit_plugin.errors import ConfigError
 NAMES = ('square', 'triangle', 'disc')
 
 
+class Shapes:
+    """A data set of a project, with classes of its own."""
+
+    METAINFO = dict(classes=NAMES)
+
+
+def check(at: str, dataset: dict) -> None:
+    check_annotations(at, dataset, Shapes)
+
+
 @pytest.fixture
 def dataset(tmp_path):
     """The config of a data set, for names of classes and entries of its only annotation."""
@@ -37,11 +47,10 @@ def dataset(tmp_path):
         (NAMES, NAMES),
         (('square', 'disc'), NAMES),  # a choice of the categories
         (NAMES, NAMES[:2]),  # a part of the data that lacks the last
-        ((), NAMES),  # the classes of its type
     ],
 )
 def test_what_fits(dataset, classes, categories):
-    check_annotations('data', dataset(classes, categories))
+    check('data', dataset(classes, categories))
 
 
 @pytest.mark.parametrize(
@@ -55,20 +64,29 @@ def test_what_fits(dataset, classes, categories):
 )
 def test_what_would_be_left_out_or_misnamed(dataset, classes, categories, words):
     with pytest.raises(ConfigError, match=f'^data.metainfo.classes: .*{words}'):
-        check_annotations('data', dataset(classes, categories))
+        check('data', dataset(classes, categories))
+
+
+def test_the_classes_of_a_type(dataset):
+    cfg = dict(dataset(()), metainfo={})
+    check('data', cfg)
+    cfg = dict(dataset((), categories=('Square', 'triangle', 'disc')), metainfo={})
+    with pytest.raises(ConfigError, match="no category 'square' in"):
+        check('data', cfg)
+    check_annotations('data', cfg, type('COCO', (Shapes,), dict(__module__='mmdet.datasets.coco')))
 
 
 def test_masks_need_outlines(dataset):
-    check_annotations('data', dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
+    check('data', dataset(NAMES, with_mask=True, segmentation=[[0, 0, 2, 0, 2, 2]]))
     with pytest.raises(ConfigError, match='^data.ann_file: the annotation 7 has no segmentation'):
-        check_annotations('data', dataset(NAMES, with_mask=True))
+        check('data', dataset(NAMES, with_mask=True))
 
 
 def test_another_file_is_a_sentence(dataset, tmp_path):
     cfg = dataset(NAMES)
     (tmp_path / 'x.json').write_text('[]')
     with pytest.raises(ConfigError, match="^data.ann_file=.*x.json' is no file of COCO"):
-        check_annotations('data', cfg)
+        check('data', cfg)
 
 
 def test_mmdetection_numbers_by_the_file(dataset, tmp_path):

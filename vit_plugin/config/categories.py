@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import suggestion
 
 
-def check_annotations(at: str, dataset: Mapping) -> None:
+def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
     """Compare the classes and the pipeline of MMDetection's ``CocoDataset`` with its file.
 
     The data set leaves out the boxes of a category that is not among the classes, and numbers the
@@ -18,14 +18,16 @@ def check_annotations(at: str, dataset: Mapping) -> None:
 
     Args:
         at: its place in the config.
-        dataset: its config. If it has the classes of its type, such as COCO's, the file is not
-            read, since it may be large.
+        dataset: its config.
+        kind: its class. If the classes are those of a class of MMDetection, such as COCO's, the
+            file is not read, since it may be large.
 
     Raises:
         ConfigError: if the file cannot be read, if a class is not in it or has another number, or
             if an object has no outline and the pipeline loads masks.
     """
-    classes = list((dataset.get('metainfo') or {}).get('classes') or ())
+    known = {} if kind.__module__.startswith('mmdet.') else kind.METAINFO
+    classes = list({**known, **(dataset.get('metainfo') or {})}.get('classes') or ())
     file = os.path.join(dataset.get('data_root') or '', dataset.get('ann_file') or '')
     if not classes or not file.endswith('.json'):
         return

@@ -35,7 +35,7 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
             f'--cfg-options {at}.data_root=FOLDER.'
         )
     if hasattr(kind, 'COCOAPI'):
-        check_annotations(at, dataset)
+        check_annotations(at, dataset, kind)
 
 
 def check_metric(at: str, metric: Mapping, kind: Callable) -> None:
