@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def test_a_room_is_its_files(room):
     assert not {name for line in begins for name in line.split(', ')} - inside
     here = {path.stem for path in (PACKAGE / room).iterdir() if not path.name.startswith('__')}
     assert not here - set(re.findall(r'\w+', SECTIONS[room]))
+
+
+def test_a_file_has_a_name_of_its_own():
+    names = Counter(path.name for path in PACKAGE.rglob('*.py') if not path.name.startswith('__'))
+    # The one for pipelines in `data`, and the one for paths in `files`: both are in users' code.
+    assert {name for name, count in names.items() if count > 1} == {'images.py'}
 
 
 def test_imports_only_go_down():

@@ -91,7 +91,7 @@ def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mappin
     which is said.
     """
     from vit_plugin.arch import num_heads_of_width, parse_arch
-    from vit_plugin.weights.settings import saved_backbone
+    from vit_plugin.weights.saved_settings import saved_backbone
 
     if 'blocks.0.norm1.weight' not in state:
         raise ConfigError(

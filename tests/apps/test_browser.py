@@ -8,7 +8,7 @@ import pytest
 from trained_models import tiny_classifier
 
 from vit_plugin.apps import browser
-from vit_plugin.apps.sections import FOUND, SECTIONS, Shown
+from vit_plugin.apps.page_sections import FOUND, SECTIONS, Shown
 from vit_plugin.errors import MissingExtraError
 
 pytest.importorskip('mmpretrain')

@@ -60,7 +60,7 @@ from vit_plugin.arguments import Signature
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.untrusted.closed import closed
-from vit_plugin.weights import Checkpoint, settings
+from vit_plugin.weights import Checkpoint, saved_settings
 
 FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
 ROOTS = (
@@ -411,7 +411,7 @@ class Campaign:
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()
         self.content: dict[str, Any] = {}
-        for module in (saved_model, load, settings):
+        for module in (saved_model, load, saved_settings):
             module.open_checkpoint = self.opened
         # These do not fit another model, and are not the matter: what is built is asked with its
         # own.

@@ -9,7 +9,7 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
-from vit_plugin.engine.sharding.settings import MIN_TORCH
+from vit_plugin.engine.sharding.sharding_options import MIN_TORCH
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -12,9 +12,9 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.visualization.pictures import shown_by
 
+from .page_sections import FOUND, SECTIONS, Shown, about, has_answer, show
 from .predictions import NUM_TOP, SCORE_THR
 from .same_site import guards
-from .sections import FOUND, SECTIONS, Shown, about, has_answer, show
 from .trained_model import TrainedModel
 
 if TYPE_CHECKING:

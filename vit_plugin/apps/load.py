@@ -25,7 +25,7 @@ from vit_plugin.weights.hub import TIMM
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
-from vit_plugin.weights.settings import training_settings
+from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
 from .command_line import check_device, import_data_sets

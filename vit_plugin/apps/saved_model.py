@@ -16,7 +16,7 @@ from vit_plugin.untrusted import REMEDY, admit, closed
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
-from vit_plugin.weights.settings import settings_of
+from vit_plugin.weights.saved_settings import settings_of
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 

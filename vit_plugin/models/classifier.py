@@ -11,7 +11,7 @@ from vit_plugin.arch import ArchCfg, parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
-from vit_plugin.weights.settings import training_settings
+from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.zoo.definition import pooled
 from vit_plugin.zoo.pixels import data_config_of
 

@@ -15,7 +15,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
 from vit_plugin.weights.hub import CONFIG, HUB_FILES, said_once, timm_name, weights_in
 from vit_plugin.weights.opening import Checkpoint
-from vit_plugin.weights.settings import training_settings
+from vit_plugin.weights.saved_settings import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image,
 # resized.
@@ -48,7 +48,7 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     (``timm://``), else the answer is the authors' (arXiv:2010.11929). So it is, with a warning, for
     a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are those of the training
     if the weights are a checkpoint that says them, see
-    :func:`~vit_plugin.weights.settings.training_settings`.
+    :func:`~vit_plugin.weights.saved_settings.training_settings`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.

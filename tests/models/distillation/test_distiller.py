@@ -18,8 +18,8 @@ from torch.distributed.tensor import DTensor
 
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.distillation.compared_outputs import outputs_of
 from vit_plugin.models.distillation.distiller import Distiller
-from vit_plugin.models.distillation.outputs import outputs_of
 from vit_plugin.models.loading import load_weights
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -17,7 +17,7 @@ from vit_plugin.data.importers.photos import Photo, read_sizes
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.untrusted.closed import closed
-from vit_plugin.weights.settings import saved_backbone, training_settings
+from vit_plugin.weights.saved_settings import saved_backbone, training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
 from ..saved_model import find_checkpoint
@@ -167,7 +167,7 @@ class Request:
     def saved(self) -> dict[str, Any]:
         """The weights' image settings.
 
-        See :func:`~vit_plugin.weights.settings.training_settings`.
+        See :func:`~vit_plugin.weights.saved_settings.training_settings`.
         """
         return training_settings(self.weights)
 

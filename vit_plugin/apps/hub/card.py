@@ -8,7 +8,7 @@ from typing import Any
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.settings import settings_of
+from vit_plugin.weights.saved_settings import settings_of
 
 from .libraries import Library
 

@@ -39,7 +39,7 @@ from vit_plugin.weights.reading.folders import (
 from vit_plugin.weights.reading.plain import join, tensor_names, to_text
 
 from ..distributed import from_rank_0
-from ..sharding.settings import MIN_TORCH
+from ..sharding.sharding_options import MIN_TORCH
 
 if torch.__version__ >= MIN_TORCH:
     import torch.distributed.checkpoint as dcp

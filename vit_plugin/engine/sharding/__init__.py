@@ -2,8 +2,8 @@
 
 from .begin import begin_sharded, check_steps
 from .ema import EMAHook
-from .settings import Sharding, sharding_of
 from .shard import is_sharded, parts_to_shard, reshard, shard, unwrapped
+from .sharding_options import Sharding, sharding_of
 
 __all__ = [
     'EMAHook',

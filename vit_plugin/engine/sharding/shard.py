@@ -17,7 +17,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.models.protocol import TellsParts, frozen_models
 
-from .settings import Sharding
+from .sharding_options import Sharding
 
 
 def parts_to_shard(model: nn.Module) -> list[nn.Module]:

@@ -5,7 +5,7 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 
 from ..layers.encoder import Encoder
-from ..loading.load import LoadableBackbone
+from ..loading.loadable import LoadableBackbone
 from ..stems import Stem
 
 

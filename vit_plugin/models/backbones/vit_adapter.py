@@ -30,7 +30,7 @@ from ..layers.outputs import resample
 from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
 from ..loading.hooks import fit_adapter
-from ..loading.load import load_weights
+from ..loading.loadable import load_weights
 from ..loading.module import LoadableModule
 from .vit import VisionTransformer
 

@@ -12,8 +12,8 @@ from vit_plugin.registry import MODELS
 
 from ..heads.distilled_head import DistilledViTClsHead
 from ..protocol import Backbone
+from .compared_outputs import Outputs, outputs_of
 from .losses import DistillationLoss
-from .outputs import Outputs, outputs_of
 from .teacher import Pixels, Teacher, TeacherCfg
 
 with needed_by('Distiller'):

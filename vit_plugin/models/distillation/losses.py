@@ -12,7 +12,7 @@ from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..heads.distilled_head import compare_logits
-from .outputs import Outputs
+from .compared_outputs import Outputs
 
 Distance = Literal['mse', 'cosine']
 # Of vectors (..., C): timm's, and that of RADIO's summaries (arXiv:2312.06709).
@@ -32,7 +32,7 @@ class DistillationLoss(nn.Module):
 
     Attributes:
         compares: the name of the output, see
-            :class:`~vit_plugin.models.distillation.outputs.Outputs`.
+            :class:`~vit_plugin.models.distillation.compared_outputs.Outputs`.
     """
 
     compares: ClassVar[str]

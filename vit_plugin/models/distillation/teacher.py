@@ -22,7 +22,7 @@ from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.pixels import data_config_of
 
 from ..backbones.timm_model import build_timm
-from .outputs import Outputs, OutputsOf
+from .compared_outputs import Outputs, OutputsOf
 
 
 class TeacherCfg(TypedDict, total=False):

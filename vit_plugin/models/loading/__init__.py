@@ -1,5 +1,5 @@
 """A checkpoint of any format into a model, by the hooks of ``load_state_dict``."""
 
-from .load import check_kinds, check_start, find_backbone, load_trained, load_weights
+from .loadable import check_kinds, check_start, find_backbone, load_trained, load_weights
 
 __all__ = ['check_kinds', 'check_start', 'find_backbone', 'load_trained', 'load_weights']

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.formats.vit_adapter import ADAPTER
+from vit_plugin.weights.formats.vit_adapter_names import ADAPTER
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..rules import Format
 from .clip import CLIP
-from .eomt import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3
+from .eomt_names import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3
 from .eva import reject_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
@@ -17,7 +17,7 @@ from .sapiens2 import SAPIENS2
 from .timm import EOMT, PMT, TIMM, TIMM_EVA
 from .torchvision import TORCHVISION
 from .transunet import TRANSUNET
-from .vit_adapter import VIT_ADAPTER
+from .vit_adapter_names import VIT_ADAPTER
 from .vitdet import VITDET
 
 FORMATS = {

@@ -2,7 +2,7 @@
 
 from ..claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim
 from ..rules import COMPUTED, Format, Rule, pair, same
-from .eomt import authors_eomt, authors_pmt
+from .eomt_names import authors_eomt, authors_pmt
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
 from .own import LAYERS, RESNET, TOKENS
 

@@ -9,7 +9,7 @@ from rude_server import serving
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.settings import literals, saved_backbone, training_settings
+from vit_plugin.weights.saved_settings import literals, saved_backbone, training_settings
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51.0, 51.0, 25.5])
 SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))

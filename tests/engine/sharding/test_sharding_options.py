@@ -1,7 +1,7 @@
 import pytest
 
 from vit_plugin.apps.planning.traced_step import pretended_ranks
-from vit_plugin.engine.sharding import Sharding, settings
+from vit_plugin.engine.sharding import Sharding, sharding_options
 from vit_plugin.errors import ConfigError
 
 
@@ -14,6 +14,6 @@ def test_the_mesh(ranks, group, shape):
 
 
 def test_an_old_torch_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(settings, 'MIN_TORCH', '99.0')
+    monkeypatch.setattr(sharding_options, 'MIN_TORCH', '99.0')
     with pytest.raises(ConfigError, match='needs torch 99.0 or newer'):
         Sharding()
