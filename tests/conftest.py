@@ -115,7 +115,8 @@ def tiny_hybrid(tiny: dict) -> dict:
 @pytest.fixture
 def digits_config(tmp_path) -> Config:
     """The hybrid's recipe for digits, cut to three short epochs."""
-    cfg = Config.fromfile('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
+    path = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
+    cfg = Config(Config.fromfile(path).to_dict(), filename=path, format_python_code=False)
     cfg.merge_from_dict(
         {
             'train_cfg.max_epochs': 3,

@@ -150,7 +150,8 @@ def tiny_cfg(
                 dict(type='EMAHook', momentum=0.3),
                 dict(type='vit_plugin.ReportHook', pictures=False),
             ],
-        )
+        ),
+        format_python_code=False,  # MMEngine formats it five times, in a fifth of the time of a run
     )
     cfg.merge_from_dict(options)
     return cfg
