@@ -10,10 +10,22 @@ from vit_plugin.errors import ConfigError
 NAMES = ('square', 'triangle', 'disc')
 
 
-class Shapes:
+class CocoDataset:
+    """MMDetection's, as far as it is asked."""
+
+
+class XMLDataset:
+    """Likewise."""
+
+
+class Shapes(CocoDataset):
     """A data set of a project, with classes of its own."""
 
     METAINFO = dict(classes=NAMES)
+
+
+class Cells(XMLDataset):
+    METAINFO = {}
 
 
 def check(at: str, dataset: dict) -> None:
@@ -56,8 +68,8 @@ def test_what_fits(dataset, classes, categories):
 @pytest.mark.parametrize(
     ('classes', 'categories', 'words'),
     [
-        (('Square', 'triangle', 'disc'), NAMES, "no category 'Square' in .*did you mean square"),
-        (('cat', 'dog'), NAMES, "no category 'cat' in .*it has square, triangle, disc"),
+        (('Square', 'triangle', 'disc'), NAMES, "no 'Square' in .*did you mean square"),
+        (('cat', 'dog'), NAMES, "no 'cat' in .*it has disc, square, triangle"),
         (('disc', 'square', 'triangle'), NAMES, 'begin with square, triangle, disc'),
         (NAMES, ('square', 'disc'), 'begin with square, disc'),
     ],
@@ -71,7 +83,7 @@ def test_the_classes_of_a_type(dataset):
     cfg = dict(dataset(()), metainfo={})
     check('data', cfg)
     cfg = dict(dataset((), categories=('Square', 'triangle', 'disc')), metainfo={})
-    with pytest.raises(ConfigError, match="no category 'square' in"):
+    with pytest.raises(ConfigError, match="no 'square' in"):
         check('data', cfg)
     check_annotations('data', cfg, type('COCO', (Shapes,), dict(__module__='mmdet.datasets.coco')))
 
@@ -85,8 +97,25 @@ def test_masks_need_outlines(dataset):
 def test_another_file_is_a_sentence(dataset, tmp_path):
     cfg = dataset(NAMES)
     (tmp_path / 'x.json').write_text('[]')
-    with pytest.raises(ConfigError, match="^data.ann_file=.*x.json' is no file of COCO"):
+    with pytest.raises(ConfigError, match='^data.ann_file=.*x.json.*cannot be read'):
         check('data', cfg)
+
+
+def test_names_in_files_of_pascal_voc(tmp_path):
+    (tmp_path / 'list.txt').write_text('a\nb\n')
+    (tmp_path / 'Annotations').mkdir()
+    for file, name in (('a', 'RBC'), ('b', 'WBC')):
+        text = f'<annotation><object><name>{name}</name></object></annotation>'
+        (tmp_path / f'Annotations/{file}.xml').write_text(text)
+    cfg = dict(data_root=str(tmp_path), ann_file='list.txt')
+    for right in (('RBC', 'WBC', 'Platelets'), ('WBC', 'RBC'), ('WBC',)):
+        check_annotations('data', dict(cfg, metainfo=dict(classes=right)), Cells)
+    for wrong, words in ((('rbc', 'WBC'), "no 'rbc' in .*did you mean RBC"), (('a',), "no 'a' in")):
+        with pytest.raises(ConfigError, match=f'^data.metainfo.classes: there is {words}'):
+            check_annotations('data', dict(cfg, metainfo=dict(classes=wrong)), Cells)
+    (tmp_path / 'Annotations/b.xml').write_text('<annotation>')
+    with pytest.raises(ConfigError, match='cannot be read as annotations'):
+        check_annotations('data', dict(cfg, metainfo=dict(classes=('RBC',))), Cells)
 
 
 def test_mmdetection_numbers_by_the_file(dataset, tmp_path):

@@ -1,71 +1,97 @@
-"""The classes that a config names for a file of COCO annotations, compared with that file."""
+"""The classes that a config names for files of COCO or Pascal VOC, compared with those files."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
-from mmengine.fileio import load
+from mmengine.fileio import list_from_file, load
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import suggestion
 
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, ElementTree.ParseError)
+
 
 def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
-    """Compare the classes and the pipeline of MMDetection's ``CocoDataset`` with its file.
+    """Compare the classes and the pipeline of a data set of MMDetection with its annotations.
 
-    The data set leaves out the boxes of a category that is not among the classes, and numbers the
-    others in the order of the file, whatever their order in the config. Both are silent.
+    It leaves out the boxes of a name that is not among the classes, and ``CocoDataset`` numbers the
+    classes in the order of the file, whatever their order in the config. Both are silent.
 
     Args:
         at: its place in the config.
         dataset: its config.
-        kind: its class. If the classes are those of a class of MMDetection, such as COCO's, the
-            file is not read, since it may be large.
+        kind: its class. If the classes are those of a class of MMDetection, such as COCO's, no file
+            is read, since there may be much of it.
 
     Raises:
-        ConfigError: if the file cannot be read, if a class is not in it or has another number, or
-            if an object has no outline and the pipeline loads masks.
+        ConfigError: if the annotations cannot be read, if a class is not in them or has another
+            number, or if an object has no outline and the pipeline loads masks.
     """
+    forms = {form.__name__ for form in getattr(kind, '__mro__', ())} & CHECKS.keys()
+    if not forms or not dataset.get('ann_file'):
+        return
     known = {} if kind.__module__.startswith('mmdet.') else kind.METAINFO
     classes = list({**known, **(dataset.get('metainfo') or {})}.get('classes') or ())
-    file = os.path.join(dataset.get('data_root') or '', dataset.get('ann_file') or '')
-    if not classes or not file.endswith('.json'):
+    if not classes:
         return
+    file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
     try:
-        content = load(file, backend_args=dataset.get('backend_args'))
-        names = {category['id']: category['name'] for category in content['categories']}
-        objects = content['annotations']
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        CHECKS[forms.pop()](at, dataset, file, classes)
+    except UNREADABLE as error:
+        if isinstance(error, ConfigError):
+            raise
         raise ConfigError(
-            f'{at}.ann_file={file!r} is no file of COCO annotations ({first_line(error)}).'
+            f'{at}.ann_file={file!r}, or a file that it names, cannot be read as annotations '
+            f'({first_line(error)}); correct it, or take the data set of its form.'
         ) from error
-    _check_classes(at, classes, list(names.values()), file)
-    steps = dataset.get('pipeline') or ()
-    if any(isinstance(step, Mapping) and step.get('with_mask') for step in steps):
-        used = [one for one in objects if names.get(one.get('category_id')) in classes]
-        _check_outlines(at, used)
 
 
-def _check_classes(at: str, classes: Sequence[str], names: Sequence[str], file: str) -> None:
-    absent = [name for name in classes if name not in names]
-    if absent and not set(names) <= set(classes):
-        raise ConfigError(
-            f'{at}.metainfo.classes: there is no category {absent[0]!r} in {file!r}; '
-            f'{suggestion(absent[0], names, takes="it has")}'
-        )
-    numbered = [name for name in names if name in classes]
+def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
+    content = load(file, backend_args=dataset.get('backend_args'))
+    names = {category['id']: category['name'] for category in content['categories']}
+    _check_known(at, classes, names.values(), file)
+    numbered = [name for name in names.values() if name in classes]
     if numbered != classes[: len(numbered)]:
         raise ConfigError(
             f'{at}.metainfo.classes: MMDetection numbers the categories in the order of {file!r}, '
             f'so that others would get their names; begin with {", ".join(numbered)}.'
         )
+    steps = dataset.get('pipeline') or ()
+    if not any(isinstance(step, Mapping) and step.get('with_mask') for step in steps):
+        return
+    for one in content['annotations']:
+        if names.get(one.get('category_id')) in classes and not one.get('segmentation'):
+            raise ConfigError(
+                f'{at}.ann_file: the annotation {one.get("id")} has no segmentation, and the '
+                'pipeline loads masks (with_mask=True); give the outlines, or leave out with_mask '
+                'and the mask head.'
+            )
 
 
-def _check_outlines(at: str, objects: Sequence[Mapping[str, Any]]) -> None:
-    bare = next((one for one in objects if not one.get('segmentation')), None)
-    if bare is not None:
+def _check_voc(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
+    prefix = (dataset.get('data_prefix') or {}).get('sub_data_root', '')
+    root = os.path.join(dataset.get('data_root') or '', prefix)
+    folder = os.path.join(root, dataset.get('ann_subdir', 'Annotations'))
+    names: set[str] = set()
+    for image in list_from_file(file):
+        content = ElementTree.parse(os.path.join(folder, f'{image}.xml'))
+        names |= {node.text or '' for node in content.iterfind('object/name')}
+    _check_known(at, classes, names, folder)
+
+
+CHECKS: dict[str, Callable[[str, Mapping, str, Sequence[str]], None]] = {
+    'CocoDataset': _check_coco,
+    'XMLDataset': _check_voc,
+}
+
+
+def _check_known(at: str, classes: Sequence[str], names: Collection[str], where: str) -> None:
+    """Reject a class that has no objects while objects of another name would be left out."""
+    absent = [name for name in classes if name not in names]
+    if absent and not set(names) <= set(classes):
         raise ConfigError(
-            f'{at}.ann_file: the annotation {bare.get("id")} has no segmentation, and the pipeline '
-            'loads masks (with_mask=True); give the outlines, or leave out with_mask and the mask '
-            'head.'
+            f'{at}.metainfo.classes: there is no {absent[0]!r} in {where!r}; '
+            f'{suggestion(absent[0], sorted(names), takes="it has")}'
         )

@@ -34,8 +34,7 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
             f'{at}: there is no {missing} in {os.getcwd()}; put or link the data there, or give '
             f'--cfg-options {at}.data_root=FOLDER.'
         )
-    if hasattr(kind, 'COCOAPI'):
-        check_annotations(at, dataset, kind)
+    check_annotations(at, dataset, kind)
 
 
 def check_metric(at: str, metric: Mapping, kind: Callable) -> None:
