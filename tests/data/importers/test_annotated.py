@@ -27,10 +27,11 @@ from PIL import Image
 
 from vit_plugin.data.importers.annotated import read_annotated_folder
 from vit_plugin.data.importers.findings import Findings
-from vit_plugin.data.importers.instances import Instance, check_instances
+from vit_plugin.data.importers.instances import check_instances
 from vit_plugin.data.importers.listing import Listing
 from vit_plugin.data.importers.mask_folders import class_map, read_mask_folder
-from vit_plugin.data.importers.photos import Photo, Tree
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.data.importers.records import Instance, Photo
 from vit_plugin.errors import ConfigError
 
 

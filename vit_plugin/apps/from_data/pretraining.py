@@ -11,7 +11,8 @@ from torch import nn
 from vit_plugin.arch import parse_arch
 from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.listing import Listing, is_encodable
-from vit_plugin.data.importers.photos import MOST_HEADERS, Photo, Tree, read_sizes
+from vit_plugin.data.importers.photos import MOST_HEADERS, Tree, read_sizes
+from vit_plugin.data.importers.records import Photo
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.loading import load_weights

@@ -13,7 +13,8 @@ import torch
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.data.importers.findings import Findings
-from vit_plugin.data.importers.photos import Photo, read_sizes
+from vit_plugin.data.importers.photos import read_sizes
+from vit_plugin.data.importers.records import Photo
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.untrusted.closed import closed

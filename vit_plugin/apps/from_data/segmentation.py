@@ -9,7 +9,8 @@ from PIL import Image
 
 from vit_plugin.data.importers.listing import Listing
 from vit_plugin.data.importers.mask_folders import class_map, read_mask_folder
-from vit_plugin.data.importers.photos import Photo, Tree
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.data.importers.records import Photo
 from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of

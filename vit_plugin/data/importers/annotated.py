@@ -16,7 +16,8 @@ from .findings import Findings
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
-from .photos import Annotations, Photo, Tree, note_unused, read_sizes
+from .photos import Tree, note_unused, read_sizes
+from .records import Annotations, Photo
 from .voc import read_voc, voc_root
 from .yolo import find_names, find_settings, is_label, label_files, read_yolo
 

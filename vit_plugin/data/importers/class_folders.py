@@ -11,7 +11,8 @@ from .division import check_classes, divide
 from .findings import Findings
 from .label_tables import read_tables
 from .listing import Listing, readable
-from .photos import MOST_HEADERS, RUNS, Photo, Tree, note_unused, read_sizes
+from .photos import MOST_HEADERS, RUNS, Tree, note_unused, read_sizes
+from .records import Photo
 from .splits import alike_parts, split_of
 
 # The images of a folder by the folder in it, '' for those directly in it.

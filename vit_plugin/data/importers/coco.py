@@ -8,9 +8,9 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .instances import Instance
 from .outlines import box_around
-from .photos import Annotations, Photo, Tree, stated_size
+from .photos import Tree, stated_size
+from .records import Annotations, Instance, Photo
 from .splits import Split, split_in
 
 CROWD = ('1', '1.0', 'true')  # values of iscrowd, of which some programs make text

@@ -7,8 +7,8 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .instances import Instance
-from .photos import Annotations, Photo, Tree
+from .photos import Tree
+from .records import Annotations, Instance, Photo
 from .splits import split_in
 
 

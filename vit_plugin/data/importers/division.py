@@ -13,7 +13,8 @@ from vit_plugin.errors import ConfigError
 
 from .findings import Findings
 from .instances import without_repeats
-from .photos import Photo, Tree
+from .photos import Tree
+from .records import Photo
 from .splits import SEED, SPLITS, Split, hold_out
 
 

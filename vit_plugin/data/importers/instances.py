@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
 from .outlines import box_around, mask_of, polygon_area
-
-if TYPE_CHECKING:
-    from .photos import Photo
+from .records import Instance, Photo
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
@@ -22,38 +19,7 @@ CORRECT = 'correct them'
 APART = 0.5  # of its sides, by which a box may differ from that around its outlines
 
 
-@dataclass
-class Instance:
-    """An object.
-
-    Attributes:
-        name: its class.
-        box: left, top, width and height in pixels of the image as it is seen.
-        segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict.
-            None: box alone.
-        crowd: whether it is a group of objects, which is neither trained on nor counted.
-        area: in pixels, as far as it is known.
-        origin: where it is said, for messages.
-    """
-
-    name: str
-    box: Sequence[Any]
-    segmentation: list[list[float]] | dict[str, Any] | None = None
-    crowd: bool = False
-    area: Any = None
-    origin: str = ''
-
-    @classmethod
-    def of_polygons(
-        cls, name: str, polygons: Sequence[Sequence[float]], origin: str = ''
-    ) -> 'Instance':
-        """An object from its outlines, each ``[x, y, x, y, ...]``."""
-        return cls(
-            name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin
-        )
-
-
-def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Photo']:
+def with_right_size(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
     """The photographs whose annotated size matches the file or is missing. Others are rejected."""
     kept = []
     for photo in photos:
@@ -82,9 +48,7 @@ def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Phot
     return kept
 
 
-def check_instances(
-    photos: Sequence['Photo'], findings: Findings, with_masks: bool = False
-) -> None:
+def check_instances(photos: Sequence[Photo], findings: Findings, with_masks: bool = False) -> None:
     """Compare boxes with their images: clip and note what is outside, reject what cannot be right.
 
     Afterwards every box has finite sides of at least a pixel within its image, and an area.
@@ -148,7 +112,7 @@ def _number(value: Any) -> float:
     return math.nan
 
 
-def check_units(photos: Sequence['Photo']) -> None:
+def check_units(photos: Sequence[Photo]) -> None:
     """Raise a ``ConfigError`` if all boxes are relative to the image, or corners, not sizes."""
     boxes = [(found.box, photo) for photo in photos for found in photo.instances]
     if not boxes:
@@ -174,7 +138,7 @@ def check_units(photos: Sequence['Photo']) -> None:
         )
 
 
-def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+def _fits(found: Instance, photo: Photo, findings: Findings) -> bool:
     """Cut a box at the edges of its image; whether enough of it is left."""
     left, top, width, height = found.box
     where = f'{_short(found.box)} of {found.origin}'
@@ -198,7 +162,7 @@ def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
     return _has_area(found, photo, findings)
 
 
-def _has_area(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+def _has_area(found: Instance, photo: Photo, findings: Findings) -> bool:
     """Complete the area, after a look at the outlines; whether these are right."""
     _, _, width, height = found.box
     if found.segmentation and not _is_mask(found, photo, findings):
@@ -211,7 +175,7 @@ def _has_area(found: Instance, photo: 'Photo', findings: Findings) -> bool:
     return True
 
 
-def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+def _is_mask(found: Instance, photo: Photo, findings: Findings) -> bool:
     """True if outlines have three or more finite points within the box, or run lengths fit."""
     if isinstance(found.segmentation, dict):
         return _are_run_lengths(found, photo, findings)
@@ -239,7 +203,7 @@ def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
     return True
 
 
-def _are_run_lengths(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+def _are_run_lengths(found: Instance, photo: Photo, findings: Findings) -> bool:
     """True if COCO's run lengths, as numbers or compressed, are those of an image of this size."""
     assert isinstance(found.segmentation, dict)
     size, counts = list(photo.size[::-1]), found.segmentation.get('counts')
@@ -257,7 +221,7 @@ def _are_run_lengths(found: Instance, photo: 'Photo', findings: Findings) -> boo
     return True
 
 
-def _within(polygon: Sequence[float], photo: 'Photo') -> list[float]:
+def _within(polygon: Sequence[float], photo: Photo) -> list[float]:
     """The points of an outline, moved to the nearest ones of the image."""
     return [min(max(value, 0.0), photo.size[i % 2]) for i, value in enumerate(polygon)]
 

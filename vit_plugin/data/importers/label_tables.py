@@ -9,7 +9,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
 
 from .findings import FEW, Findings
-from .photos import Photo, Tree
+from .photos import Tree
+from .records import Photo
 from .splits import Split, split_in, split_of
 
 FILES = (

@@ -13,8 +13,8 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import decode
 
 from .findings import Findings
-from .instances import Instance
-from .photos import Annotations, Photo, Tree, stated_size
+from .photos import Tree, stated_size
+from .records import Annotations, Instance, Photo
 
 CORNERS = 32  # of the outline of a circle
 

@@ -16,7 +16,8 @@ from vit_plugin.errors import ConfigError
 
 from .findings import Findings
 from .mask_values import MaskValues
-from .photos import Photo, read_sizes
+from .photos import read_sizes
+from .records import Photo
 from .splits import Split
 
 

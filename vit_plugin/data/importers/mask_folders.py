@@ -17,7 +17,8 @@ from .findings import Findings
 from .listing import Listing
 from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
 from .outlines import mask_of
-from .photos import Photo, Tree, note_unused, read_sizes, shared_start
+from .photos import Tree, note_unused, read_sizes, shared_start
+from .records import Photo
 from .splits import Split, split_in, without_split
 
 # Names of folders, without case. 'other' are masks of objects, and masks drawn over photographs.

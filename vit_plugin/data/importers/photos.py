@@ -5,9 +5,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 from vit_plugin.errors import ConfigError, first_line
@@ -15,46 +14,11 @@ from vit_plugin.files.bands import shape_of
 from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_litter, seen_size, walk_files
 
 from .findings import Findings
-from .instances import Instance
+from .records import Photo
 from .splits import Split, split_of
 
 RUNS = 'work_dirs'  # the folder of all runs, which is not part of the data
 MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
-
-
-@dataclass
-class Photo:
-    """A photograph and what is said of it.
-
-    Attributes:
-        path: the file.
-        split: the part that its data set puts it into, or None.
-        size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
-        bands: the number of bands, 0 of a photograph; None before the file was read.
-        stated: width and height by the annotation, ``(0, 0)`` where it says nothing.
-        labels: names of its classes.
-        instances: objects in it.
-        mask: the file with the class of each pixel, or None.
-        origin: what says it, for messages.
-    """
-
-    path: Path
-    split: Split | None = None
-    size: tuple[int, int] = (0, 0)
-    bands: int | None = None
-    stated: tuple[float, float] = (0, 0)
-    labels: tuple[str, ...] = ()
-    instances: list[Instance] = field(default_factory=list)
-    mask: Path | None = None
-    origin: str = ''
-
-
-class Annotations(NamedTuple):
-    """Result of a reader."""
-
-    photos: list[Photo]
-    names: Sequence[str] = ()  # of the classes, if the form gives them an order
-    used: Sequence[Path] = ()  # further files that were read
 
 
 def nfc(name: str) -> str:

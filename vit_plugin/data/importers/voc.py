@@ -9,8 +9,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_lines
 
 from .findings import Findings
-from .instances import Instance
-from .photos import Annotations, Photo, Tree, stated_size
+from .photos import Tree, stated_size
+from .records import Annotations, Instance, Photo
 from .splits import SPLITS, Split, split_in
 
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')

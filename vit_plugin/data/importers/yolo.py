@@ -13,8 +13,8 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
-from .instances import Instance
-from .photos import Annotations, Photo, Tree, read_sizes
+from .photos import Tree, read_sizes
+from .records import Annotations, Instance, Photo
 from .splits import SPLITS, Split, split_of
 
 NAMES = (

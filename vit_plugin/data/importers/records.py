@@ -1,0 +1,75 @@
+"""What readers of annotations return: photographs, and the objects in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .outlines import box_around
+from .splits import Split
+
+
+@dataclass
+class Instance:
+    """An object.
+
+    Attributes:
+        name: its class.
+        box: left, top, width and height in pixels of the image as it is seen.
+        segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict.
+            None: box alone.
+        crowd: whether it is a group of objects, which is neither trained on nor counted.
+        area: in pixels, as far as it is known.
+        origin: where it is said, for messages.
+    """
+
+    name: str
+    box: Sequence[Any]
+    segmentation: list[list[float]] | dict[str, Any] | None = None
+    crowd: bool = False
+    area: Any = None
+    origin: str = ''
+
+    @classmethod
+    def of_polygons(
+        cls, name: str, polygons: Sequence[Sequence[float]], origin: str = ''
+    ) -> 'Instance':
+        """An object from its outlines, each ``[x, y, x, y, ...]``."""
+        return cls(
+            name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin
+        )
+
+
+@dataclass
+class Photo:
+    """A photograph and what is said of it.
+
+    Attributes:
+        path: the file.
+        split: the part that its data set puts it into, or None.
+        size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
+        bands: the number of bands, 0 of a photograph; None before the file was read.
+        stated: width and height by the annotation, ``(0, 0)`` where it says nothing.
+        labels: names of its classes.
+        instances: objects in it.
+        mask: the file with the class of each pixel, or None.
+        origin: what says it, for messages.
+    """
+
+    path: Path
+    split: Split | None = None
+    size: tuple[int, int] = (0, 0)
+    bands: int | None = None
+    stated: tuple[float, float] = (0, 0)
+    labels: tuple[str, ...] = ()
+    instances: list[Instance] = field(default_factory=list)
+    mask: Path | None = None
+    origin: str = ''
+
+
+class Annotations(NamedTuple):
+    """Result of a reader."""
+
+    photos: list[Photo]
+    names: Sequence[str] = ()  # of the classes, if the form gives them an order
+    used: Sequence[Path] = ()  # further files that were read
