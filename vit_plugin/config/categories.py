@@ -23,7 +23,7 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
         at: its place in the config.
         dataset: its config.
         kind: its class. If the classes are those of a class of MMDetection, such as COCO's, no file
-            is read, since there may be much of it.
+            is read, since there may be much of it, and none of another machine.
 
     Raises:
         ConfigError: if the annotations cannot be read, if a class is not in them or has another
@@ -34,9 +34,9 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
         return
     known = {} if kind.__module__.startswith('mmdet.') else kind.METAINFO
     classes = list({**known, **(dataset.get('metainfo') or {})}.get('classes') or ())
-    if not classes:
-        return
     file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
+    if not classes or '://' in file:
+        return
     try:
         CHECKS[forms.pop()](at, dataset, file, classes)
     except UNREADABLE as error:
@@ -49,7 +49,7 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
 
 
 def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
-    content = load(file, backend_args=dataset.get('backend_args'))
+    content = load(file, file_format='json')
     names = {category['id']: category['name'] for category in content['categories']}
     _check_known(at, classes, names.values(), file)
     numbered = [name for name in names.values() if name in classes]
