@@ -85,7 +85,7 @@ def plain(value, args: argparse.Namespace):
 
 
 def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
-    """The number of attention heads, which only the kernels of flax show, as (..., heads, width).
+    """The number of attention heads, which only flax kernels show: (..., width, heads, head width).
 
     It is that of the option, of the checkpoint's kernels or config, or the usual one for its width,
     which is said.
@@ -101,13 +101,15 @@ def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mappin
     if args.to != 'jax':
         return 1
     width = state['blocks.0.norm1.weight'].shape[0]
-    weights, saved, heads = checkpoint.weights, saved_backbone(checkpoint), args.num_heads
+    weights = checkpoint.weights
     kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
-    if not heads and kernel is not None:
+    if args.num_heads:
+        heads = args.num_heads
+    elif kernel is not None:
         heads = kernel.shape[-2]
-    elif not heads and 'arch' in saved:
-        heads = parse_arch(saved['arch']).num_heads
-    elif not heads and (heads := num_heads_of_width(width)):
+    elif arch := saved_backbone(checkpoint).get('arch'):
+        heads = parse_arch(arch).num_heads
+    elif heads := num_heads_of_width(width):
         print(f'{heads} attention heads, as usual for the width {width}; --num-heads gives others')
     if not heads or width % heads:
         raise ConfigError(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from mmengine.config import Config
 
 from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
+from vit_plugin.config.read import DETECTION
 from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
@@ -17,8 +18,6 @@ from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
-
-DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 
 
 class SavedModel(NamedTuple):

@@ -39,9 +39,9 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
         return
     try:
         CHECKS[forms.pop()](at, dataset, file, classes)
+    except ConfigError:  # a ValueError, too
+        raise
     except UNREADABLE as error:
-        if isinstance(error, ConfigError):
-            raise
         raise ConfigError(
             f'{at}.ann_file={file!r}, or a file that it names, cannot be read as annotations '
             f'({first_line(error)}); correct it, or take the data set of its form.'

@@ -16,6 +16,8 @@ from vit_plugin.registry import SCOPE
 from .options import check_options
 from .sections import LOADERS
 
+DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
+
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
@@ -47,7 +49,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
 def _import_custom(imports: Any = (), allow_failed_imports: bool = False) -> None:
     """Import the modules that a config names, the ops of detectors before what needs them."""
     names = [imports] if isinstance(imports, str) else imports
-    first = [name for name in names if name == 'vit_plugin.detection']
+    first = [name for name in names if name == DETECTION]
     import_modules_from_strings([*first, *names], allow_failed_imports)
 
 
