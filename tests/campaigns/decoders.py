@@ -171,7 +171,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--minutes', type=float, default=15, help='of each training')
-    parser.add_argument('--seeds', type=int, default=3)
+    parser.add_argument('--seeds', type=int, default=3, help='their number')
+    parser.add_argument('--first-seed', type=int, default=0)
     parser.add_argument('--only', nargs='+', default=(), help='names of decoders')
     parser.add_argument('--scenes', choices=('thin', 'scenes'), default='thin')
     args = parser.parse_args()
@@ -183,7 +184,7 @@ def main() -> None:
     results: dict[str, list[tuple[float, ...]]] = {
         name: [] for name in decoders() if not args.only or name in args.only
     }
-    for seed in range(args.seeds):
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
         for name, rows in results.items():
             torch.manual_seed(seed)
             model = build(decoders()[name])
