@@ -6,7 +6,9 @@
     vit-plugin train \
         configs/distillation/hybrid-vit-d2-w192-wc3_logits_1xb500-15e_cifar10-folder.py
 
-The first line trains the teacher; model.teacher=RUN names another. Not yet trained by us.
+The first line trains the teacher; model.teacher=RUN names another. Ours, 2026-11-27, seed 0, with
+train_cfg.max_epochs=11, in the time of 15 without a teacher: 89.1 % top-1, and 90.1 % averaged over
+six views (docs/self_supervised.md).
 """
 
 _base_ = [
