@@ -6,7 +6,8 @@
 
 The vector of an image and its patches are compared as in RADIO (arXiv:2312.06709), and its
 similarities to other images as in SEED (arXiv:2101.04731). The teacher is any run, checkpoint or
-timm://NAME. Not yet trained by us.
+timm://NAME. Ours, 2026-11-27, seed 0, five epochs with the CNN that the other recipes here train:
+1 % of the labels then give 48.5 % top-1, and 37.6 % from scratch (docs/self_supervised.md).
 """
 
 _base_ = [
