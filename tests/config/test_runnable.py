@@ -105,7 +105,7 @@ def test_missing_data_is_named_with_the_remedy(coco, field, value, words):
     assert words in str(error.value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(NUMBERS),
     st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vit_plugin.errors import ConfigError
@@ -61,7 +61,6 @@ def test_a_new_file_takes_the_place_of_the_old(tmp_path, suffix):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 20), st.sampled_from([ValueError, KeyboardInterrupt, SystemExit]))
 def test_after_any_error_all_is_as_it_was(tmp_path_factory, written, kind):
     path = tmp_path_factory.mktemp('folder') / 'file.txt'

@@ -116,7 +116,7 @@ def test_markers_of_other_places(tmp_path, monkeypatch):
         assert newest_checkpoint(work_dir) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.binary(max_size=60) | st.text('/._\0a', max_size=6).map(str.encode))
 @example(b'/')
 @example(b'..')

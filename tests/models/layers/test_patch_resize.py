@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import conv2d, interpolate
 
@@ -26,14 +26,12 @@ def test_both_axes_together(old, new):
     np.testing.assert_allclose(resize_patches(kernel, new).flatten(2).numpy(), expected, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(old=st.tuples(sizes, sizes))
 def test_patches_of_the_same_size_stay(old):
     kernel = torch.randn(3, 2, *old)
     torch.testing.assert_close(resize_patches(kernel, old), kernel, atol=1e-5, rtol=1e-5)
 
 
-@settings(deadline=None)
 @given(old=sizes, more=st.integers(0, 8))
 def test_larger_patches_give_the_tokens_of_the_smaller(old, more):
     kernel, patch = torch.randn(3, 2, old, old), torch.randn(1, 2, old, old)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import zoom
 
@@ -17,7 +17,6 @@ from vit_plugin.models.layers.pos_embed import (
 sides = st.integers(1, 9)
 
 
-@settings(deadline=None)
 @given(
     grid=st.tuples(sides, sides), mode=st.sampled_from(['bilinear', 'bicubic', 'bicubic_dinov2'])
 )
@@ -26,7 +25,6 @@ def test_resize_to_the_same_grid_is_the_identity(grid, mode):
     assert resize_grid(table, grid, grid, mode) is table
 
 
-@settings(deadline=None)
 @given(old=st.tuples(sides, sides), new=st.tuples(sides, sides))
 def test_bilinear_is_the_authors_zoom(old, new):
     table = torch.randn(1, old[0] * old[1], 3, dtype=torch.float32)
@@ -36,7 +34,6 @@ def test_bilinear_is_the_authors_zoom(old, new):
     np.testing.assert_allclose(ours.numpy(), theirs, atol=1e-5)
 
 
-@settings(deadline=None)
 @given(
     grid=st.tuples(sides, sides),
     kind=st.sampled_from(['learned', 'learned_2d']),
@@ -76,7 +73,6 @@ def test_sincos_of_another_grid_keeps_its_corners():
         torch.testing.assert_close(native[corner], finer[corner])
 
 
-@settings(deadline=None)
 @given(old=st.tuples(sides, sides), new=st.tuples(sides, sides))
 def test_dinov2s_form_is_its_authors(old, new):
     """facebookresearch/dinov2 `interpolate_pos_encoding`: bicubic, no filter, a scale that is 0.1

@@ -66,7 +66,7 @@ def stem(request):
     return STEMS[request.param]().eval()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(height=st.integers(32, 75), width=st.integers(32, 75))
 def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
     with torch.no_grad():
