@@ -69,3 +69,19 @@ def test_imports_only_go_down():
                 if other in ROOMS and ROOMS.index(other) < ROOMS.index(room)
             }
     assert not upward
+
+
+def test_only_the_backbone_begins_its_forward():
+    """Others call its ``begin`` or ``features``, which subclasses may override."""
+    steps = {'patch_embed', 'embed'}
+    begins = {
+        file.name
+        for file in PACKAGE.rglob('*.py')
+        if steps
+        <= {
+            node.func.attr
+            for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+    }
+    assert begins == {'vit.py'}

@@ -1,7 +1,8 @@
 """Dense probes of frozen features: the class of each patch, by model, size and depth."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
@@ -15,7 +16,6 @@ from vit_plugin.data.importers.mask_values import NOT_LABELLED
 from vit_plugin.data.importers.photos import Tree
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.outputs import to_map
 from vit_plugin.models.loading import find_backbone
 
 from .probing import PROBES
@@ -79,16 +79,11 @@ def maps_at(
     backbone: VisionTransformer, images: torch.Tensor, depths: Sequence[int]
 ) -> Iterator[np.ndarray]:
     """The map (h, w, C) of one image after each of these numbers of blocks, normed, in float16."""
-    x, grid, _ = backbone.patch_embed(images)
-    rotations, x, begin = backbone.rope(grid, x), backbone.embed(x, grid), 0
-    for end in depths:
-        x, begin = backbone.blocks.through(x, grid, begin, end, rotations=rotations), end
-        yield (
-            to_map(backbone.norm(x), backbone.num_prefix_tokens, grid)[0]
-            .permute(1, 2, 0)
-            .half()
-            .numpy(force=True)
-        )
+    x, grid, _, rotations = backbone.begin(images)
+    for begin, end in pairwise((0, *depths)):
+        x = backbone.blocks.through(x, grid, begin, end, rotations=rotations)
+        patches = backbone.norm(x)[0, -math.prod(grid) :]  # (h*w, C)
+        yield patches.unflatten(0, grid).half().numpy(force=True)
 
 
 def patch_labels(mask: np.ndarray, grid: Sequence[int], num_classes: int) -> np.ndarray:

@@ -27,14 +27,14 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
         ConfigError: see ``attention_weights``.
     """
     _, backbone = find_backbone(model)
-    prefix, stride = backbone.num_prefix_tokens, backbone.patch_embed.stride
+    stride = backbone.patch_embed.stride
 
     def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:
         centres = torch.cartesian_prod(
             *(torch.arange(size, device=weights.device) for size in grid)
         ).to(weights.dtype)
         apart = stride * torch.cdist(centres, centres)  # (h*w, h*w)
-        weights = weights[:, :, prefix:, prefix:]
+        weights = weights[:, :, -len(centres) :, -len(centres) :]
         return ((weights * apart).sum(dim=-1) / weights.sum(dim=-1)).mean(dim=(0, 2))  # (heads,)
 
     return torch.stack(attention_weights(model, images, keep))

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.backbones import VisionTransformer, ViTAdapter
 from vit_plugin.models.layers.attention import Attention
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.window import InWindows, to_windows
 from vit_plugin.models.loading import find_backbone
+from vit_plugin.models.protocol import Backbone
 
 MOST_WEIGHTS = 1 << 30  # of a block: 4 GiB in float32
 
@@ -63,7 +63,9 @@ def attention_weights(
     with eval_mode(model), ExitStack() as hooks:
         for block in backbone.blocks:
             hooks.enter_context(block.attn.register_forward_pre_hook(record))
-        (model if isinstance(model, (VisionTransformer, ViTAdapter)) else model.backbone)(images)
+        outer: Any = next(module for module in model.modules() if isinstance(module, Backbone))
+        # The backbone's own forward could hide patches, or add queries.
+        (backbone.features if outer is backbone else outer)(images)
     return results
 
 
@@ -80,16 +82,38 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def without_windows(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
-    """Windowed weights (B * windows, heads, size*size, size*size) -> full (B, heads, h*w, h*w)."""
-    count = grid[0] * grid[1]
-    indices = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
-    # The padding has index 0.
-    windows = to_windows(indices, grid, window_size)[..., 0].long().to(weights.device)
-    parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, size*size, size*size)
-    full = weights.new_zeros(parts.shape[0], parts.shape[2], count + 1, count + 1)
-    for i, patches in enumerate(windows):
-        full[:, :, patches[:, None], patches] = parts[:, i]
+    """Weights (B * windows, heads, n, n) of windows -> full weights (B, heads, N, N).
+
+    A window has n tokens: perhaps some of its own, then size*size patches. In the full weights the
+    own tokens of all windows come first, then the h*w patches.
+    """
+    indices = torch.arange(1, math.prod(grid) + 1, dtype=torch.float64)[None, :, None]
+    # (windows, size*size). The padding has index 0.
+    windows = to_windows(indices, grid, window_size)[..., 0].long()
+    own = torch.arange(1, len(windows) * (weights.shape[-1] - window_size**2) + 1)
+    tokens = torch.cat(
+        (own.unflatten(0, (len(windows), -1)), windows + len(own) * (windows > 0)), dim=1
+    ).to(weights.device)  # (windows, n)
+    parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, n, n)
+    count = len(own) + math.prod(grid) + 1
+    full = weights.new_zeros(parts.shape[0], parts.shape[2], count, count)
+    for i, one in enumerate(tokens):
+        full[:, :, one[:, None], one] = parts[:, i]
     return full[:, :, 1:, 1:]
+
+
+def _of_class(weights: Tensor, grid: Grid, backbone: Any) -> Tensor:
+    """The rows of the class token (..., N, N) -> (..., h, w): over the patches.
+
+    They are the mean of all class tokens where each window has one, and without a class token the
+    mean of all patches.
+    """
+    before = weights.shape[-1] - math.prod(grid)
+    if 'cls_token' in backbone.prefix_tokens:
+        rows = weights[..., : before if backbone.tokens_in_windows else 1, :]
+    else:
+        rows = weights[..., before:, :]
+    return rows.mean(dim=-2)[..., before:].unflatten(-1, grid)
 
 
 def class_attention(model: nn.Module, images: Tensor) -> Tensor:
@@ -104,11 +128,9 @@ def class_attention(model: nn.Module, images: Tensor) -> Tensor:
         ConfigError: see :func:`attention_weights`.
     """
     _, backbone = find_backbone(model)
-    prefix, row = backbone.num_prefix_tokens, 'cls_token' in backbone.prefix_tokens
 
     def keep(weights: Tensor, grid: Grid) -> Tensor:
-        reached = weights[:, :, 0] if row else weights[:, :, prefix:].mean(dim=2)  # (B, heads, N)
-        return reached[..., prefix:].unflatten(-1, grid)
+        return _of_class(weights, grid, backbone)  # (B, heads, h, w)
 
     return torch.stack(attention_weights(model, images, keep), dim=1)
 
@@ -130,7 +152,6 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
         ConfigError: see ``attention_weights``.
     """
     _, backbone = find_backbone(model)
-    prefix, row = backbone.num_prefix_tokens, 'cls_token' in backbone.prefix_tokens
     rolled: Tensor | None = None
 
     def keep(weights: Tensor, grid: Grid) -> Tensor:
@@ -139,7 +160,6 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
         step = step + torch.eye(step.shape[-1], dtype=step.dtype, device=step.device)
         step = step / step.sum(dim=-1, keepdim=True)  # (B, N, N)
         rolled = step if rolled is None else step @ rolled
-        reached = rolled[:, 0] if row else rolled[:, prefix:].mean(dim=1)  # (B, N)
-        return reached[:, prefix:].unflatten(-1, grid)
+        return _of_class(rolled, grid, backbone)  # (B, h, w)
 
     return torch.stack(attention_weights(model, images, keep), dim=1)

@@ -1,5 +1,7 @@
 """Class activation maps."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,7 +42,7 @@ def class_activation(
             '--config with the config of a classifier.'
         )
     _, backbone = find_backbone(model)
-    grid, prefix = backbone.patch_embed.grid(tuple(images.shape[-2:])), backbone.num_prefix_tokens
+    grid = backbone.patch_embed.grid(tuple(images.shape[-2:]))
     before = [backbone.norm_pre, *backbone.blocks][-2]
     tokens = images  # until the hook has those before the last block
 
@@ -59,9 +61,9 @@ def class_activation(
                 'from 0.'
             )
     (gradients,) = torch.autograd.grad(logits[range(len(labels)), labels].sum(), tokens)
-    importance = gradients[:, prefix:].mean(dim=1, keepdim=True)  # (B, 1, C)
-    # (B, 1, h, w).
-    maps = (importance * tokens.detach()[:, prefix:]).sum(dim=-1).relu().unflatten(1, (1, *grid))
+    gradients, patches = (x[:, -math.prod(grid) :] for x in (gradients, tokens.detach()))
+    importance = gradients.mean(dim=1, keepdim=True)  # (B, 1, C)
+    maps = (importance * patches).sum(dim=-1).relu().unflatten(1, (1, *grid))  # (B, 1, h, w)
     maps = F.interpolate(maps, images.shape[-2:], mode='bilinear')[:, 0].cpu()
     low, high = (side(maps, dim=(1, 2), keepdim=True) for side in (torch.amin, torch.amax))
     return (maps - low) / (high - low).clamp(min=1e-12), labels

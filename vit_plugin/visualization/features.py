@@ -1,5 +1,6 @@
 """Principal components of patch features, as colours."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ SPREAD = (0.01, 0.99)
 def patch_features(model: nn.Module, images: Tensor) -> Tensor:
     """The normed features of the patches after the last block, as maps (B, C, h, w).
 
-    Of a ViT-Adapter, they are those of the transformer alone.
+    Of a ViT-Adapter or an EoMT, they are those of the transformer alone.
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
@@ -27,12 +28,8 @@ def patch_features(model: nn.Module, images: Tensor) -> Tensor:
     """
     _, backbone = find_backbone(model)
     with eval_mode(model):
-        x, grid, _ = backbone.patch_embed(images)
-        rotations = backbone.rope(grid, x)
-        tokens = backbone.norm(
-            backbone.blocks(backbone.embed(x, grid), grid, rotations=rotations)[-1]
-        )
-    return tokens[:, backbone.num_prefix_tokens :].transpose(1, 2).unflatten(2, grid)
+        tokens, grid = backbone.features(images)
+    return tokens[-1][:, -math.prod(grid) :].transpose(1, 2).unflatten(2, grid)
 
 
 def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:

@@ -24,6 +24,7 @@ from vit_plugin.models.loading import load_weights
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+MM_ARCH = {key: value for key, value in ARCH.items() if key != 'patch_size'}
 VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32)
 PIXELS = dict(mean=[127.5] * 3, std=[63.75] * 3, to_rgb=True)
 LABELS = torch.tensor([0, 3, 1, 2])
@@ -425,3 +426,46 @@ def test_two_sharded_ranks_learn_as_one(tmp_path, name):
     model, optimizer = student_of(name)
     expected = [step(model, optimizer, batch) for batch in batches()]
     on_ranks(2, tmp_path, train_sharded, name, expected)
+
+
+@pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap', 'raw', 'featmap'])
+@pytest.mark.parametrize('kind', ['VisionTransformer', 'MMVisionTransformer', 'MMViTEVA02'])
+def test_what_is_compared_is_what_the_backbone_computes(kind, out_type):
+    """MMPretrain's norm only the last block, and the mean of its patches again."""
+    sizes = dict(arch=ARCH) if kind == 'VisionTransformer' else dict(arch=MM_ARCH, patch_size=8)
+    backbone = MODELS.build(
+        dict(type=f'vit_plugin.{kind}', img_size=32, out_type=out_type, out_indices=(0, 1), **sizes)
+    ).double()
+    for parameter in backbone.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    found, own = outputs_of(backbone, images(32)), backbone(images(32))
+    for mine, theirs in zip(found.features, own, strict=True):
+        equal(mine, theirs)
+    backbone.out_type, backbone.fc_norm = 'featmap', None
+    equal(found.map, backbone(images(32))[-1])
+
+
+def test_both_tokens_of_mmpretrains_student_reach_its_head():
+    student = dict(type='vit_plugin.MMDistilledVisionTransformer', arch=MM_ARCH, patch_size=8)
+    model = build(
+        teacher_of_maps(),
+        [dict(type='vit_plugin.VectorDistillation')],
+        dict(student, img_size=32),
+        head=dict(type='DeiTClsHead', num_classes=4, in_channels=32),
+    )
+    model = in_double(model)
+    outputs, (tokens,) = outputs_of(model, images(32)), model.backbone(images(32))
+    equal(outputs.vector, tokens[0])
+    equal(outputs.logits, model.head(model.extract_feat(images(32))))
+
+
+def test_every_norm_of_mmpretrains_student_learns():
+    student = dict(type='vit_plugin.MMVisionTransformer', arch=MM_ARCH, patch_size=8, img_size=32)
+    model = build(
+        teacher_of_maps(),
+        [dict(type='vit_plugin.VectorDistillation')],
+        dict(student, out_type='avg_featmap'),
+        head=head(4, 32),
+    )
+    sum(model.loss(images(32).float(), samples()).values()).backward()
+    assert all(parameter.grad is not None for parameter in model.backbone.parameters())

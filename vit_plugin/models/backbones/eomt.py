@@ -74,11 +74,8 @@ class EoMT(VisionTransformer):
         The last pair is the result. Pairs before it, each made before one of the last blocks, are
         for the loss.
         """
-        x, grid, _ = self.patch_embed(images)  # (B, h*w, C)
-        rotations = self.rope(grid, x)
-        x = self.blocks.through(
-            self.embed(x, grid), grid, 0, self.num_plain_blocks, rotations=rotations
-        )
+        x, grid, _, rotations = self.begin(images)  # (B, prefix + h*w, C)
+        x = self.blocks.through(x, grid, 0, self.num_plain_blocks, rotations=rotations)
         return tuple(
             self.queries.decode(self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations)
         )

@@ -15,7 +15,6 @@ from vit_plugin.registry import MODELS
 
 from ..layers.attention import Attention
 from ..layers.block_cfg import Grid
-from ..layers.outputs import OUT_TYPES
 from .vit import VisionTransformer
 
 
@@ -28,8 +27,8 @@ class MaskedVisionTransformer(VisionTransformer):
 
     one_patch_size = True
 
-    def patches(self, images: Tensor, hidden: Tensor) -> tuple[Tensor, Grid]:
-        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> patches (B, h*w, C), their grid.
+    def hide(self, images: Tensor, hidden: Tensor) -> Tensor:
+        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> images that are grey there.
 
         Raises:
             ConfigError: if the images are not h x w full patches.
@@ -43,9 +42,7 @@ class MaskedVisionTransformer(VisionTransformer):
             )
         # (B, 1, H, W).
         pixels = hidden.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
-        # 0 is the mean of normalised images.
-        x, grid, _ = self.patch_embed(images.masked_fill(pixels, 0.0))
-        return x, grid
+        return images.masked_fill(pixels, 0.0)  # the mean of normalised images
 
 
 @MODELS.register_module()
@@ -111,8 +108,7 @@ class MAEViT(MaskedVisionTransformer):
         order, number = noise.argsort(dim=1), self.num_visible(grid)
         positions = order.argsort(dim=1)
         hidden = positions >= number  # (B, h*w)
-        x, grid = self.patches(images, hidden.unflatten(1, grid))
-        x = self.embed(x, grid)  # (B, 1 + h*w, C)
+        x, *_ = self.begin(self.hide(images, hidden.unflatten(1, grid)))  # (B, 1 + h*w, C)
         visible = order[:, :number, None].expand(-1, -1, x.shape[2])
         x = torch.cat((x[:, :1], x[:, 1:].gather(1, visible)), dim=1)  # (B, 1 + visible, C)
         return self.norm(self.blocks(x, grid)[-1]), hidden.to(x.dtype), positions
@@ -158,12 +154,9 @@ class SimMIMViT(MaskedVisionTransformer):
         if mask is None:
             return super().forward(images)
         hidden = mask.bool()
-        x, grid = self.patches(images, hidden)
-        return tuple(
-            self.encode(
-                torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x), grid
-            )
-        )
+        x, grid, _ = self.patch_embed(self.hide(images, hidden))
+        x = torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
+        return tuple(self.encode(x, grid))
 
     def no_weight_decay(self) -> set[str]:
         return {*super().no_weight_decay(), 'mask_token'}
@@ -189,5 +182,5 @@ class IBOTViT(SimMIMViT):
 
     def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
         """Equations 1 to 4: patches (B, h*w, C) -> their tokens, and the vector."""
-        x, prefix = self.tokens(x, grid)[-1], self.num_prefix_tokens
-        return [x[:, prefix:], OUT_TYPES[self.out_type](x, prefix, grid)]
+        (*_, x) = self.tokens(x, grid)
+        return [x[:, self.num_prefix_tokens :], self.output(x, grid)]

@@ -17,7 +17,6 @@ from vit_plugin.registry import MODELS
 
 from ..layers.block_cfg import Grid
 from ..layers.numerics import build_norm
-from ..layers.outputs import NUM_TOKENS, OUT_TYPES
 from .mmpretrain_arguments import translate
 from .mmpretrain_options import (
     DeiT3Options,
@@ -51,7 +50,6 @@ class Translated(VisionTransformer):
     # Arguments whose defaults differ from those of MMPretrain's VisionTransformer.
     defaults: Mapping[str, Any] = {}
     ours: Mapping[str, Any] = {}  # our arguments that MMPretrain has no name for
-    num_class_tokens = 1  # that out_type='cls_token' returns
 
     def __init__(self, arch: str | Sizes, **options: Any) -> None:
         super().__init__(**self.translated(arch, **options))
@@ -60,19 +58,11 @@ class Translated(VisionTransformer):
             self.fc_norm = build_norm(self.numerics.norm_cfg, self.embed_dims)
             self.fc_norm.requires_grad_(self.frozen_stages < self.num_layers)
 
-    def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, C, H, W) -> one ``out_type`` output per ``out_indices``, as in MMPretrain."""
-        x, grid, _ = self.patch_embed(images)
-        leading = self.num_class_tokens if self.out_type in NUM_TOKENS else None
-        outs = self.blocks(self.embed(x, grid), grid, leading, self.rope(grid, x))
-        return tuple(
-            self.output(self.norm(x) if i == self.num_layers - 1 else x, grid)
-            for i, x in zip(self.out_indices, outs, strict=True)
-        )
+    def final_norm(self, x: Tensor, block: int) -> Tensor:
+        return super().final_norm(x, block) if block == self.num_layers - 1 else x
 
     def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
-        """Tokens (B, prefix + h*w, C) -> one output of ``out_type``."""
-        out = OUT_TYPES[self.out_type](x, self.num_prefix_tokens, grid)
+        out = super().output(x, grid)
         return out if self.fc_norm is None else self.fc_norm(out)
 
     @classmethod

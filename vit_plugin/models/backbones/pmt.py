@@ -133,8 +133,7 @@ class PMT(VisionTransformer):
 
         See :class:`~vit_plugin.models.EoMT`.
         """
-        x, grid, _ = self.patch_embed(images)  # (B, h*w, C)
-        depths, decoder = self.encode(x, grid), self.decoder
+        (depths, grid), decoder = self.features(images), self.decoder
         x = torch.stack(
             [lateral(depth) for lateral, depth in zip(decoder.laterals, depths, strict=True)]
         ).sum(0)

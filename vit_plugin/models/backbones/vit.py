@@ -1,6 +1,6 @@
 """The Vision Transformer, pure or on a CNN (arXiv:2010.11929)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,6 @@ from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.outputs import (
     MAPS,
-    NUM_TOKENS,
     OUT_TYPES,
     OutType,
     check_out_type,
@@ -85,6 +84,7 @@ class VisionTransformer(LayeredBackbone):
             is smaller than one patch.
     """
 
+    num_class_tokens = 1  # that out_type='cls_token' returns
     one_patch_size = False  # whether all outputs need one
     tokens_in_windows = False  # whether a window may have tokens besides patches
     renamed_arguments = {
@@ -214,14 +214,22 @@ class VisionTransformer(LayeredBackbone):
 
     def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
         """Equations 1 to 4: patches (B, h*w, C) -> one ``out_type`` output per ``out_indices``."""
-        outs = self.tokens(x, grid, NUM_TOKENS.get(self.out_type))
-        return [OUT_TYPES[self.out_type](x, self.num_prefix_tokens, grid) for x in outs]
+        leading = self.num_class_tokens if self.out_type == 'cls_token' else None
+        return [self.output(x, grid) for x in self.tokens(x, grid, leading)]
 
     def tokens(self, x: Tensor, grid: Grid, num_outputs: int | None = None) -> list[Tensor]:
         """Patches (B, h*w, C) -> normed tokens (B, num_outputs or all, C) per ``out_indices``."""
         # Eq. 1, 2, 3.
         outs = self.blocks(self.embed(x, grid), grid, num_outputs, self.rope(grid, x))
-        return [self.norm(x) for x in outs]  # Eq. 4
+        return [self.final_norm(x, i) for i, x in zip(self.out_indices, outs, strict=True)]
+
+    def final_norm(self, x: Tensor, block: int) -> Tensor:
+        """Equation 4 for the tokens (B, N, C) after this block."""
+        return self.norm(x)
+
+    def output(self, x: Tensor, grid: Grid) -> Any:
+        """Normed tokens (B, prefix + h*w, C) -> one output of ``out_type``."""
+        return OUT_TYPES[self.out_type](x, self.num_prefix_tokens, grid)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Equation 1: patches (B, h*w, C) -> tokens (B, prefix + h*w, C) with positions."""
@@ -229,3 +237,23 @@ class VisionTransformer(LayeredBackbone):
         # In float32 under autocast, as are the sums in the blocks.
         x = torch.cat((*prefix, x), dim=1)
         return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
+
+    def begin(
+        self, images: Tensor
+    ) -> tuple[Tensor, Grid, Sequence[Tensor], Sequence[Tensor | None]]:
+        """The part before the blocks, for code that runs the blocks itself.
+
+        Images (B, in_channels, H, W) -> tokens (B, N, C) with positions, of which the last h*w are
+        the patches, their grid (h, w), the maps of the stem's CNN, and the rotations of each block.
+        """
+        x, grid, maps = self.patch_embed(images)
+        rotations = self.rope(grid, x)
+        return self.embed(x, grid), grid, maps, rotations
+
+    def features(self, images: Tensor) -> tuple[list[Tensor], Grid]:
+        """Images (B, in_channels, H, W) -> normed tokens (B, N, C) per ``out_indices``, their grid.
+
+        The last h*w tokens are the patches. :meth:`output` makes an output of them.
+        """
+        x, grid, _ = self.patch_embed(images)
+        return self.tokens(x, grid), grid

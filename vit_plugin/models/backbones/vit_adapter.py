@@ -172,9 +172,7 @@ class ViTAdapter(LoadableModule):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         backbone = self.backbone
-        x, grid, _ = backbone.patch_embed(images)
-        rotations = backbone.rope(grid, x)
-        x = backbone.embed(x, grid)  # (B, prefix + h*w, C)
+        x, grid, _, rotations = backbone.begin(images)  # (B, prefix + h*w, C)
         prior = self.spm(images.expand(-1, self.in_channels, -1, -1))
         pyramid, levels = to_pyramid(prior[-3:], STRIDES[-3:], self.level_embed)
         patch_level = Level(grid, backbone.patch_embed.stride)

@@ -60,12 +60,8 @@ class WindowedViT(VisionTransformer):
             )
         self.window_size = size
 
-    def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
-        """Patches (B, h*w, C) -> one map (B, C, h, w) for each of ``out_indices``."""
-        return [
-            to_map(self.norm(out), num_windows(grid, self.window_size), grid)
-            for out in self.blocks(self.embed(x, grid), grid)
-        ]
+    def output(self, x: Tensor, grid: Grid) -> Tensor:
+        return to_map(x, num_windows(grid, self.window_size), grid)  # (B, C, h, w)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Patches (B, h*w, C) -> tokens (B, windows + h*w, C) with positions."""

@@ -10,7 +10,7 @@ from vit_plugin.errors import needed_by
 from ..backbones.timm_model import feature_modules, norms_maps
 from ..backbones.vit import VisionTransformer
 from ..classifier import Classifier
-from ..layers.outputs import MAPS, OUT_TYPES
+from ..layers.outputs import MAPS, to_map
 from ..protocol import TellsChannels, TellsParts
 
 with needed_by('Distiller'):
@@ -86,11 +86,9 @@ def _backbone_of(model: nn.Module) -> nn.Module:
 def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
     """The outputs of a backbone, and its last map, which ours has whatever its ``out_type``."""
     if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAPS:
-        patches, grid, _ = backbone.patch_embed(images)
-        tokens, prefix = backbone.tokens(patches, grid), backbone.num_prefix_tokens
-        pool = OUT_TYPES[backbone.out_type]
-        features = [pool(x, prefix, grid) for x in tokens]
-        return features, OUT_TYPES['featmap'](tokens[-1], prefix, grid)
+        tokens, grid = backbone.features(images)
+        map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
+        return [backbone.output(x, grid) for x in tokens], map
     features = backbone(images)
     last = features[-1]
     return features, last if isinstance(last, Tensor) and last.ndim == 4 else None
@@ -111,7 +109,7 @@ def _of_timm(model: Any, images: Tensor) -> Outputs:
 
 def _vector(feature: Any) -> Tensor:
     """The vector of an image: of tokens (B, N, C) the first, of a map (B, C, h, w) the mean."""
-    if isinstance(feature, (list, tuple)):  # MMPretrain's [patches, class token]
-        return feature[-1]
+    if isinstance(feature, (list, tuple)):  # patches and class token, or class token and another
+        return next(x for x in feature if x.ndim == 2)
     pooled = {3: lambda x: x[:, 0], 4: lambda x: x.mean(dim=(2, 3))}
     return pooled.get(feature.ndim, lambda x: x)(feature)

@@ -27,8 +27,6 @@ OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'featmap': to_map,
     'pyramid': to_map,
 }
-# Number of leading tokens that an output needs, if it does not need all of them.
-NUM_TOKENS = {'cls_token': 1}
 # The outputs that are maps.
 MAPS = tuple(name for name, make in OUT_TYPES.items() if make is to_map)
 
