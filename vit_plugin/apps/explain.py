@@ -29,6 +29,12 @@ KNOWN = (
         'and check that MASTER_ADDR and MASTER_PORT are those of the first machine',
     ),
     (
+        r'got mixed torch\.Tensor and DTensor',
+        'sharding gathers the parameters of a module when it is called, and the forward uses those '
+        'of one that it does not call; name in parts_to_shard() what the forward calls, or leave '
+        'sharding out',
+    ),
+    (
         r'AmpOptimizerWrapper`` is only available',
         "MMEngine's AmpOptimWrapper needs a GPU; give --amp, or "
         "type='vit_plugin.AmpOptimWrapper', which works on a CPU too",

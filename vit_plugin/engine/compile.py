@@ -8,7 +8,7 @@ from torch import nn
 
 from vit_plugin.arguments import Signature, check
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.protocol import TellsParts, frozen_models
+from vit_plugin.models.protocol import frozen_models, named_parts
 
 OPTIONS = set(signature(torch.compile).parameters) - {'model'}
 # Graphs that torch keeps of one function before it gives up, 8 by default. All blocks run the same
@@ -37,9 +37,7 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
     parts = [
         part
         for each in (model, *frozen_models(model))
-        for module in each.modules()
-        if isinstance(module, TellsParts)
-        for part in module.parts_to_shard()
+        for part in named_parts(each)
         if any(part.children())
     ]  # a single layer is fast as it is
     if not parts:

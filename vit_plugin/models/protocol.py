@@ -4,7 +4,7 @@ A module that has these methods is taken, whatever its class. Another package's 
 some of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
@@ -36,7 +36,10 @@ class TellsParts(Protocol):
     """It can be sharded."""
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The modules that are gathered one at a time. Each is called as a whole."""
+        """The modules that are gathered one at a time.
+
+        Each is called as a whole, or is a list of such modules, which has no forward.
+        """
 
 
 @runtime_checkable
@@ -83,3 +86,18 @@ def frozen_models(model: nn.Module) -> list[nn.Module]:
     """The models that the modules of a model use, see :class:`TellsFrozen`."""
     users = [module for module in model.modules() if isinstance(module, TellsFrozen)]
     return [frozen for user in users for frozen in user.frozen_models()]
+
+
+def named_parts(model: nn.Module) -> list[nn.Module]:
+    """The parts with parameters that the modules of a model name, see :class:`TellsParts`."""
+    tell = [module for module in model.modules() if isinstance(module, TellsParts)]
+    return [called for module in tell for part in module.parts_to_shard() for called in _of(part)]
+
+
+def _of(part: nn.Module) -> Iterator[nn.Module]:
+    """A part, or the modules of a list."""
+    if type(part).forward is nn.Module.forward:  # which only raises an error
+        for child in part.children():
+            yield from _of(child)
+    elif any(True for _ in part.parameters()):
+        yield part

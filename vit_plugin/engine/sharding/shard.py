@@ -15,7 +15,7 @@ from torch.distributed.tensor import Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.models.protocol import TellsParts, frozen_models
+from vit_plugin.models.protocol import frozen_models, named_parts
 
 from .sharding_options import Sharding
 
@@ -26,12 +26,7 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
     Raises:
         ConfigError: if no module names parts.
     """
-    parts = [
-        part
-        for module in model.modules()
-        if isinstance(module, TellsParts)
-        for part in module.parts_to_shard()
-    ]
+    parts = named_parts(model)
     if not parts:
         raise ConfigError(
             f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the '

@@ -93,10 +93,7 @@ class LayeredBackbone(LoadableBackbone):
         These are the stem's CNN, its projection, and each block.
         """
         # Not the stem itself: it returns a view, on which FSDP's hooks could be lost.
-        stem = [
-            part for part in self.patch_embed.children() if any(True for _ in part.parameters())
-        ]
-        return [*stem, *self.blocks]
+        return [*self.patch_embed.children(), *self.blocks]
 
     def train(self, mode: bool = True) -> 'LayeredBackbone':
         """Set the training mode. Frozen parts stay in eval mode. Returns the model."""

@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from .stem import Stem, StemOptions, pad_to_multiple
+from .stem import Maps, Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
 
@@ -73,7 +73,7 @@ class ConvEmbed(Stem):
             feature_strides=reductions,
             feature_channels=channels,
         )
-        self.backbone = ConvStem(
+        layers = ConvStem(
             in_channels,
             len(channels),
             tuple(channels),
@@ -82,7 +82,8 @@ class ConvEmbed(Stem):
             padding,
             act_layer=nn.GELU,
         )
+        self.backbone = Maps(layers, self.with_cp)
         self.depths = ['backbone.'] if kwargs['projection'] else []
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        return tuple(self.maps_of(self.backbone, pad_to_multiple(images, self.feature_strides[-1])))
+        return self.backbone(pad_to_multiple(images, self.feature_strides[-1]))

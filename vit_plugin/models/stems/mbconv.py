@@ -5,15 +5,29 @@ from typing import Annotated
 
 from pydantic import Field
 from timm.models.vitamin import MbConvStages, VitCfg
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
-from .stem import Stem, StemOptions
+from ..layers.recompute import Recompute
+from .stem import Maps, Stem, StemOptions
 
 Two = Field(min_length=2, max_length=2)
+
+
+class MbConvMaps(MbConvStages):
+    """timm's layers, which return the maps of all: the first convolutions, the stages, the last."""
+
+    def __init__(self, cfg: VitCfg, in_channels: int, with_cp: Recompute) -> None:
+        super().__init__(cfg, in_chans=in_channels)
+        self.stages: nn.Module = Maps(self.stages, with_cp)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        root = self.stem(x)
+        maps = self.stages(root)
+        return root, *maps, self.pool(maps[-1])
 
 
 @MODELS.register_module()
@@ -59,11 +73,9 @@ class MBConvEmbed(Stem):
         cfg = VitCfg(
             embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0]
         )
-        self.backbone = MbConvStages(cfg, in_chans=in_channels)
+        self.backbone = MbConvMaps(cfg, in_channels, self.with_cp)
         self.depths = ['backbone.stem.', 'backbone.stages.0.', 'backbone.stages.1.']
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        root = self.backbone.stem(images)
-        first, second = self.maps_of(self.backbone.stages, root)
-        maps = first, second, self.backbone.pool(second)
-        return (root, *maps) if self.with_root else maps
+        maps = self.backbone(images)
+        return maps if self.with_root else maps[1:]

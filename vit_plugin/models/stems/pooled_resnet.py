@@ -16,7 +16,7 @@ from vit_plugin.registry import MODELS
 
 from ..layers.numerics import Numerics, build_activation, build_map_norm
 from ..layers.std_conv import StdConv2d
-from .stem import Stem, StemOptions
+from .stem import Maps, Stem, StemOptions
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=6)]
 
@@ -155,11 +155,10 @@ class PooledResNetEmbed(Stem):
                 build_activation(self.numerics.act_cfg),
             )
         stages = [PooledStage(*sizes, skip, self.numerics) for sizes in pairwise(channels)]
-        self.backbone = nn.Sequential(first, *stages)
+        self.backbone = Maps([first, *stages], self.with_cp)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         # A whitened root has no parameters.
         self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        maps = self.maps_of(self.backbone, images.to(memory_format=self.memory_format))
-        return tuple(maps[self.first_map :])
+        return self.backbone(images.to(memory_format=self.memory_format))[self.first_map :]

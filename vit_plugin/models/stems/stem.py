@@ -47,12 +47,32 @@ class StemCfg(TypedDict, total=False):
     patch_size: PositiveInt
 
 
+class Maps(nn.ModuleList):
+    """Layers in order, of which each gives a map: (B, C, H, W) -> the maps (B, C_i, H_i, W_i).
+
+    Args:
+        layers: the layers.
+        with_cp: see :func:`~vit_plugin.models.layers.recompute.recomputed`.
+    """
+
+    def __init__(self, layers: Iterable[nn.Module], with_cp: Recompute = False) -> None:
+        super().__init__(layers)
+        self.with_cp = with_cp
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        maps = []
+        for layer in self:
+            x = recomputed(self.with_cp, layer, x)
+            maps.append(x)
+        return tuple(maps)
+
+
 class Stem(BaseModule):
     """Base class of the stems, which turn images into tokens.
 
     A subclass passes the strides and channels of its CNN's maps to this constructor and computes
     the maps in :meth:`features`. This class splits the last map into patches and projects them to
-    tokens.
+    tokens. A stem calls each of its children as a whole: sharding gathers their parameters then.
 
     Args:
         in_channels: channels of the image.
@@ -169,14 +189,6 @@ class Stem(BaseModule):
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, C, H, W) -> a map (B, C_i, ceil(H / s_i), ceil(W / s_i)) per stride s_i."""
         return ()
-
-    def maps_of(self, layers: Iterable[nn.Module], x: Tensor) -> list[Tensor]:
-        """Run layers in order, recomputed as ``with_cp`` says. Returns the map of each."""
-        maps = []
-        for layer in layers:
-            x = recomputed(self.with_cp, layer, x)
-            maps.append(x)
-        return maps
 
     def layer_depth(self, name: str) -> int:
         """Depth of a stem parameter, from 0 at the image to ``num_depths - 1`` at the tokens."""
