@@ -111,9 +111,13 @@ def step(model: nn.Module) -> Tensor:
 
 def compare(names: list[str]) -> None:
     for name in names:
-        plain, sharded = built(name), shard(built(name), Sharding(), 'cpu')
+        plain, sharded, low = built(name), built(name), built(name)
+        shard(sharded, Sharding(), 'cpu')
+        shard(low, Sharding(param_dtype='bfloat16'), 'cpu')
         try:
-            torch.testing.assert_close(step(sharded), step(plain), msg=name)
+            loss = step(plain)
+            torch.testing.assert_close(step(sharded), loss, msg=name)
+            torch.testing.assert_close(step(low), loss, rtol=2e-2, atol=0, msg=name)
             expected = plain.state_dict()
             for key, value in sharded.state_dict().items():
                 found = value.full_tensor() if isinstance(value, DTensor) else value

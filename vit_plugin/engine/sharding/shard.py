@@ -19,6 +19,8 @@ from vit_plugin.models.protocol import frozen_models, named_parts
 
 from .sharding_options import Sharding
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm)
+
 
 def parts_to_shard(model: nn.Module) -> list[nn.Module]:
     """The parts of a model to gather one at a time, named by its modules' ``parts_to_shard()``.
@@ -69,14 +71,17 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     own = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or own
     low = getattr(torch, sharding.param_dtype or '', None)
-    for part in parts:
+    # The statistics of a BatchNorm are float32, and so must its weights be; maps need not.
+    norms = (each for part in parts for each in part.modules() if low and _keeps_type(each))
+    for part in dict.fromkeys((*norms, *parts)):
+        dtype = None if _keeps_type(part) else low
         # The stream of tokens keeps the own type, so that norms and losses outside the parts have
         # it.
         fsdp.fully_shard(
             part,
             **common,
             reshard_after_forward=sharding.reshard_after_forward,
-            mp_policy=fsdp.MixedPrecisionPolicy(low, reduce_dtype, own if low else None),
+            mp_policy=fsdp.MixedPrecisionPolicy(dtype, reduce_dtype, own if dtype else None),
         )
     # The root's parameters are needed first in the backward, so they stay gathered.
     fsdp.fully_shard(
@@ -90,6 +95,10 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     for frozen in frozen_models(model):
         shard(frozen, replace(sharding, param_dtype=None, reshard_after_forward=True), device_type)
     return model
+
+
+def _keeps_type(module: nn.Module) -> bool:
+    return isinstance(module, BATCH_NORMS) and module.affine
 
 
 def is_sharded(module: nn.Module) -> bool:

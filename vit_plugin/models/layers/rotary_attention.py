@@ -28,8 +28,10 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
         # A plane is a complex number (Equation 13). Products of every second channel would take ten
         # times as long, but compilers know no complex numbers.
-        planes = planes.to(torch.promote_types(x.dtype, rotation.dtype))
-        turned = torch.view_as_real(torch.view_as_complex(planes) * torch.view_as_complex(turns))
+        dtype = torch.promote_types(torch.promote_types(x.dtype, rotation.dtype), torch.float32)
+        turned = torch.view_as_real(
+            torch.view_as_complex(planes.to(dtype)) * torch.view_as_complex(turns.to(dtype))
+        )
     else:
         cos, sin = turns.unbind(axis)
         first, second = planes.unbind(axis)

@@ -55,7 +55,8 @@ class WhitenedRoot(nn.Module):
         self.act = build_activation(act_cfg)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.norm(F.conv2d(F.pad(x, (0, 1, 0, 1), mode='replicate'), self.filters))
+        filters = self.filters.to(x.dtype)  # sharding casts inputs and parameters, and no buffers
+        x = self.norm(F.conv2d(F.pad(x, (0, 1, 0, 1), mode='replicate'), filters))
         return self.act(torch.cat((x, -x), dim=1))
 
 
