@@ -30,8 +30,10 @@ def make_parser() -> argparse.ArgumentParser:
     add_flags(
         parser,
         'checkpoint',
-        help='path of a file or checkpoint folder, http(s)://, timm://MODEL or hf://ORG/MODEL',
+        help='path of a file or checkpoint folder, folder of a run, http(s)://, timm://MODEL or '
+        'hf://ORG/MODEL',
     )
+    add_flags(parser, '--checkpoint')
     add_target(
         parser,
         f'file to write ({", ".join(SUFFIXES)}), folder for a hub, or hf://USER/NAME',
@@ -145,7 +147,9 @@ def write_model(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    from vit_plugin.apps.saved_model import find_checkpoint
     from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
+    from vit_plugin.weights.hub import weights_in
 
     for_a_hub = args.out.startswith('hf://') or not Path(args.out).suffix
     if for_a_hub and args.num_heads:
@@ -161,6 +165,7 @@ def main(args: argparse.Namespace) -> None:
                 args.dtype,
                 args.licence,
                 args.private,
+                args.which,
             )
         )
         return
@@ -177,6 +182,8 @@ def main(args: argparse.Namespace) -> None:
         )
     if args.to and args.to not in FORMATS:
         raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
+    if args.which or not weights_in(args.checkpoint):
+        args.checkpoint = find_checkpoint(args.checkpoint, args.which)
     check_target(args.out, [args.checkpoint])
     if not args.to:
         write_model(args)

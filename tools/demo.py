@@ -34,7 +34,9 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.browser import page, serve
     from vit_plugin.apps.load import load
 
-    trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options)
+    trained = load(
+        args.checkpoint, args.config, args.arch, args.device, args.cfg_options, which=args.which
+    )
     serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.img_size), args.port)
 
 

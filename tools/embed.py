@@ -47,7 +47,13 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.files.inputs import Reading
 
     trained = load(
-        args.checkpoint, args.config, args.arch, args.device, args.cfg_options, classify=False
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        classify=False,
+        which=args.which,
     ).optimized()
     reading, names, batches = Reading(args.images), [], []
     with tqdm(total=len(args.images), unit='image', disable=None) as progress:

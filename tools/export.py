@@ -15,7 +15,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description='Write a model as a file that runs without the framework.'
     )
-    add_flags(parser, 'checkpoint', '--config', '--cfg-options')
+    add_flags(parser, 'checkpoint', '--checkpoint', '--config', '--cfg-options')
     add_target(parser, 'file to write: .pt2 or .onnx')
     add_flags(
         parser,
@@ -54,7 +54,13 @@ def main(args: argparse.Namespace) -> None:
         )
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
-    trained = load(args.checkpoint, args.config, device='cpu', cfg_options=args.cfg_options)
+    trained = load(
+        args.checkpoint,
+        args.config,
+        device='cpu',
+        cfg_options=args.cfg_options,
+        which=args.which,
+    )
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     backbone, unit = model.model.backbone, model.unit

@@ -67,18 +67,25 @@ def model_of(args: argparse.Namespace) -> Any:
     """The model of a checkpoint."""
     from vit_plugin.apps.load import load
 
-    return load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options).optimized()
+    return load(
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        which=args.which,
+    ).optimized()
 
 
 def onnx_model_of(args: argparse.Namespace) -> Any:
     """The model in a file of ONNX."""
     from vit_plugin.apps.onnx_model import OnnxModel
 
-    flags = ('config', 'arch', 'device', 'cfg_options')
-    if given := [name for name in flags if getattr(args, name)]:
-        raise ConfigError(
-            f'--{given[0].replace("_", "-")} changes nothing of a file in ONNX; leave it out.'
-        )
+    flags = dict(
+        which='checkpoint', config='config', arch='arch', device='device', cfg_options='cfg-options'
+    )
+    if given := [flag for name, flag in flags.items() if getattr(args, name)]:
+        raise ConfigError(f'--{given[0]} changes nothing of a file in ONNX; leave it out.')
     return OnnxModel(args.checkpoint)
 
 

@@ -28,7 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
         help='a checkpoint, the folder of a run, or weights of any format with --config; without '
         "it, the init_cfg of the config's backbone; with --masks one or several",
     )
-    add_flags(parser, '--config')
+    add_flags(parser, '--checkpoint', '--config')
     add_run_arguments(parser)
     parser.add_argument('--probes', nargs='+', choices=PROBES, help='default: all')
     parser.add_argument(
@@ -97,7 +97,7 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
     if not args.checkpoint and not args.config:
         raise ConfigError('Give a checkpoint, or --config with a config.')
     saved = (
-        open_model(args.checkpoint[0], args.config, args.cfg_options, 'probe')
+        open_model(args.checkpoint[0], args.config, args.cfg_options, 'probe', args.which)
         if args.checkpoint
         else None
     )
@@ -140,7 +140,9 @@ def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
         )
     data, probes, rows = read_labelled(args.masks), args.probes or DENSE_PROBES, []
     for name in args.checkpoint:
-        trained = load(name, args.config, cfg_options=args.cfg_options, classify=False)
+        trained = load(
+            name, args.config, cfg_options=args.cfg_options, classify=False, which=args.which
+        )
         for size in args.img_size or [None]:
             rows += dense_probe(name, trained, data, args.depths, size, probes, args.seeds)
     for probe in probes:

@@ -42,10 +42,10 @@ def make_parser() -> argparse.ArgumentParser:
         'checkpoint',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT',
-        help='checkpoint, or folder of a run, '
-        'whose last one is taken; its config may stand before it, as for the frameworks',
+        help='checkpoint, or folder of a run; its config may stand before it, as for the '
+        'frameworks',
     )
-    add_flags(parser, '--config')
+    add_flags(parser, '--checkpoint', '--config')
     add_run_arguments(parser)
     add_flags(
         parser,
@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> None:
     if len(config) + bool(args.config) > 1:
         raise ConfigError('Give one checkpoint, and at most one config.')
     args.config = args.config or next(iter(config), None)
-    saved = open_model(args.checkpoint, args.config, args.cfg_options, use='test')
+    saved = open_model(args.checkpoint, args.config, args.cfg_options, 'test', args.which)
     cfg = load_config(args, saved)
     cfg.load_from = saved.path
     apply_test_flags(cfg, args)

@@ -152,6 +152,7 @@ def main(args: argparse.Namespace) -> None:
         args.device,
         args.cfg_options,
         args.picture == 'cam',
+        args.which,
     )
     reading = Reading(args.images)
     for base, figure in draw(trained, args, reading):

@@ -25,6 +25,7 @@ from torch import nn
 
 from vit_plugin.apps.explain import explained, sentence
 from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read_config
+from vit_plugin.engine.checkpoints.chosen import LAST
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
@@ -34,7 +35,7 @@ from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path
 from vit_plugin.weights.for_mmengine import reading_safely
 
-from .saved_model import SavedModel
+from .saved_model import SavedModel, find_checkpoint
 
 
 def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
@@ -65,7 +66,7 @@ def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
         cfg.resume = True
         if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
             cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
-        cfg.load_from = args.resume
+        cfg.load_from = args.resume and find_checkpoint(args.resume, otherwise=LAST)
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:

@@ -58,7 +58,7 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 FLAGS: dict[str, dict[str, Any]] = {
     'checkpoint': dict(
         metavar='CHECKPOINT',
-        help='checkpoint, folder of a run, whose last one is taken, timm://NAME or hf://USER/NAME',
+        help='checkpoint, folder of a run, timm://NAME or hf://USER/NAME',
     ),
     'config': dict(metavar='CONFIG', help='config file'),
     'images': dict(nargs='+', metavar='IMAGE', help='image file, folder of images, or URL'),
@@ -74,6 +74,12 @@ FLAGS: dict[str, dict[str, Any]] = {
         action=KeyValue,
         metavar='KEY=VALUE',
         help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16',
+    ),
+    '--checkpoint': dict(
+        dest='which',
+        metavar='NAME',
+        help="of a run's folder: best, last, or the name of a file; default: the best where one "
+        'was saved, otherwise the last',
     ),
     '--config': dict(help='config of the model; default: the one that the checkpoint holds'),
     '--data': dict(metavar='FOLDER'),
@@ -162,7 +168,7 @@ def add_data_arguments(group: argparse._ActionsContainer) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser, **changes: Any) -> None:
     """Add the flags of :func:`~vit_plugin.apps.load.load`. The changes are of the checkpoint."""
     add_flags(parser, 'checkpoint', **changes)
-    add_flags(parser, '--config', '--arch', '--device', '--cfg-options')
+    add_flags(parser, '--checkpoint', '--config', '--arch', '--device', '--cfg-options')
 
 
 def run_tool(

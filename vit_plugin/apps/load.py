@@ -46,6 +46,7 @@ def load(
     device: str | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     classify: bool = True,
+    which: str | None = None,
 ) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
 
@@ -64,6 +65,8 @@ def load(
             of the backbone of ``arch``.
         classify: whether the neck and head are asked too. Otherwise weights of the backbone are
             enough.
+        which: the checkpoint of a run's folder: ``'best'``, ``'last'`` or a file's name. Default:
+            the best one where one was saved, otherwise the last.
 
     Raises:
         ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of
@@ -78,11 +81,10 @@ def load(
     arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
     with in_scope(None), reading_safely():
         if arch:
-            trained = from_arch(arch, checkpoint, cfg_options, classify)
+            trained = from_arch(arch, checkpoint, cfg_options, classify, which)
         else:
-            trained = from_config(
-                open_model(checkpoint, config, cfg_options), only_backbone=not classify
-            )
+            saved = open_model(checkpoint, config, cfg_options, 'predict', which)
+            trained = from_config(saved, only_backbone=not classify)
     trained.model.to(device)
     return trained
 
@@ -135,7 +137,11 @@ def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: boo
 
 
 def from_arch(
-    arch: str, source: str, options: Mapping[str, Any] | None = None, classify: bool = True
+    arch: str,
+    source: str,
+    options: Mapping[str, Any] | None = None,
+    classify: bool = True,
+    which: str | None = None,
 ) -> TrainedModel:
     """The model of weights without a config, see :func:`load`.
 
@@ -143,7 +149,7 @@ def from_arch(
     numbers of classes. Other heads may be projections, as CLIP's; without one, the model has
     features alone.
     """
-    checkpoint = open_checkpoint(find_checkpoint(source))
+    checkpoint = open_checkpoint(find_checkpoint(source, which))
     given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
     given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
     parts = classifier_parts(arch, **given.to_dict())

@@ -11,7 +11,8 @@ from mmengine.config import Config
 from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
 from vit_plugin.config.read import DETECTION
 from vit_plugin.config.scope import in_scope
-from vit_plugin.engine.checkpoints.newest import newest_checkpoint
+from vit_plugin.engine.checkpoints.chosen import checkpoint_in
+from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
 from vit_plugin.untrusted import REMEDY, admit, closed
 from vit_plugin.weights.hub import weights_in
@@ -39,21 +40,23 @@ def open_model(
     config: str | None = None,
     options: Mapping[str, Any] | None = None,
     use: str = 'predict',
+    which: str | None = None,
 ) -> SavedModel:
     """Open a checkpoint and read its config.
 
     Args:
-        path: a file, folder or URL, or the folder of a run, whose last checkpoint is taken.
+        path: a file, folder or URL, or the folder of a run.
         config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
         options: settings to change in the config.
         use: what the checkpoint is opened for, see :func:`~vit_plugin.untrusted.admit`.
+        which: the checkpoint of the folder, see :func:`find_checkpoint`.
 
     Raises:
         ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in
             the checkpoint could run code, or if parts of the model do not fit together.
     """
     cfg = read_config(config, options) if config else None
-    checkpoint = open_checkpoint(find_checkpoint(path))
+    checkpoint = open_checkpoint(find_checkpoint(path, which))
     stranger = None if cfg else checkpoint.source
     if cfg is None:
         cfg = saved_config(checkpoint, use)
@@ -63,25 +66,35 @@ def open_model(
     return SavedModel(checkpoint, cfg, stranger)
 
 
-def find_checkpoint(path: str) -> str:
-    """The path of a checkpoint, of the last one of a run, or of the weights in a hub's folder.
+def find_checkpoint(path: str, which: str | None = None, otherwise: str | None = None) -> str:
+    """The path of a checkpoint, or in the folder of a run or of a hub, that of its weights.
+
+    Here a folder becomes a file, for all commands. Which one of a run is printed.
+
+    Args:
+        path: a file, a folder or a URL.
+        which: see :func:`~vit_plugin.engine.checkpoints.chosen.checkpoint_in`.
+        otherwise: the same, where nothing is given.
 
     Raises:
-        ConfigError: if there is none.
+        ConfigError: if there is none, or if only the folder of a run has a choice.
     """
     if path.endswith('.py') or path.startswith('vit_plugin::'):
         raise ConfigError(
             f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
         )
-    path = str(weights_in(path) or path)
-    if '://' not in path and os.path.isdir(path) and not is_checkpoint_folder(path):
-        newest = newest_checkpoint(path)
-        if newest is None:
-            raise ConfigError(
-                f'The folder {path!r} has no manifest.json of a checkpoint and no checkpoints of '
-                'a run; give the file or folder of a checkpoint.'
-            )
-        path = newest
+    path = path if '://' in path else os.path.expanduser(path)
+    of_hub = weights_in(path)
+    if os.path.isdir(path) and not of_hub and not is_checkpoint_folder(path):
+        path, said = checkpoint_in(path, which or otherwise)
+        if is_first_rank():
+            print(said, file=sys.stderr)
+    elif which:
+        raise ConfigError(
+            f'--checkpoint {which} chooses in the folder of a run, which {path!r} is not; leave it '
+            'out, or give the folder.'
+        )
+    path = str(of_hub or path)
     check_checkpoint(path)
     return path
 

@@ -198,6 +198,11 @@ def from_rank_0(find: Callable[[], Result]) -> Result:
     return answer[0]
 
 
+def is_first_rank() -> bool:
+    """True in the first process, also before the processes know each other."""
+    return all(os.environ.get(rank, '0') == '0' for rank, *_ in VARIABLES.values())
+
+
 def report_of_rank(text: str) -> str:
     """The report of an error, with the rank that it comes from unless that is rank 0.
 

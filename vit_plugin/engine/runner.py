@@ -27,6 +27,7 @@ from vit_plugin.registry import RUNNERS
 from vit_plugin.untrusted.closed import files_closed
 from vit_plugin.weights.for_mmengine import reading_safely
 
+from .checkpoints.hook import CheckpointHook
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
 from .checkpoints.saver import Saver
@@ -287,8 +288,10 @@ class Runner(mmengine.runner.Runner):
             # Made here, in all processes, because a hook may save in some alone.
             _ = self.saver.group
         if self._resume and self._load_from is None and not self._has_loaded:
+            saving = next((hook for hook in self.hooks if isinstance(hook, CheckpointHook)), None)
+            folder = saving.folder_of(self.work_dir) if saving else self.work_dir
             self._load_from = self.checked_checkpoint = from_rank_0(
-                partial(newest_checkpoint, self.work_dir)
+                partial(newest_checkpoint, self.work_dir, folder)
             )
             if self._load_from is None:
                 self._resume = False

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
+from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.plain import split
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -23,16 +24,15 @@ def saved(folder: Path, *epochs: int) -> None:
 
 
 def test_an_earlier_runs_checkpoints_are_left_alone(tmp_path):
-    """A fresh run in the folder of a longer one: its marker counts, unless a later file was written
-    after it.
-    """
-    saved(tmp_path, 4, 5, 90)
+    """A fresh run in the folder of a longer one: its marker counts, or a later one of its run."""
+    for epoch in (3, 4, 90):
+        at(tmp_path / f'epoch_{epoch}.pth', epoch, began='20260101_000000')
+    at(tmp_path / 'epoch_5.pth', 5)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_5.pth'))
-    written_in_order(
-        *(tmp_path / f'epoch_{epoch}.pth' for epoch in (90, 4, 5)), tmp_path / 'last_checkpoint'
-    )
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_5.pth')
-    saved(tmp_path, 6)
+    at(tmp_path / 'epoch_6.pth', 6)
+    assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_6.pth')
+    (tmp_path / 'last_checkpoint').unlink()  # the run that began last
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_6.pth')
 
 
@@ -45,9 +45,13 @@ def written_in_order(*paths: Path) -> None:
             os.utime(path, (now + i, now + i))
 
 
-def at(path: Path, iteration: int) -> Path:
+def at(path: Path, iteration: int, began: str = '20260102_000000') -> Path:
     """A checkpoint at an iteration: a file, or a folder if the name has no suffix."""
-    state = dict(meta=dict(epoch=0, iter=iteration), state_dict=dict(a=torch.zeros(3)))
+    state = dict(
+        meta=dict(epoch=0, iter=iteration),
+        state_dict=dict(a=torch.zeros(3)),
+        message_hub=dict(runtime_info=dict(began=began)),
+    )
     if path.suffix:
         torch.save(state, path)
     else:
@@ -81,17 +85,23 @@ def test_the_last_one_written_is_taken(tmp_path, names, marked):
     assert newest_checkpoint(tmp_path) == str(paths[0])
 
 
-def test_later_checkpoints_of_an_earlier_run_are_left_alone(tmp_path):
-    """The marker is newer than they are."""
-    paths = [
-        at(tmp_path / name, i)
-        for i, name in enumerate(('iter_90', 'epoch_20.pth', 'iter_6', 'epoch_2'))
-    ]
-    (tmp_path / 'last_checkpoint').write_text(str(paths[-1]))
-    written_in_order(*paths, tmp_path / 'last_checkpoint')
-    assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_2')
-    (tmp_path / 'epoch_2/run.json').write_text('{}')
-    assert newest_checkpoint(tmp_path) == str(tmp_path / 'iter_6')
+@pytest.mark.parametrize('marked', [True, False])
+def test_the_times_of_files_do_not_count(tmp_path, marked):
+    """After a copy in another order, or with a clock that was set back."""
+    names = 'iter_1.pth', 'epoch_9', 'iter_7'
+    paths = [at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
+    if marked:
+        (tmp_path / 'last_checkpoint').write_text(str(paths[-1]))
+    written_in_order(tmp_path / 'last_checkpoint', *reversed(paths))
+    assert newest_checkpoint(tmp_path) == str(paths[-1])
+
+
+def test_without_a_beginning_a_run_is_its_seed_and_config(tmp_path):
+    """Checkpoints of MMEngine's own runner, and of our earlier ones."""
+    for epoch, seed in ((1, 3), (2, 3), (90, 5)):
+        torch.save(dict(meta=dict(iter=epoch, seed=seed)), tmp_path / f'epoch_{epoch}.pth')
+    (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
+    assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_2.pth')
 
 
 def test_folders_of_other_programs_are_not_taken(tmp_path):
@@ -103,17 +113,38 @@ def test_folders_of_other_programs_are_not_taken(tmp_path):
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_1.pth')
 
 
-def test_markers_of_other_places(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{}/epoch_3.pth',
+        'elsewhere/epoch_3.pth',
+        'http://x/epoch_3.pth',
+        'C:\\runs\\epoch_3.pth',
+    ],
+)
+def test_a_marker_names_a_file_of_its_own_folder(tmp_path, monkeypatch, text):
+    """As after a folder was moved or copied, whose original trains on."""
     monkeypatch.chdir(tmp_path)
     saved(tmp_path / 'elsewhere', 3)
     work_dir = tmp_path / 'work'
     work_dir.mkdir()
-    for text, expected in (
-        ('elsewhere/epoch_3.pth', 'elsewhere/epoch_3.pth'),
-        ('s3://bucket/epoch_3.pth', 's3://bucket/epoch_3.pth'),
-    ):
-        (work_dir / 'last_checkpoint').write_text(text)
-        assert newest_checkpoint(work_dir) == expected
+    (work_dir / 'last_checkpoint').write_text(text.format(tmp_path / 'elsewhere'))
+    with pytest.raises(ConfigError, match='and there is no such file in .*work'):
+        newest_checkpoint(work_dir)
+    saved(work_dir, 2)
+    assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_2.pth')
+    saved(work_dir, 3)
+    assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_3.pth')
+
+
+def test_the_config_may_have_the_checkpoints_elsewhere(tmp_path):
+    saved(tmp_path / 'disk', 3)
+    (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'disk/epoch_3.pth'))
+    assert newest_checkpoint(tmp_path, tmp_path / 'disk') == str(tmp_path / 'disk/epoch_3.pth')
+    bucket = 's3://bucket/run'
+    assert newest_checkpoint(tmp_path, bucket) is None
+    (tmp_path / 'last_checkpoint').write_text(f'{bucket}/epoch_3.pth')
+    assert newest_checkpoint(tmp_path, bucket) == f'{bucket}/epoch_3.pth'
 
 
 @settings(max_examples=30)

@@ -107,7 +107,7 @@ class Request:
                 'or pre-train the backbone with it by vit-plugin pretrain.'
             )
         if self.teacher and '://' not in self.teacher:
-            find_checkpoint(self.teacher)
+            self.teacher = find_checkpoint(self.teacher)
         if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
         if self.arch:

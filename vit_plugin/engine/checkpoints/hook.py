@@ -24,6 +24,7 @@ from .folder import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
+BEGAN = 'began'  # when the run began, which its checkpoints have in common
 # The hidden names next to what a run writes, see `files.complete.replacing` and
 # `folder.write_folder`.
 LEFTOVER = re.compile(
@@ -107,6 +108,13 @@ class CheckpointHook(EagerCheckpointHook):
         if self._folder:
             check_torch()
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
+        info, resumed = runner.message_hub.runtime_info, runner._resume
+        runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)
+        folder = self.folder_of(runner.work_dir)
+        for name in [name for name in info if resumed and name.startswith('best_ckpt')]:
+            if info[name]:  # the folder may have been moved since
+                moved = folder.rstrip('/') + '/' + Path(info[name]).name
+                runner.message_hub.update_info(name, moved)
         super().before_train(runner)
         if '://' in str(self.out_dir) and (self._folder or is_sharded(unwrapped(runner.model))):
             raise ConfigError(
@@ -125,6 +133,12 @@ class CheckpointHook(EagerCheckpointHook):
                 'resumed from its end lacks gradients; give a number that divides them, or save '
                 'by iterations with default_hooks.checkpoint.by_epoch=False.'
             )
+
+    def folder_of(self, work_dir: str) -> str:
+        """Where the checkpoints of a run with this work directory are, before it trains."""
+        if self.out_dir in (None, work_dir):
+            return work_dir
+        return f'{self.out_dir.rstrip("/")}/{Path(work_dir).name}'
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None

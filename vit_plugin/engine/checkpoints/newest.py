@@ -1,84 +1,196 @@
-"""The newest complete checkpoint of a run."""
+"""Which checkpoint of a run's folder is the last one, and which the best.
+
+A folder speaks for itself: only files in it count, whatever the marker ``last_checkpoint`` or the
+times of the files say. So a folder may be moved, copied or restored from an archive.
+"""
 
 import logging
-import os
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from mmengine.logging import print_log
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.reading.folders import MANIFEST, check_complete, is_checkpoint_folder
+from vit_plugin.weights.reading.files import read_checkpoint
+from vit_plugin.weights.reading.folders import check_complete, is_checkpoint_folder, read_run
 from vit_plugin.weights.reading.pickles import check_archive
 
-from .hook import MARKER
+from .hook import BEGAN, MARKER
 
 NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
+BEST = re.compile(r'best_.+')
+REMEDY = 'give another checkpoint, or train anew with another --work-dir'
 
 
-def newest_checkpoint(work_dir: str | Path) -> str | None:
-    """The newest complete checkpoint of a run: the one its marker names, or one written later.
+class Found(NamedTuple):
+    """A checkpoint in a folder, and what it says of itself. Its tensors are not read.
 
-    The marker may be missing or torn, because the machine may have died while it or its checkpoint
-    was written. Then, and if what it names is damaged, the checkpoint that was written last counts.
+    Attributes:
+        began: when its run began, by the clock then. Empty if it does not say.
+        iteration: its position, -1 if it does not say.
+        number: the one in its name.
+        run: what the checkpoints of one run have in common. None if it cannot be read.
+        best: the names of the best checkpoints when it was saved, by the order of their metrics.
+    """
+
+    path: Path
+    began: str
+    iteration: int
+    number: int
+    run: Any
+    best: tuple[str, ...]
+
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """What orders checkpoints, of several runs too."""
+        return self.began, self.iteration, self.number
+
+
+def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -> str | None:
+    """The last complete checkpoint of a run, by the iteration that it holds.
+
+    It is of the same run as the one that the marker names: a folder may have later ones of a longer
+    run before. The marker may be missing or torn, because the machine may have died while it or its
+    checkpoint was written. Then the run that began last counts.
+
+    Args:
+        work_dir: the folder of the run.
+        out_dir: where its config has the checkpoints. Default: the folder.
 
     Returns:
-        Its path; a URL that the marker has, as it is; None if there is neither a marker nor a
-        checkpoint.
+        Its path; a URL that the marker has, if ``out_dir`` is one; None if there is neither a
+        marker nor a checkpoint.
 
     Raises:
         ConfigError: if there are checkpoints but none is complete, or the one that the marker names
-            is gone.
+            is not there.
     """
     marker = Path(work_dir, MARKER)
     text = marker.read_text(errors='replace').strip('\0 \n') if marker.is_file() else ''
-    if '://' in text:
-        return text
-    marked = Path(text)
-    is_there = bool(marked.name) and (os.path.isfile(marked) or is_checkpoint_folder(marked))
-    # Otherwise the marker is torn.
-    is_named = is_there or NUMBERED.fullmatch(marked.name) is not None
-    folder = (
-        marked.parent
-        if is_named and os.path.isdir(marked.parent) and marked.parent != Path()
-        else Path(work_dir)
-    )
-    found = sorted(
-        (path for path in folder.iterdir() if _is_checkpoint(path)), key=_time, reverse=True
-    )
-    if is_named:
-        marked = folder / marked.name
-        later = [
-            path for path in found if path != marked and _time(path) > marker.stat().st_mtime_ns
-        ]
-        found = [*later, marked, *(path for path in found if path != marked and path not in later)]
-    for path in found:
-        if is_complete(path):
-            if path != found[0]:
+    if '://' in str(out_dir):
+        return text if text.startswith(f'{out_dir}/') else None
+    folder, name = Path(out_dir or work_dir), re.split(r'[\\/]', text)[-1]
+    paths = list(folder.iterdir()) if folder.is_dir() else []
+    found = [look_at(path) for path in paths if _is_checkpoint(path, name)]
+    marked = next((one for one in found if one.path.name == name), None)
+    damaged = [text] if text and marked is None else []
+    for one in _in_order(found, marked):
+        if one.run is not None and is_complete(one.path):
+            if damaged:
                 print_log(
-                    f'{found[0].name} is damaged or missing: resuming from {path.name}, the '
-                    'newest complete checkpoint.',
+                    f'{", ".join(map(repr, damaged))} is damaged, or not in {str(folder)!r}: '
+                    f'{one.path.name} is taken, the newest complete checkpoint there.',
                     'current',
                     logging.WARNING,
                 )
-            return str(path)
-    if not found:
-        return None
-    remedy = 'give one with --resume CHECKPOINT, or start anew in another folder with --work-dir.'
-    if any(path.exists() for path in found):
-        raise ConfigError(f'No checkpoint in {str(work_dir)!r} can be read to its end; {remedy}')
-    raise ConfigError(f'{str(marker)!r} names {text!r}, which is not there; {remedy}')
+            return str(one.path)
+        damaged.append(one.path.name)
+    if found:
+        raise ConfigError(f'No checkpoint in {str(folder)!r} can be read to its end; {REMEDY}.')
+    if '://' in text or NUMBERED.fullmatch(name):
+        raise ConfigError(
+            f'{str(marker)!r} names {text!r}, and there is no such file in {str(folder)!r}; '
+            f'{REMEDY}.'
+        )
+    return None
 
 
-def _is_checkpoint(path: Path) -> bool:
-    match = NUMBERED.fullmatch(path.name)
-    return match is not None and (path.is_file() if match[2] else is_checkpoint_folder(path))
+def _in_order(found: list[Found], marked: Found | None) -> list[Found]:
+    """Checkpoints from the last one on, without later ones of other runs than the marked one.
+
+    One that cannot be read has the place that its name says.
+    """
+    run = marked.run if marked else None
+    if marked is not None and run is not None:
+        found = [one for one in found if one.run in (None, run) or one.iteration < marked.iteration]
+    read = sorted(
+        (one for one in found if one.run is not None),
+        key=lambda one: (one.run == run, one.position),
+        reverse=True,
+    )
+    for one in found:
+        if one.run is None:
+            later = [i for i, other in enumerate(read) if other.number < one.number]
+            read.insert(min(later, default=len(read)) if one != marked else 0, one)
+    return read
 
 
-def _time(path: Path) -> int:
-    """When a checkpoint was written, in nanoseconds."""
-    return (path / MANIFEST if path.is_dir() else path).stat().st_mtime_ns
+def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
+    """The best checkpoint of a run: of its first metric, the one that was saved last.
+
+    A metric has only one, unless the machine died between writing it and deleting the one before.
+    Those of another run in the same folder are left out, as are damaged ones.
+
+    Returns:
+        Its path, and the names of those of other metrics. None if there is none.
+    """
+    paths = list(Path(folder).iterdir())
+    marker = Path(folder, MARKER)
+    name = re.split(r'[\\/]', marker.read_text(errors='replace'))[-1] if marker.is_file() else ''
+    runs = [one for one in map(look_at, filter(_is_checkpoint, paths)) if one.run is not None]
+    last = next(
+        (one for one in runs if one.path.name == name),
+        max(runs, key=lambda one: one.position, default=None),
+    )
+    found = [
+        one
+        for one in (look_at(path) for path in paths if _is_checkpoint(path, kind=BEST))
+        if last is None or one.run == last.run or one.path.name in last.best
+    ]
+    by_metric: dict[str, Path] = {}
+    for one in sorted(found, key=lambda one: one.position, reverse=True):
+        metric = re.sub(r'\d+(\.pth)?$', '', one.path.name)
+        if metric not in by_metric and one.run is not None and is_complete(one.path):
+            by_metric[metric] = one.path
+    order = [name for one in found for name in one.best]
+    chosen = sorted(
+        (path.name for path in by_metric.values()),
+        key=lambda name: (order.index(name) if name in order else len(order), name),
+    )
+    return (str(Path(folder, chosen[0])), chosen[1:]) if chosen else None
+
+
+def look_at(path: Path) -> Found:
+    """What a checkpoint says of itself. Its tensors are not read."""
+    number = _number(path.name)
+    try:
+        content = (
+            read_run(path) if path.is_dir() else read_checkpoint(path, mmap=True, payload=False)
+        )
+    except (ConfigError, OSError, ValueError, TypeError, RecursionError):
+        return Found(path, '', -1, number, None, ())
+    meta = _entry(content, 'meta')
+    info = _entry(_entry(content, 'message_hub'), 'runtime_info')
+    began, iteration = info.get(BEGAN), meta.get('iter')
+    best = (value for key, value in info.items() if str(key).startswith('best_ckpt'))
+    return Found(
+        path,
+        began if isinstance(began, str) else '',
+        iteration if isinstance(iteration, int) else -1,
+        number,
+        began or (meta.get('seed'), meta.get('cfg')),  # before 0.1 there is no beginning
+        tuple(Path(value).name for value in best if isinstance(value, str)),
+    )
+
+
+def _entry(content: Any, name: str) -> Mapping[Any, Any]:
+    found = content.get(name) if isinstance(content, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _number(name: str) -> int:
+    numbers = re.findall(r'\d+', name)
+    return int(numbers[-1]) if numbers else -1
+
+
+def _is_checkpoint(path: Path, name: str = '', kind: re.Pattern[str] = NUMBERED) -> bool:
+    """True if this may be a checkpoint by its name, which the marker may have."""
+    if path.name != name and not kind.fullmatch(path.name):
+        return False
+    return is_checkpoint_folder(path) or (path.is_file() and path.suffix != '')
 
 
 def is_complete(path: Path) -> bool:

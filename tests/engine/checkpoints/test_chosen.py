@@ -1,0 +1,93 @@
+"""Which checkpoint of a run's folder is taken."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_plugin.engine.checkpoints.chosen import checkpoint_in
+from vit_plugin.errors import ConfigError
+
+BEST = 'best_accuracy_top1_epoch_'
+
+
+def save(folder: Path, name: str, iteration: int, began: str = 'now', **info: str) -> None:
+    torch.save(
+        dict(
+            meta=dict(iter=iteration),
+            state_dict=dict(a=torch.zeros(3)),
+            message_hub=dict(runtime_info=dict(info, began=began)),
+        ),
+        folder / name,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    for epoch in (1, 2, 3):
+        save(tmp_path, f'epoch_{epoch}.pth', epoch)
+    (tmp_path / 'last_checkpoint').write_text('/elsewhere/epoch_3.pth')
+    return tmp_path
+
+
+def chosen(folder: Path, which: str | None = None) -> str:
+    path, said = checkpoint_in(folder, which)
+    assert Path(path).parent == folder
+    assert Path(path).name in said
+    return Path(path).name
+
+
+def test_the_best_and_without_one_the_last(folder):
+    assert chosen(folder) == chosen(folder, 'last') == 'epoch_3.pth'
+    with pytest.raises(ConfigError, match=r'has no best checkpoint .* give --checkpoint last'):
+        chosen(folder, 'best')
+    save(folder, f'{BEST}2.pth', 2)
+    assert chosen(folder) == chosen(folder, 'best') == f'{BEST}2.pth'
+    assert chosen(folder, 'last') == 'epoch_3.pth'
+
+
+@pytest.mark.parametrize('name', ['epoch_1.pth', '{}/epoch_1.pth'])
+def test_a_file_by_its_name_or_path(folder, name):
+    assert chosen(folder, name.format(folder)) == 'epoch_1.pth'
+
+
+def test_a_file_of_another_folder_is_refused(folder):
+    (folder / 'other').mkdir()
+    save(folder / 'other', 'epoch_9.pth', 9)
+    for name in ('epoch_9.pth', str(folder / 'other/epoch_9.pth'), 'other/epoch_9.pth', '..'):
+        with pytest.raises(
+            ConfigError, match=r'no such checkpoint, but epoch_1\.pth, epoch_2\.pth'
+        ):
+            chosen(folder, name)
+
+
+def test_of_two_best_ones_of_a_metric_the_later_is_better(folder):
+    """The machine died before the one before was deleted. So it is for losses, too."""
+    for epoch in (1, 2, 10):
+        save(folder, f'{BEST}{epoch}.pth', epoch)
+    assert chosen(folder) == f'{BEST}10.pth'
+    (folder / f'{BEST}10.pth').write_bytes(b'PK torn')
+    assert chosen(folder) == f'{BEST}2.pth'
+
+
+def test_of_two_metrics_the_first_counts(folder):
+    """By ``save_best``, and the other is named."""
+    names = dict(best_ckpt_z='/elsewhere/best_z_epoch_1.pth', best_ckpt_a='x/best_a_epoch_2.pth')
+    save(folder, 'best_z_epoch_1.pth', 1)
+    save(folder, 'best_a_epoch_2.pth', 2, **names)
+    path, said = checkpoint_in(folder)
+    assert Path(path).name == 'best_z_epoch_1.pth'
+    assert 'best_a_epoch_2.pth' in said
+
+
+def test_the_best_of_another_run_is_left_alone(folder):
+    """Somebody trained in the same folder before, and reached more."""
+    save(folder, f'{BEST}90.pth', 90, began='before')
+    assert chosen(folder) == 'epoch_3.pth'
+    save(folder, 'epoch_3.pth', 3, best_ckpt=f'/elsewhere/{BEST}90.pth')  # it was resumed
+    assert chosen(folder) == f'{BEST}90.pth'
+
+
+def test_no_run_is_one_sentence(tmp_path):
+    with pytest.raises(ConfigError, match=r'no manifest\.json of a checkpoint and no checkpoints'):
+        checkpoint_in(tmp_path)

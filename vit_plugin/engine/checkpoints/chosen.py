@@ -1,0 +1,63 @@
+"""From the folder of a run to one of its checkpoints."""
+
+import os
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.reading.folders import is_checkpoint_folder
+
+from .newest import BEST, NUMBERED, best_checkpoint, newest_checkpoint
+
+LAST, BEST_ONE = 'last', 'best'
+
+
+def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, str]:
+    """The checkpoint of a run's folder to use, and a sentence that says which it is.
+
+    Args:
+        folder: the folder.
+        which: ``'best'``, ``'last'``, or the name of a checkpoint in the folder. Default: the best
+            one where one was saved, otherwise the last.
+
+    Raises:
+        ConfigError: if there is no such checkpoint, or see
+            :func:`~vit_plugin.engine.checkpoints.newest.newest_checkpoint`.
+    """
+    folder = str(folder)
+    if which not in (None, LAST, BEST_ONE):
+        path = _named(folder, which)
+        return path, f'{folder}: {Path(path).name}.'
+    best = best_checkpoint(folder) if which != LAST else None
+    if best:
+        path, others = best
+        more = f' Others: {", ".join(others)}.' if others else ''
+        return path, f'{folder}: the best checkpoint, {Path(path).name}.{more}'
+    if which == BEST_ONE:
+        raise ConfigError(
+            f'--checkpoint best: the folder {folder!r} has no best checkpoint that can be read, '
+            'which default_hooks.checkpoint.save_best asks for; give --checkpoint last.'
+        )
+    newest = newest_checkpoint(folder)
+    if newest is None:
+        raise ConfigError(
+            f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '
+            'a run; give the file or folder of a checkpoint.'
+        )
+    return newest, f'{folder}: the last checkpoint, {Path(newest).name}.'
+
+
+def _named(folder: str, name: str) -> str:
+    """The checkpoint of this name, or at this path, if it is in the folder."""
+    for path in (Path(folder, name), Path(name)):
+        there = path.is_file() or is_checkpoint_folder(path)
+        if there and os.path.realpath(path.parent) == os.path.realpath(folder):
+            return str(Path(folder, path.name))
+    names = sorted(
+        path.name
+        for path in Path(folder).iterdir()
+        if NUMBERED.fullmatch(path.name) or BEST.fullmatch(path.name)
+    )
+    raise ConfigError(
+        f'--checkpoint {name}: the folder {folder!r} has no such checkpoint, but '
+        f'{", ".join(names) or "none"}; give one of them, best or last.'
+    )
