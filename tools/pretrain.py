@@ -34,12 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from mmengine.dist import is_main_process
 
-    from vit_plugin.apps.command_line import (
-        apply_training_flags,
-        build_runner,
-        load_config,
-        report_interrupt,
-    )
+    from vit_plugin.apps.command_line import apply_training_flags, load_config, training_runner
     from vit_plugin.apps.from_data.duration import DurationHook
     from vit_plugin.apps.from_data.pretraining import Probe
     from vit_plugin.apps.from_data.request import PRETRAINING, Request
@@ -48,12 +43,12 @@ def main(args: argparse.Namespace) -> None:
 
     given = {name: getattr(args, name) for name in FLAGS if getattr(args, name) is not None}
     request = Request(args.data, PRETRAINING, work_dir=args.work_dir or '', **given)
-    args.config = str(write_config(request))
+    args.config = str(write_config(request, bool(args.resume)))
+    args.work_dir = None  # the config says it
     cfg = load_config(args)
     apply_training_flags(cfg, args)
-    runner = build_runner(cfg, ['train_dataloader'])
-    runner.register_hook(DurationHook())
-    with report_interrupt(runner):
+    with training_runner(cfg, ['train_dataloader']) as runner:
+        runner.register_hook(DurationHook())
         runner.train()
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():

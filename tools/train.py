@@ -136,16 +136,12 @@ def settle_config(args: argparse.Namespace) -> None:
             work_dir=args.work_dir or '',
             **{name: value for name, value in flags.items() if value is not None},
         )
-        args.config = str(write_config(request))
+        args.config = str(write_config(request, bool(args.resume)))
+        args.work_dir = None  # the config says it
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.command_line import (
-        apply_training_flags,
-        build_runner,
-        load_config,
-        report_interrupt,
-    )
+    from vit_plugin.apps.command_line import apply_training_flags, load_config, training_runner
 
     settle_config(args)
     if args.check:
@@ -156,12 +152,11 @@ def main(args: argparse.Namespace) -> None:
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     apply_training_flags(cfg, args)
-    runner = build_runner(cfg)
-    if args.data:
-        from vit_plugin.apps.from_data.duration import DurationHook
+    with training_runner(cfg) as runner:
+        if args.data:
+            from vit_plugin.apps.from_data.duration import DurationHook
 
-        runner.register_hook(DurationHook())
-    with report_interrupt(runner):
+            runner.register_hook(DurationHook())
         runner.train()
 
 

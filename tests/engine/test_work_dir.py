@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from vit_plugin.apps.command_line import build_runner, training_runner
+from vit_plugin.config import read_config
 from vit_plugin.engine.work_dir import OWNER, alone_in
 from vit_plugin.errors import ConfigError
 
@@ -63,6 +65,46 @@ def test_the_workers_of_a_killed_run_are_waited_for(tmp_path):
         begun = time.monotonic()
         with alone_in(tmp_path):
             assert time.monotonic() - begun < 20
+
+
+def test_within_itself_the_outer_one_counts(tmp_path):
+    """A command locks the folder before its runner does."""
+    with alone_in(tmp_path):
+        with alone_in(tmp_path):
+            pass
+        assert (tmp_path / OWNER).is_file()
+    assert not list(tmp_path.iterdir())
+
+
+def test_before_a_folder_is_a_runs_own_nothing_is_written_there(
+    tmp_path, monkeypatch, digits_config
+):
+    """Also without the command's lock, as in the frameworks' own train.py, but for a log."""
+    monkeypatch.setattr('vit_plugin.engine.work_dir.PATIENCE', 0.5)
+    folder = Path(digits_config.work_dir)
+    digits_config.launcher = 'none'
+    with another_run(folder):
+        (folder / Path(digits_config.filename).name).write_text('theirs')
+        before = {path: path.read_bytes() for path in folder.iterdir()}
+        with (
+            pytest.raises(ConfigError, match='a run is training already'),
+            training_runner(digits_config),
+        ):
+            pass
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
+        runner = build_runner(digits_config)
+        with pytest.raises(ConfigError, match='a run is training already'):
+            runner.train()
+        assert {path: path.read_bytes() for path in before} == before
+
+
+def test_the_config_that_a_run_leaves_moves_with_its_folder(tmp_path, digits_config):
+    digits_config.merge_from_dict({'launcher': 'none', 'train_cfg.max_epochs': 1})
+    with training_runner(digits_config) as runner:
+        runner.train()
+    Path(runner.work_dir).rename(tmp_path / 'moved')
+    path = tmp_path / 'moved' / Path(digits_config.filename).name
+    assert read_config(path).work_dir == str(tmp_path / 'moved')
 
 
 def test_it_is_free_after_an_error(tmp_path):

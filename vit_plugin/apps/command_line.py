@@ -31,6 +31,7 @@ from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
 from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
+from vit_plugin.engine.work_dir import alone_in
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path
 from vit_plugin.weights.for_mmengine import reading_safely
@@ -75,6 +76,29 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     Raises:
         ConfigError: see :func:`~vit_plugin.config.check_config`.
     """
+    _check(cfg, loaders)
+    return _built(cfg)
+
+
+@contextmanager
+def training_runner(
+    cfg: Config, loaders: Sequence[str] = LOADERS
+) -> Iterator[mmengine.runner.Runner]:
+    """The runner of :func:`build_runner`, to train in this context, with :func:`report_interrupt`.
+
+    Nothing is written to the work directory before it is this run's.
+
+    Raises:
+        ConfigError: as there, and if another run trains in the work directory.
+    """
+    _check(cfg, loaders)
+    with alone_in(cfg.work_dir):
+        runner = _built(cfg)
+        with report_interrupt(runner):
+            yield runner
+
+
+def _check(cfg: Config, loaders: Sequence[str]) -> None:
     if cfg.launcher != 'none':
         init_distributed(cfg.launcher, cfg.get('env_cfg'))
     if not cfg.get('verbose', True):
@@ -83,6 +107,9 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     use_passes(cfg)
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
     _check_schedule_length(cfg)
+
+
+def _built(cfg: Config) -> mmengine.runner.Runner:
     runner = RUNNERS.build(cfg)
     # Torch's SyncBatchNorm does not run there.
     if get_device() == 'cpu' and isinstance(runner.model, nn.Module):

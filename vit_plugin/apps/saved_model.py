@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmengine.config import Config
@@ -14,6 +15,7 @@ from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.place import moved
 from vit_plugin.untrusted import REMEDY, admit, closed
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -126,4 +128,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} names the modules {missing} to import, and no code is run '
             f'that a checkpoint names; {REMEDY}.'
         )
+    before, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
+    if isinstance(before, str) and os.path.isabs(before) and before != folder and '://' not in path:
+        settings = moved(settings, before, folder)
     return Config(admit(settings, path, use))

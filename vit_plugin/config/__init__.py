@@ -3,7 +3,14 @@
 from .channels import check_channels
 from .data import with_pipeline
 from .options import check_options
-from .read import apply_loader_defaults, apply_options, of_framework, read_config
+from .read import (
+    apply_loader_defaults,
+    apply_options,
+    cores,
+    data_workers,
+    of_framework,
+    read_config,
+)
 from .runnable import check_checkpoint, check_config
 from .sections import LOADERS
 
@@ -15,6 +22,8 @@ __all__ = [
     'check_checkpoint',
     'check_config',
     'check_options',
+    'cores',
+    'data_workers',
     'of_framework',
     'read_config',
     'with_pipeline',

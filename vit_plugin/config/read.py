@@ -1,5 +1,6 @@
 """Read a config, and complete it as the frameworks' own tools do."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -99,13 +100,25 @@ def _leave_scope(value: Any) -> None:
             _leave_scope(item)
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+
+
+def data_workers() -> int:
+    """Processes that load data: one for each core that this process may use, and at most 4."""
+    return min(4, cores())
+
+
 def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
-    """Set the defaults of data loaders as the frameworks' own `train.py` do."""
+    """Set what a data loader takes from the machine, and the frameworks' own defaults."""
     for name in LOADERS:
         if cfg.get(name):
+            workers = cfg[name].get('num_workers', data_workers())
             defaults = dict(
+                num_workers=workers,
                 pin_memory=get_device() != 'cpu',
-                persistent_workers=cfg[name].get('num_workers', 0) > 0,
+                persistent_workers=workers > 0,
             )
             # Other frameworks stack images of several sizes themselves.
             if cfg.get('default_scope') == 'mmpretrain':

@@ -1,5 +1,6 @@
 """MMEngine's runner with safer files and more checks."""
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
@@ -10,7 +11,7 @@ from typing import Any
 
 import mmengine.runner
 from mmengine.device import get_device
-from mmengine.dist import get_rank
+from mmengine.dist import get_rank, is_main_process
 from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapperDict
@@ -22,6 +23,9 @@ from vit_plugin.arguments import as_config_error
 from vit_plugin.data.readers import read_by_us
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.errors import ConfigError, naming
+from vit_plugin.files.complete import write_text
+from vit_plugin.files.place import HERE
+from vit_plugin.files.text import read_text
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
 from vit_plugin.untrusted.closed import files_closed
@@ -134,10 +138,22 @@ class Runner(mmengine.runner.Runner):
             return super().build_model(model)
 
     def dump_config(self) -> None:
-        """Leave a config in the work directory unchanged. ``vis_data/config.py`` is complete."""
+        """Wait until the work directory is this run's, see :meth:`train`."""
+
+    def _dump_config(self) -> None:
+        """Write the config of a training, but leave one that was in the work directory unchanged.
+
+        ``vis_data/config.py`` is complete.
+        """
         file = self.cfg.filename
-        if not file or Path(file).resolve() != Path(self.work_dir, Path(file).name).resolve():
-            super().dump_config()
+        path = Path(self.work_dir, Path(file or f'{self.timestamp}.py').name)
+        if file and Path(file).resolve() == path.resolve():
+            return
+        super().dump_config()
+        if is_main_process() and path.suffix == '.py':  # it moves with its folder
+            write_text(
+                path, re.sub(r'(?m)^work_dir *=.*$', f"work_dir = '{HERE}'", read_text(path))
+            )
 
     def train(self) -> nn.Module:
         preemption = next((hook for hook in self.hooks if isinstance(hook, PreemptionHook)), None)
@@ -149,6 +165,7 @@ class Runner(mmengine.runner.Runner):
             closing(progress) if progress else nullcontext(),
             self.saver.ending(),
         ):
+            self._dump_config()
             begin_sharded(self, to_train=True)
             with naming_lost_ranks(self):
                 return super().train()

@@ -26,12 +26,14 @@ PATIENCE = 10.0  # seconds in which the data workers of a killed run, which shar
 def alone_in(work_dir: str | Path) -> Iterator[None]:
     """Lock the work directory for this run. The system unlocks it however the process ends.
 
-    Every process of a run calls it, and the main process holds the lock.
+    Every process of a run calls it, and the main process holds the lock. It may be called within
+    itself.
 
     Raises:
         ConfigError: in all processes, if another run trains there. It names that run.
     """
-    lock, owner = FileLock(Path(work_dir, LOCK), timeout=PATIENCE), Path(work_dir, OWNER)
+    path, owner = Path(work_dir, LOCK).absolute(), Path(work_dir, OWNER)
+    lock = FileLock(path, timeout=PATIENCE, is_singleton=True)
 
     def take() -> None:
         try:
@@ -58,7 +60,8 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
         yield
     finally:
         if is_main_process():
-            for path in (owner, Path(work_dir, LOCK)):
+            if lock.lock_counter <= 1:
+                owner.unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
             lock.release()
 

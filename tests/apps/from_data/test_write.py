@@ -24,7 +24,7 @@ from mmengine.registry import DATASETS, MODELS, init_default_scope
 
 from vit_plugin.apps.from_data.request import Request
 from vit_plugin.apps.from_data.write import write_config
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import apply_loader_defaults, check_config, read_config
 from vit_plugin.errors import ConfigError
 
 ARCH = 'timm://test_vit'
@@ -151,16 +151,72 @@ def test_masks_without_their_task_name_it(folder):
         write_config(request_for(data='scenes'))
 
 
-def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
+def test_another_config_in_the_work_directory_is_left_as_it_is(folder, capsys):
+    """It is refused by its name, and otherwise the next folder is taken, always the same."""
     write_digits(folder / 'digits')
     path = write_config(request_for())
-    path.write_text(path.read_text() + '# mine\n')
+    changed = path.read_text().replace('batch_size=', 'batch_size=1 + ')
+    path.write_text(changed)
     with pytest.raises(
         ConfigError,
         match=r'another config\.py; continue with that one by vit-plugin train work_dirs',
     ):
-        write_config(request_for())
-    assert path.read_text().endswith('# mine\n')
+        write_config(request_for(work_dir='work_dirs/digits'))
+    for _ in range(2):
+        request = request_for()
+        assert write_config(request) == Path(request.work_dir, 'config.py')
+        assert request.work_dir == 'work_dirs/digits-2'
+        assert 'work_dirs/digits holds another run or config' in capsys.readouterr().out
+    assert path.read_text() == changed
+    cfg = read_config('work_dirs/digits-2/config.py')
+    assert cfg.train_dataloader.dataset.ann_file == str(folder / 'work_dirs/digits-2/train.txt')
+
+
+def test_a_second_try_has_a_folder_of_its_own(folder):
+    """With the same flags, with others, and while the first one trains; --resume finds its own."""
+    write_digits(folder / 'digits')
+    first = write_config(request_for())
+    for sign in ('.running.json', 'epoch_1.pth', 'best_accuracy_top1_epoch_1.pth'):
+        first.with_name(sign).write_text('')
+        before = {path: path.stat().st_mtime_ns for path in first.parent.iterdir()}
+        assert write_config(request_for()) == Path('work_dirs/digits-2/config.py')
+        assert write_config(request_for(), resume=True) == first
+        with pytest.raises(ConfigError, match=r'holds a run of the same config; continue it with'):
+            write_config(request_for(work_dir='work_dirs/digits'))
+        assert before == {path: path.stat().st_mtime_ns for path in first.parent.iterdir()}
+        first.with_name(sign).unlink()
+    first.with_name('epoch_1.pth').write_text('')
+    longer = write_config(request_for(epochs=7))
+    assert longer == Path('work_dirs/digits-3/config.py')  # the second was not trained
+    longer.with_name('epoch_1.pth').write_text('')
+    assert write_config(request_for(epochs=7), resume=True) == longer
+    assert write_config(request_for(), resume=True) == first
+    with pytest.raises(ConfigError, match=r'--resume: the runs in work_dirs/digits, work_dirs/dig'):
+        write_config(request_for(epochs=8), resume=True)
+
+
+def test_the_machine_is_not_in_the_config(folder, monkeypatch):
+    """So the same command resumes on one with other cores, and from a folder that was moved."""
+    write_digits(folder / 'digits')
+    path = write_config(request_for(work_dir='a'))
+    assert 'num_workers=' not in path.read_text()
+    monkeypatch.setattr('os.sched_getaffinity', lambda process: range(64))
+    path.with_name('epoch_1.pth').write_text('')
+    path.parent.rename('b')
+    assert write_config(request_for(work_dir='b'), resume=True) == Path('b/config.py')
+    cfg = read_config('b/config.py')
+    assert cfg.work_dir == str(folder / 'b')
+    assert cfg.train_dataloader.dataset.ann_file == str(folder / 'b/train.txt')
+    apply_loader_defaults(cfg)
+    assert (cfg.train_dataloader.num_workers, cfg.val_dataloader.persistent_workers) == (4, True)
+
+
+@pytest.mark.parametrize('name', ["it's", 'a "b"'])
+def test_a_folder_that_cannot_stand_between_quotes_keeps_its_place(folder, name):
+    write_digits(folder / 'digits')
+    cfg = read_config(write_config(request_for(work_dir=name)))
+    assert cfg.work_dir == str(folder / name)
+    assert cfg.train_dataloader.dataset.ann_file == str(folder / name / 'train.txt')
 
 
 @needs_mmdet

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +13,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
+from vit_plugin.config import cores
 from vit_plugin.visualization.data_pictures import kept_generators
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
@@ -105,11 +105,6 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return result, time.perf_counter() - start
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 def plan_of(runner: Runner, seconds: float) -> str:

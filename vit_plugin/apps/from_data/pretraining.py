@@ -20,7 +20,7 @@ from vit_plugin.models.loading import load_weights
 from .classification import budget_of, image_size, pipelines, read_classes
 from .methods import METHODS, Student
 from .recipe import Recipe, Reference
-from .request import Request, counted, data_workers, rounded_up
+from .request import Request, counted, rounded_up
 from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
 
 LIST = 'train.txt'
@@ -125,8 +125,6 @@ def loader_of(request: Request, found: Listing, batch_size: int) -> dict[str, An
     )
     return dict(
         batch_size=batch_size,
-        num_workers=data_workers(),
-        persistent_workers=True,
         drop_last=True,
         collate_fn=dict(type='default_collate'),
         sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),

@@ -14,15 +14,15 @@ from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError
 
 from .multispectral import said_of
-from .request import Request, counted, data_workers
+from .request import Request, counted
 
 HELD_OUT = 'held out, a tenth of all'
 # Before these sections stands a comment.
 COMMENTS = {
-    'work_dir': 'Logs, checkpoints and results.',
+    'work_dir': 'Logs, checkpoints and results: the folder of this file.',
     'load_from': 'The weights to start from.',
     'train_pipeline': 'What is done to an image in training, and in a test.',
-    'train_dataloader': 'The images.',
+    'train_dataloader': 'The images, by a process for each core, up to 4 (`num_workers`).',
     'optim_wrapper': 'The schedule of `schedule_length` epochs is scaled to `max_epochs`.',
 }
 
@@ -108,9 +108,7 @@ def data_sections(
             part = dict(
                 type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=part
             )
-        return dict(
-            batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=part
-        )
+        return dict(batch_size=batch_size, sampler=sampler, dataset=part)
 
     sections = dict(
         train_pipeline=train_pipeline,

@@ -117,7 +117,8 @@ class Request:
                 f'--weights {self.weights!r} do not say of which model they are; give --arch, its '
                 'name, such as R50+B/16.'
             )
-        if not self.work_dir:
+        self.chooses_folder = not self.work_dir
+        if self.chooses_folder:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
     @property
@@ -253,13 +254,6 @@ def typical_size(photos: Sequence[Photo]) -> tuple[int, int]:
         )
     width, height = np.median(sizes, axis=0)
     return int(width), int(height)
-
-
-def data_workers() -> int:
-    """Processes that load data: one for each core that this process may use, and at most 4."""
-    return min(
-        4, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
-    )
 
 
 def rounded_up(size: int, stride: int) -> int:

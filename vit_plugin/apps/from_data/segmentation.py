@@ -7,6 +7,7 @@ from typing import Any
 
 from PIL import Image
 
+from vit_plugin.config import data_workers
 from vit_plugin.data.importers.listing import Listing
 from vit_plugin.data.importers.mask_folders import class_map, read_mask_folder
 from vit_plugin.data.importers.photos import Tree
@@ -17,7 +18,7 @@ from vit_plugin.files.shipped import base_of
 
 from .multispectral import backbone_of, normalisation_of, reader_of
 from .recipe import HELD_OUT, Recipe, data_sections, summary
-from .request import Request, data_workers, image_scale, rounded_up
+from .request import Request, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch, muon, training_sections
 
 LARGEST = 512  # pixels of the longer side

@@ -11,9 +11,10 @@ from vit_plugin.apps.command_line import import_data_sets
 from vit_plugin.config import read_config
 from vit_plugin.data.digits import write_digits
 from vit_plugin.data.readers import read_by_us
+from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
-from vit_plugin.files.text import read_text
+from vit_plugin.files.place import placed
 from vit_plugin.visualization import draw_data
 
 from . import data_report
@@ -23,9 +24,9 @@ from .instance_masks import instance_recipe
 from .pretraining import pretraining_recipe
 from .recipe import Recipe, contents, text_of
 from .request import PRETRAINING, Request
+from .run_folder import NAME, free_folder
 from .segmentation import segmentor_recipe, write_masks
 
-NAME = 'config.py'
 DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
 TASKS: dict[str, Callable[[Request], Recipe]] = {
@@ -38,17 +39,22 @@ TASKS: dict[str, Callable[[Request], Recipe]] = {
 OF_BANDS = ('classification', 'segmentation')  # tasks of images of several bands
 
 
-def write_config(request: Request) -> Path:
+def write_config(request: Request, resume: bool = False) -> Path:
     """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
 
-    They are in the work directory.
+    They are in the work directory. Where that holds a run, nothing is written: it is continued, or
+    the next folder is taken, see :func:`~vit_plugin.apps.from_data.run_folder.free_folder`.
+
+    Args:
+        request: what to train. Its ``work_dir`` becomes the folder that is taken.
+        resume: whether a run is continued.
 
     Returns:
         The path of the config.
 
     Raises:
-        ConfigError: if the data cannot be trained on, or if the work directory has another
-            ``config.py``, which is left as it is.
+        ConfigError: if the data cannot be trained on, or if the work directory that was given holds
+            another config or run, which is left as it is.
     """
     if request.task not in TASKS:
         raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
@@ -62,26 +68,26 @@ def write_config(request: Request) -> Path:
             f'there is no {request.task}, but {" and ".join(OF_BANDS)}; give photographs.'
         )
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
-    folder, listing = Path(request.work_dir), recipe.listing
-    files = {
-        folder / name: text
-        for name, text in {NAME: text_of(recipe, request), **recipe.files}.items()
-    }
-    for path, text in files.items():
-        if path.is_file() and read_text(path) != text:
-            raise ConfigError(
-                f'The work directory {request.work_dir!r} has another {path.name}; continue with '
-                f'that one by vit-plugin train {folder / NAME}, or give another --work-dir.'
-            )
-    if listing.masks:
-        write_masks(listing, folder)
-    for path, text in files.items():
-        write_text(path, text)
-    write_text(folder / 'data_report.md', data_report.as_markdown(listing))
-    write_text(folder / 'data_report.json', data_report.as_json(listing))
+    before, listing = request.work_dir, recipe.listing
+
+    def files_in(folder: str) -> dict[str, str]:
+        request.work_dir = folder
+        return {NAME: placed(text_of(recipe, request), before, folder), **recipe.files}
+
+    chosen = free_folder(before, files_in(before), not request.chooses_folder, resume)
+    folder, files = Path(chosen), files_in(chosen)
+    if not holds_run(folder):
+        if listing.masks:
+            write_masks(listing, folder)
+        files['data_report.md'] = data_report.as_markdown(listing)
+        files['data_report.json'] = data_report.as_json(listing)
+        for name, text in files.items():
+            write_text(folder / name, text)
     print(
-        f'{request.data}: {contents(listing)}. '
-        f'{recipe.text}\n{data_report.as_text(listing)}\nThe config is {folder / NAME}.'
+        f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(listing)}'
+        + f'\n{before} holds another run or config; this one has a folder of its own.'
+        * (chosen != before and not resume)
+        + f'\nThe config is {folder / NAME}.'
     )
     return folder / NAME
 

@@ -5,6 +5,7 @@ times of the files say. So a folder may be moved, copied or restored from an arc
 """
 
 import logging
+import os
 import re
 import zipfile
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from vit_plugin.weights.reading.files import read_checkpoint
 from vit_plugin.weights.reading.folders import check_complete, is_checkpoint_folder, read_run
 from vit_plugin.weights.reading.pickles import check_archive
 
+from ..work_dir import OWNER
 from .hook import BEGAN, MARKER
 
 NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
@@ -151,6 +153,15 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
         key=lambda name: (order.index(name) if name in order else len(order), name),
     )
     return (str(Path(folder, chosen[0])), chosen[1:]) if chosen else None
+
+
+def holds_run(folder: str | Path) -> bool:
+    """True if a folder has checkpoints of a run, or one is training there or was killed early."""
+    there = Path(folder).iterdir() if os.path.isdir(folder) else ()
+    return any(
+        path.name in (MARKER, OWNER) or NUMBERED.fullmatch(path.name) or BEST.fullmatch(path.name)
+        for path in there
+    )
 
 
 def look_at(path: Path) -> Found:

@@ -1,0 +1,89 @@
+"""The folder of a training on data: a second try gets one of its own."""
+
+import ast
+import os
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+from vit_plugin.engine.checkpoints.newest import holds_run
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import read_text
+
+NAME = 'config.py'
+
+
+def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool) -> str:
+    """The folder to write a training's files to, or with its run to continue.
+
+    Args:
+        folder: the folder that was given, or the first of those that may be taken. The others are
+            ``folder-2`` and so on.
+        files: what will be in it, by name.
+        given: whether it must be this one.
+        resume: whether to continue the run of the same config.
+
+    Raises:
+        ConfigError: if the one that was given holds another config or run, or if there is nothing
+            to continue.
+    """
+    if given:
+        if other := _other(folder, files):
+            raise ConfigError(
+                f'The work directory {folder!r} has another {other}; continue with that one by '
+                f'vit-plugin train {folder}/{NAME}, or give another --work-dir.'
+            )
+        if holds_run(folder) and not resume:
+            raise ConfigError(
+                f'The work directory {folder!r} holds a run of the same config; continue it with '
+                '--resume, or give another --work-dir.'
+            )
+        return folder
+    taken = [path for path in _there(folder) if holds_run(path)]
+    if resume and taken:
+        same = [path for path in taken if not _other(path, files)]
+        if not same:
+            raise ConfigError(
+                f'--resume: the runs in {", ".join(taken)} are of other flags or data; continue '
+                f'one by vit-plugin train {taken[-1]}/{NAME} --resume, or leave --resume out.'
+            )
+        return same[-1]
+    return next(path for path in _names(folder) if path not in taken and not _other(path, files))
+
+
+def _names(folder: str) -> Iterator[str]:
+    yield folder
+    yield from (f'{folder}-{number}' for number in count(2))
+
+
+def _there(folder: str) -> Iterator[str]:
+    for path in _names(folder):
+        if not os.path.exists(path):
+            return
+        yield path
+
+
+def _other(folder: str, files: Mapping[str, str]) -> str:
+    """The first of the files that is there with another content, or nothing."""
+    for name, text in files.items():
+        path = Path(folder, name)
+        if path.is_file() and _content(name, read_text(path)) != _content(name, text):
+            return name
+    return ''
+
+
+def _content(name: str, text: str) -> str:
+    """What a file says: of a config, its settings but the name of its folder."""
+    if name != NAME:
+        return text
+    try:
+        nodes = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return text
+    names = ('experiment_name', 'work_dir')
+    return '\n'.join(
+        ast.dump(node)
+        for node in nodes
+        if not isinstance(node, ast.Expr)  # the docstring
+        and not (isinstance(node, ast.Assign) and getattr(node.targets[0], 'id', '') in names)
+    )
