@@ -27,7 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_data_arguments(parser)
     add_run_arguments(parser)
-    add_flags(parser, '--resume')
+    add_flags(parser, '--resume', '--resume-changed')
     return parser
 
 

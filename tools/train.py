@@ -58,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='N',
         help='end when N validations in a row have not improved',
     )
-    add_flags(parser, '--resume')
+    add_flags(parser, '--resume', '--resume-changed')
     parser.add_argument(
         '--no-validate', action='store_true', help='do not validate during training'
     )

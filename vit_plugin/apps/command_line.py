@@ -60,9 +60,11 @@ def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Co
 
 
 def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
-    """Apply ``--amp`` and ``--resume`` of a training to its config."""
+    """Apply ``--amp``, ``--resume`` and ``--resume-changed`` of a training to its config."""
     if args.amp:
         cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume_changed:
+        cfg.resume_changed, args.resume = True, args.resume or 'auto'
     if args.resume:
         cfg.resume = True
         if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`

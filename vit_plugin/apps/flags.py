@@ -105,6 +105,10 @@ FLAGS: dict[str, dict[str, Any]] = {
         metavar='CHECKPOINT',
         help='continue from the checkpoint; default: the last one in the work directory',
     ),
+    '--resume-changed': dict(
+        action='store_true',
+        help='continue although the config or the data were changed, and apply the changes',
+    ),
     '--seeds': dict(type=at_least(1), default=3, metavar='NUMBER'),
     '--teacher': dict(
         metavar='MODEL',

@@ -21,6 +21,7 @@ OURS = {
     'float8',
     'lora',
     'optimize',
+    'resume_changed',
     'runner_type',
     'schedule_length',
     'sharding',

@@ -2,13 +2,15 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
 from mmengine.dist import all_gather_object, all_reduce, is_main_process
 from mmengine.runner import Runner
+from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
@@ -92,6 +94,25 @@ class NonFinitePolicy:
             'continues.'
         )
 
+    def may_save(self, runner: Runner, broken: str | None, step: int) -> bool:
+        """Return whether a state may be saved, where ``broken`` is not finite after a step.
+
+        Raises:
+            ConfigError: if it may not, and the run is not to ignore it.
+        """
+        if broken is None:
+            return True
+        message = f'{broken} is not finite after step {step}, so that nothing is saved'
+        if self._action == 'ignore':
+            runner.logger.warning(f'{message}: the last checkpoint is from before.')
+            return False
+        raise ConfigError(
+            f'{message}: the run ends here, and the last checkpoint is from before. The losses '
+            'were finite, and the gradients were not: give a lower optim_wrapper.optimizer.lr, '
+            "or clip_grad together with default_hooks.runtime_info.non_finite='skip', which skips "
+            "such steps; 'ignore' trains on without checkpoints."
+        )
+
     def skip(self, runner: Runner, step: RecordedStep) -> None:
         """Count and report a step skipped by all processes.
 
@@ -116,6 +137,44 @@ class NonFinitePolicy:
 def learning_rates(runner: Runner) -> list[float]:
     """The learning rates of the optimizers' groups, each once."""
     return sorted({rate for group in runner.optim_wrapper.get_lr().values() for rate in group})
+
+
+def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | None:
+    """The first of a checkpoint's tensors that is not finite. Of sharded ones, this rank's part.
+
+    A buffer may be infinite from the start, such as a mask, and is broken if it is NaN.
+
+    Args:
+        state: the weights, their averages and the state of the optimizer, as MMEngine's checkpoint
+            has them.
+        learned: the names of the parameters.
+    """
+    weights = {
+        f'{part}.{name}': (value, name.removeprefix('module.') in learned)
+        for part in ('state_dict', 'ema_state_dict')
+        for name, value in state.get(part, {}).items()
+    }
+    moments = {
+        f'optimizer.{number}.{name}': (value, True)
+        for number, one in state.get('optimizer', {}).get('state', {}).items()
+        for name, value in one.items()
+    }
+    places, bounds, strict = [], [], []
+    for place, (value, is_learned) in {**weights, **moments}.items():
+        if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
+            part = value.to_local() if isinstance(value, DTensor) else value
+            if part.numel():
+                places.append(place)
+                strict.append(is_learned)
+                # NaN is passed on. Unlike `isfinite`, it takes no memory of the size of the tensor.
+                bounds.append(torch.stack(part.detach().aminmax()).float())
+    if not bounds:
+        return None
+    bounds = [one.to(bounds[0].device, non_blocking=True) for one in bounds]
+    for place, is_learned, pair in zip(places, strict, torch.stack(bounds).tolist(), strict=True):
+        if any(not math.isfinite(one) if is_learned else math.isnan(one) for one in pair):
+            return place
+    return None
 
 
 def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:

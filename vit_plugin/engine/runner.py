@@ -32,8 +32,10 @@ from vit_plugin.untrusted.closed import files_closed
 from vit_plugin.weights.for_mmengine import reading_safely
 
 from .checkpoints.hook import CheckpointHook
+from .checkpoints.hook_states import HookStates
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
+from .checkpoints.run_settings import settings_of
 from .checkpoints.saver import Saver
 from .compile import compile_blocks
 from .console import LoggedEvaluator, printing_logged, quieten, summary, without_stderr
@@ -45,7 +47,7 @@ from .faults.preemption import PreemptionHook
 from .faults.unreadable_hook import UnreadableHook
 from .float8 import float8_of
 from .lora_adapters import Lora, adapt, lora_of
-from .optim.schedules import continued, scaled
+from .optim.schedules import scaled
 from .progress import ProgressHook
 from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
@@ -59,9 +61,9 @@ class Runner(mmengine.runner.Runner):
 
     - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or
       not at all.
-    - Resuming uses the newest complete checkpoint, and only one of the same model, optimizer and
-      global batch. If there is none yet, the run begins from the weights that ``begin_from`` in the
-      config names, as ``load_from`` does.
+    - Resuming uses the newest complete checkpoint, and only one of the same run: what differs is
+      named, and applied with ``resume_changed=True``. If there is none yet, the run begins from the
+      weights that ``begin_from`` in the config names, as ``load_from`` does.
     - ``schedule_length`` in a config is the length of its ``param_scheduler``, in the run's epochs
       or iterations. With another ``max_epochs`` or ``max_iters``, the schedule is scaled.
     - Before the first step, the number of classes of the data is compared with the head.
@@ -90,6 +92,9 @@ class Runner(mmengine.runner.Runner):
         base_seed: the seed of the run, the same in all processes.
         resuming: whether a checkpoint is being read to resume from, and not for its weights alone.
         checked_checkpoint: the checkpoint that was found complete.
+        data_facts: what is known of the data to train on, see
+            :func:`~vit_plugin.engine.same_ranks.facts_of_data`.
+        hook_states: takes and restores the state of the hooks.
         sharding: how the model is sharded; None if it is not.
         lora: the adapters that learn in place of the backbone; None if there are none.
     """
@@ -104,7 +109,9 @@ class Runner(mmengine.runner.Runner):
     checked_checkpoint: str | None = None
     sharding: Sharding | None = None
     lora: Lora | None = None
+    data_facts: Mapping[str, str] = {}
     _compiled = False
+    _resumed_at: int | None = None
 
     def setup_env(self, env_cfg: dict) -> None:
         if self.distributed:
@@ -168,7 +175,21 @@ class Runner(mmengine.runner.Runner):
             self._dump_config()
             begin_sharded(self, to_train=True)
             with naming_lost_ranks(self):
-                return super().train()
+                trained = super().train()
+        if self._resumed_at == self.iter:
+            self.logger.info(
+                f'Nothing was left to train: the run had ended at epoch {self.epoch} of '
+                f'{self.max_epochs}, iteration {self.iter}.'
+                if isinstance(self.train_loop, EpochBasedTrainLoop)
+                else f'Nothing was left to train: the run had ended at iteration {self.iter} of '
+                f'{self.max_iters}.'
+            )
+        return trained
+
+    def call_hook(self, fn_name: str, **kwargs: Any) -> None:
+        super().call_hook(fn_name, **kwargs)
+        if fn_name == 'before_train':
+            self.hook_states.begin()
 
     def _maybe_compile(self, target: str) -> None:
         settings = self.cfg.get('compile')
@@ -221,7 +242,7 @@ class Runner(mmengine.runner.Runner):
             super()._init_model_weights()
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
-        self.saver = Saver(self)
+        self.saver, self.hook_states = Saver(self), HookStates(self)
         super().register_default_hooks(with_ours(hooks))
         self.unreadable = UnreadableHook(**(self.cfg.get('unreadable') or {}))
         self.register_hook(self.unreadable)
@@ -260,7 +281,10 @@ class Runner(mmengine.runner.Runner):
         setattr(self, name, given)
         check_head(self.model)
         dataset = built.dataloader.dataset
-        check_same(facts_of_data(dataset, f'{part}_dataloader'))
+        facts = facts_of_data(dataset, f'{part}_dataloader')
+        check_same(facts)
+        if part == 'train':
+            self.data_facts = facts
         kind = type(getattr(dataset, 'unseeded', dataset)).__name__
         check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
         return built
@@ -282,7 +306,7 @@ class Runner(mmengine.runner.Runner):
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
         made_for = self.cfg.get('schedule_length')
-        by_epoch = isinstance(self._train_loop, EpochBasedTrainLoop)
+        by_epoch = isinstance(self.train_loop, EpochBasedTrainLoop)
         length = self.max_epochs if by_epoch else self.max_iters
         if made_for:
             if made_for != length:
@@ -336,14 +360,12 @@ class Runner(mmengine.runner.Runner):
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
-        planned = [dict(vars(scheduler)) for scheduler in self.param_schedulers or ()]
         try:
             with resumable_only(self, filename):
                 super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
         finally:
             self.resuming = False
-        for sentence in continued(self.param_schedulers or (), planned):
-            self.logger.warning(sentence)
+        self._resumed_at = self.iter
 
     def save_checkpoint(
         self,
@@ -374,3 +396,8 @@ class Runner(mmengine.runner.Runner):
     def config_text(self) -> str:
         """The config as text, formatted once, since that takes longer than copying the state."""
         return self.cfg.pretty_text
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """What of the config determines the run, see :mod:`.checkpoints.run_settings`."""
+        return settings_of(self.cfg)

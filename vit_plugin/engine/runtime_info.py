@@ -86,6 +86,18 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         if self._pending:
             self._record(runner, together=True)
 
+    def may_save(self, runner: Runner, broken: str | None, step: int) -> bool:
+        """See :meth:`.non_finite.NonFinitePolicy.may_save`."""
+        return self._policy.may_save(runner, broken, step)
+
+    def state_dict(self) -> dict[str, int]:
+        """The steps skipped in a row, for :mod:`.checkpoints.hook_states`."""
+        return dict(skipped_in_a_row=self._policy.skipped_in_a_row)
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Restore them."""
+        self._policy.skipped_in_a_row = state['skipped_in_a_row']
+
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if self._pending:  # of a save in this process alone
             # Weights after a loss that is not finite are useless.

@@ -13,6 +13,12 @@ from vit_plugin.visualization.data_pictures import classes_of, evenly
 # What ranks may have of their own: where their files are, and what only changes the speed.
 OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 SAMPLES = 10_000  # of a data set that are compared
+# What is known of a data set, by the name of its loader.
+CLASSES, NUMBER, CONTENT = (
+    'the classes of ',
+    'the number of samples of ',
+    'the files and labels of ',
+)
 WIDTH = 100  # characters of a value that are shown
 
 
@@ -50,14 +56,14 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     Of more than 10,000 samples the digest is of so many, evenly spaced. Without MMEngine's
     ``get_data_info`` there is none.
     """
-    facts = {f'the classes of {name}': repr(classes_of(dataset))}
+    facts = {f'{CLASSES}{name}': repr(classes_of(dataset))}
     if hasattr(dataset, '__len__'):
-        facts[f'the number of samples of {name}'] = str(len(dataset))
+        facts[f'{NUMBER}{name}'] = str(len(dataset))
     if hasattr(dataset, 'get_data_info'):
         infos = map(dataset.get_data_info, evenly(len(dataset), SAMPLES))
         text = '\n'.join(_stable(repr(sorted(info.items()))) for info in infos)
         root = str(getattr(dataset, 'data_root', None) or '')
-        facts[f'the files and labels of {name}'] = _digest(text.replace(root, '') if root else text)
+        facts[f'{CONTENT}{name}'] = _digest(text.replace(root, '') if root else text)
     return facts
 
 

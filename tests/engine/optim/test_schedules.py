@@ -14,7 +14,7 @@ from test_configs import recipes
 
 from vit_plugin.config import read_config
 from vit_plugin.engine import Runner
-from vit_plugin.engine.optim.schedules import continued, scaled
+from vit_plugin.engine.optim.schedules import follow_config, replay, scaled
 
 
 def schedulers_of(cfg, epoch_length: int) -> list:
@@ -118,36 +118,50 @@ def test_a_factor_out_of_range_is_left_to_be_refused(factor):
     assert scaled(part, 1, 25, True, 10)['start_factor'] == factor
 
 
+def decay(begin: int, end: int) -> LinearLR:
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
+    return LinearLR(optimizer, 1.0, 0.0, begin=begin, end=end, by_epoch=False)
+
+
 @pytest.mark.filterwarnings('ignore:Detected call')
 @pytest.mark.parametrize(
-    ('begin', 'end', 'step', 'said'),
+    ('begin', 'end', 'step', 'kept'),
     [
-        (6, 10, 5, ''),  # it has not begun
-        (6, 9, 7, 'end=20, not 9'),
-        (2, 5, 7, 'has begun'),  # over here, but not there
-        (6, 20, 7, ''),  # the same
+        (6, 10, 5, {}),  # it has not begun
+        (6, 9, 7, dict(end=(20, 9), total_iters=(13, 2))),
+        (2, 5, 7, dict(begin=(6, 2), end=(20, 5), total_iters=(13, 2))),  # over here, not there
+        (6, 20, 7, {}),  # the same
     ],
 )
-def test_what_has_begun_keeps_the_settings_of_the_checkpoint(begin, end, step, said):
-    def decay(begin: int, end: int) -> LinearLR:
-        optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
-        return LinearLR(optimizer, 1.0, 0.0, begin=begin, end=end, by_epoch=False)
-
-    saved, resumed = decay(6, 20), decay(begin, end)
-    planned = [dict(vars(resumed))]
+def test_what_has_begun_keeps_the_settings_of_the_checkpoint(begin, end, step, kept):
+    saved = decay(6, 20)
     rates([saved], step, 1)
-    resumed.load_state_dict(saved.state_dict())
-    found = continued([resumed], planned)
-    assert bool(found) == bool(said)
-    assert all(said in sentence and 'load_from=FILE' in sentence for sentence in found)
-    assert (resumed.begin, resumed.end) == ((6, 20) if said else (begin, end))
+    state = saved.state_dict()
+    found = follow_config([decay(begin, end)], [state])
+    assert found == {f'param_scheduler.0.{name}': pair for name, pair in kept.items()}
+    assert (state['begin'], state['end']) == ((6, 20) if kept else (begin, end))
 
 
 @pytest.mark.filterwarnings('ignore:Detected call')
 def test_a_warm_up_that_is_over_may_have_been_another():
     optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
-    saved, resumed = (LinearLR(optimizer, 0.1, end=end, by_epoch=False) for end in (3, 5))
-    planned = [dict(vars(resumed))]
+    saved, fresh = (LinearLR(optimizer, 0.1, end=end, by_epoch=False) for end in (3, 5))
     rates([saved], 7, 1)
-    resumed.load_state_dict(saved.state_dict())
-    assert continued([resumed], planned) == []
+    assert follow_config([fresh], [saved.state_dict()]) == {}
+
+
+@pytest.mark.filterwarnings('ignore:Detected call')
+@pytest.mark.parametrize(('epochs', 'iterations'), [(0, 0), (1, 3), (2, 7), (2, 9)])
+def test_a_schedule_is_replayed_bit_for_bit(epochs, iterations):
+    """Up to a position within an epoch, or at its last iteration, before its end."""
+    cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
+    cfg.param_scheduler.append(dict(type='StepLR', step_size=1, gamma=0.9))
+    stepped, replayed = schedulers_of(cfg, 3), schedulers_of(cfg, 3)
+    rates(stepped, 3 * epochs, 3)
+    for _ in range(iterations - 3 * epochs):
+        for scheduler in stepped[:2]:
+            scheduler.step()
+    replay(replayed, iterations, epochs, 3)
+    groups = [one[0].optimizer.param_groups[0]['lr'] for one in (stepped, replayed)]
+    assert groups[0] == groups[1]
+    assert [one.last_step for one in stepped] == [one.last_step for one in replayed]

@@ -78,6 +78,7 @@ class CheckpointHook(EagerCheckpointHook):
     """
 
     filename_tmpl: str
+    best_ckpt_path_dict: dict[str, str]
 
     def __init__(
         self,
@@ -185,6 +186,7 @@ class CheckpointHook(EagerCheckpointHook):
 
         Once it is complete, name it in the marker and delete outdated checkpoints.
         """
+        undo = self._undoing(runner)
         self._position = meta['epoch'], meta['iter']
         self._kept = [*(one for one in self._kept if one != name), name]
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
@@ -197,14 +199,27 @@ class CheckpointHook(EagerCheckpointHook):
             write_text(Path(runner.work_dir, MARKER), path)
             self._delete(outdated)
 
-        self._write(
+        if not self._write(
             runner,
             name,
             meta,
             settle,
             save_optimizer=self.save_optimizer,
             save_param_scheduler=self.save_param_scheduler,
-        )
+        ):
+            undo()
+
+    def _undoing(self, runner: Runner) -> Callable[[], None]:
+        """Return what forgets the names of a checkpoint that is then not written."""
+        info, own = runner.message_hub.runtime_info, dict(vars(self))
+        known = dict(info)
+
+        def undo() -> None:
+            self.__dict__.update(own)
+            info.clear()
+            info.update(known)
+
+        return undo
 
     def _write(
         self,
@@ -213,8 +228,8 @@ class CheckpointHook(EagerCheckpointHook):
         meta: dict[str, int],
         then: Callable[[], None],
         **content: bool,
-    ) -> None:
-        runner.saver.save(
+    ) -> bool:
+        saved: bool = runner.saver.save(
             self.out_dir,
             name,
             folder=self._folder,
@@ -226,6 +241,7 @@ class CheckpointHook(EagerCheckpointHook):
             by_epoch=self.by_epoch,
             **content,
         )
+        return saved
 
     def _outdated(self) -> list[str]:
         """The names of the checkpoints to delete, oldest first."""
@@ -272,22 +288,24 @@ class CheckpointHook(EagerCheckpointHook):
                 continue
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
             path = self.file_backend.join_path(self.out_dir, name)
-            before = info.get(f'best_ckpt{end}')
+            before, undo = info.get(f'best_ckpt{end}'), self._undoing(runner)
             outdated = [Path(before).name] if before and before != path else []
             if end:  # for MMEngine's publishing at the end
-                self.best_ckpt_path_dict[key] = path
+                self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
             else:
                 self.best_ckpt_path = path
             runner.message_hub.update_info(f'best_score{end}', score)
             runner.message_hub.update_info(f'best_ckpt{end}', path)
-            self._write(
+            if not self._write(
                 runner,
                 name,
                 dict(epoch=runner.epoch, iter=runner.iter),
                 partial(self._delete, outdated),
                 save_optimizer=False,
                 save_param_scheduler=False,
-            )
+            ):
+                undo()
+                continue
             runner.logger.info(
                 f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.'
             )

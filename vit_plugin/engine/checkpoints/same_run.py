@@ -1,10 +1,7 @@
-"""Before loading, check that a checkpoint has the complete state of a run this one can continue."""
+"""Before loading, check that a checkpoint has the complete state of the same run."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +11,9 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from ..sharding import unwrapped
-from .state import global_batch, identity, scheduler_state, teacher_of
+from .changed_run import apply_changes, changes_of, in_words
+from .optimizer_forms import first_states, form
+from .state import identity, scheduler_state
 
 WEIGHTS_ALONE = (
     'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
@@ -25,65 +24,73 @@ OTHER_GROUPS = (
 )
 
 
-def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Raise a ``ConfigError`` if a checkpoint lacks the full state of a run this one can continue.
+def check_same_run(runner: Runner, checkpoint: dict[str, Any], path: str) -> None:
+    """Check that a checkpoint has the full state of a run, and that this one is the same run.
 
     The number of processes may differ, as long as together they take as many samples in an
-    iteration.
+    iteration. With ``resume_changed`` in the config, other differences in what determines the run
+    are applied: the checkpoint is changed in place, see :mod:`.changed_run`.
+
+    Raises:
+        ConfigError: if it is of a run that this one cannot continue; if it is damaged; or if
+            something differs that is not accepted.
     """
     recorded = checkpoint['meta'].get('run', {})
-    difference = (
-        _of_position(runner, checkpoint['meta'])
-        or _of_model(unwrapped(runner.model), checkpoint['state_dict'])
+    _raise(path, _of_position(runner, checkpoint['meta']))
+    _raise(path, _of_model(unwrapped(runner.model), checkpoint['state_dict']))
+    if changed := changes_of(runner, checkpoint):
+        if not runner.cfg.get('resume_changed'):
+            raise ConfigError(
+                f'What determines the run has changed since {path!r} ({in_words(changed)}); give '
+                'it as it was, add --resume-changed (resume_changed=True in a config) to train on '
+                f'with the changes, or {WEIGHTS_ALONE}.'
+            )
+        apply_changes(runner, checkpoint, changed)
+        recorded = checkpoint['meta'].get('run', {})
+        runner.logger.warning(f'The run continues with changes: {in_words(changed)}.')
+    _raise(
+        path,
+        _of_end(runner, checkpoint['meta'])
         or _of_optimizer(
             runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, identity(runner)
         )
         or _of_schedulers(
             runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']
-        )
-        or _of_teacher(teacher_of(unwrapped(runner.model)), recorded.get('teacher'))
+        ),
     )
+
+
+def _raise(path: str, difference: str) -> None:
     if difference:
         raise ConfigError(
             f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
             f'{WEIGHTS_ALONE}.'
         )
-    batch, saved = global_batch(runner), recorded.get('batch')
-    if batch and saved and batch != saved:
-        each, rest = divmod(saved, runner.world_size)
-        remedy = f'train_dataloader.batch_size={each} with these {runner.world_size} processes'
-        if rest:
-            remedy = (
-                f'a number of processes that divides {saved}, and the train_dataloader.batch_size '
-                'for it'
-            )
-        raise ConfigError(
-            f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes '
-            f'{batch} (train_dataloader.batch_size times processes), so its position in the data '
-            f'and in the schedules would be wrong; give {remedy}, or {WEIGHTS_ALONE}.'
-        )
-
-
-def _of_teacher(own: Sequence[str] | None, saved: Sequence[str] | None) -> str:
-    """The difference between the weights of the teachers, in words."""
-    hashes = [found and found[1] for found in (own, saved)]
-    return '' if hashes[0] == hashes[1] else f'its teacher is {saved}, and this one has {own}'
 
 
 def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
     """The fault in the position of a checkpoint, in words."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
-    for unit, last in (
-        ('epoch', runner.max_epochs if by_epoch else math.inf),
-        ('iter', runner.max_iters),
-    ):
+    for unit in ('epoch', 'iter'):
         value = meta.get(unit)
         if type(value) is not int or value < 0:
             return f'its meta has {unit}={value!r}, which is no position'
-        if value > last:
-            return f'it is at {unit} {value}, and this one ends at {last} (train_cfg)'
+    if by_epoch and meta['epoch'] > runner.max_epochs:
+        return (
+            f'it is at epoch {meta["epoch"]}, and this one ends at {runner.max_epochs} (train_cfg)'
+        )
     if by_epoch and meta['iter'] < meta['epoch']:
         return f'it is at epoch {meta["epoch"]} after {meta["iter"]} iterations'
+    recorded = meta.get('run', {})
+    if 'epoch_length' in recorded and (recorded['epoch_length'] is not None) != by_epoch:
+        units = ('iterations', 'epochs')
+        return f'it counts {units[not by_epoch]}, and this one {units[by_epoch]} (train_cfg)'
+    return ''
+
+
+def _of_end(runner: Runner, meta: Mapping[str, Any]) -> str:
+    if meta['iter'] > runner.max_iters:
+        return f'it is at iter {meta["iter"]}, and this one ends at {runner.max_iters} (train_cfg)'
     return ''
 
 
@@ -139,16 +146,16 @@ def _of_optimizer(
         if lacking:  # what is off by default may be of another version of torch
             return f'its optimizer has no {lacking[0]}, which {kind} has'
         for name in mine.keys() & group.keys() - {'params'}:
-            if (
-                mine[name] is not None and _form(group[name]) != _form(mine[name])
-            ) or not _is_finite(group[name]):
+            if (mine[name] is not None and form(group[name]) != form(mine[name])) or not _is_finite(
+                group[name]
+            ):
                 return f'its optimizer has {name}={group[name]!r}'
     return _of_states(optimizer, saved['state'], recorded.get('states'))
 
 
 def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
     """The difference between saved states of parameters, of which so many were, and the run's."""
-    first, kind = list(_first_states(optimizer)), type(optimizer).__name__
+    first, kind = list(first_states(optimizer)), type(optimizer).__name__
     # MMEngine does not record it, and a parameter without a gradient has no state.
     if states is None:
         states = len(state) or any(first)
@@ -159,7 +166,7 @@ def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | N
     # A fused optimizer reads moments of another shape past their end.
     for number, expected in enumerate(first):
         found = (
-            {name: _form(value) for name, value in state[number].items()}
+            {name: form(value) for name, value in state[number].items()}
             if number in state
             else expected
         )
@@ -171,49 +178,6 @@ def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | N
             'earlier checkpoint'
         )
     return ''
-
-
-def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
-    """The form of each parameter's state after a step, found by a step on the meta device.
-
-    Nothing is known of an optimizer that does not step there.
-    """
-    plain = dict(fused=False, foreach=False, capturable=False)
-    groups = [
-        {
-            **group,
-            **{name: plain[name] for name in plain.keys() & group.keys()},
-            'params': [
-                nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
-                for param in group['params']
-            ],
-        }
-        for group in optimizer.param_groups
-    ]
-    for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
-        param.grad = torch.empty_like(param)
-    shadow = copy(optimizer)
-    shadow.param_groups, shadow.state = groups, defaultdict(dict)
-    try:
-        shadow.step()
-    except Exception:  # noqa: BLE001  another library's optimizer
-        return
-    yield from (
-        {name: _form(value) for name, value in shadow.state[param].items()} for param in params
-    )
-
-
-def _form(value: Any) -> Any:
-    """The properties that must match: shape and kind of number, or the kind alone for a scalar."""
-    if isinstance(value, Tensor):
-        return (
-            (tuple(value.shape), 'float' if value.is_floating_point() else 'int')
-            if value.ndim
-            else 'number'
-        )
-    if isinstance(value, (list, tuple)):
-        return [_form(item) for item in value]
-    return 'number' if isinstance(value, (int, float)) else type(value).__name__
 
 
 def _is_finite(value: Any) -> bool:
@@ -235,7 +199,7 @@ def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
             return 'it has the states of other param_schedulers'
         for name, value in theirs.items():
             if (
-                (mine[name] is not None and _form(value) != _form(mine[name]))
+                (mine[name] is not None and form(value) != form(mine[name]))
                 or not _is_finite(value)
                 or (
                     # -1 until its `begin`.

@@ -10,16 +10,18 @@ from typing import Any
 import mmengine.runner
 import torch
 import torch.distributed as dist
-from mmengine.dist import get_world_size, is_main_process
+from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import replacing
 
 from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, timeout_of
+from ..non_finite import first_broken
 from ..runtime_info import RuntimeInfoHook
 from ..sharding import is_sharded, unwrapped
 from .folder import write_folder
+from .hook_states import STATES
 from .state import on_cpu, parts_of, state_of
 
 # Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be
@@ -62,8 +64,8 @@ class Saver:
         together: bool = False,
         remote: dict[str, Any] | None = None,
         **content: Any,
-    ) -> None:
-        """Save the state of the run.
+    ) -> bool:
+        """Save the state of the run, if it is finite.
 
         In a file, and if the model is not sharded, the main process does it alone: others may call
         it too, and need not. In a folder, in the background, or if the model is sharded, every
@@ -83,9 +85,12 @@ class Saver:
             remote: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
             **content: see :func:`~vit_plugin.engine.checkpoints.state.state_of`.
 
+        Returns:
+            Whether it is saved. False with ``non_finite='ignore'`` and a state that is not finite.
+
         Raises:
-            ConfigError: if it cannot be written, if a loss is not finite, or if a process that is
-                needed does not come. What was there is unchanged.
+            ConfigError: if it cannot be written, if a loss or the state is not finite, or if a
+                process that is needed does not come. What was there is unchanged.
         """
         path, main, sharded = (
             Path(out_dir, filename),
@@ -97,8 +102,13 @@ class Saver:
         if together:
             self._begin(sharded)
         elif not main:
-            return
+            return True
+        hub, states = self.runner.message_hub, self.runner.hook_states.now()
+        hub.update_info(STATES, states)
         write = None
+        state = state_of(self.runner, **content) if main or folder or sharded else {}
+        if not self._is_finite(state, together):
+            return False
         if url:
             write = partial(
                 mmengine.runner.Runner.save_checkpoint,
@@ -109,7 +119,7 @@ class Saver:
                 **content,
             )
         elif folder:
-            tensors, plain = parts_of(state_of(self.runner, **content), main)
+            tensors, plain = parts_of(state, main)
             write = partial(
                 write_folder,
                 path,
@@ -118,7 +128,7 @@ class Saver:
                 self.group,
             )
         elif main or sharded:
-            state = on_cpu(state_of(self.runner, **content), copy=background, keep=main)
+            state = on_cpu(state, copy=background, keep=main)
             write = partial(write_file, path, state) if main else None
         steps = [step for step in (write, then if main else None) if step]
         if background:
@@ -132,6 +142,20 @@ class Saver:
         else:
             for step in steps:
                 step()
+        return True
+
+    def _is_finite(self, state: dict[str, Any], together: bool) -> bool:
+        """Return whether a state is finite. If every process calls it, all of their parts count."""
+        broken = first_broken(
+            state, {n for n, _ in unwrapped(self.runner.model).named_parameters()}
+        )
+        step = state['meta']['iter'] if state else 0
+        if together:
+            found = [one for one in all_gather_object((broken, step)) if one[0]]
+            broken, step = found[0] if found else (None, step)
+        hooks = (hook for hook in self.runner.hooks if isinstance(hook, RuntimeInfoHook))
+        policy = next(hooks, None) or RuntimeInfoHook()
+        return policy.may_save(self.runner, broken, step)
 
     def _begin(self, sharded: bool) -> None:
         """Finish the checkpoint before, and check that every process is here with finite losses."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import mmengine
 import torch
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmengine.utils import apply_to
 from torch import Tensor, nn
 
@@ -121,7 +121,8 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """Facts that a run resuming this checkpoint must share, and the versions that wrote it."""
+    """Facts that a run resuming this checkpoint should share, and the versions that wrote it."""
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
     optimizer, model = runner.optim_wrapper.optimizer, unwrapped(runner.model)
     names = {parameter: name for name, parameter in model.named_parameters()}
     groups = [
@@ -133,6 +134,9 @@ def identity(runner: Runner) -> dict[str, Any]:
         states=len(optimizer.state),
         parameters=groups,
         batch=global_batch(runner),
+        epoch_length=len(runner.train_dataloader) if by_epoch else None,
+        data=runner.data_facts,
+        settings=runner.settings,
         teacher=teacher_of(model),
         world_size=runner.world_size,
         torch=str(torch.__version__),

@@ -56,7 +56,7 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
     def run(self) -> nn.Module:
         self.runner.call_hook('before_train')
         self._start()
-        while self._epoch < self._max_epochs and not self.stop_training:
+        while self._epoch < self._max_epochs and not (self.stop_training and self._at_end()):
             self.run_epoch()
             self._decide_current_val_interval()
             self._validate()
@@ -80,15 +80,18 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
         self.runner.call_hook('after_train_epoch')
         self._epoch += 1
 
+    def _at_end(self) -> bool:
+        """True between two epochs. A run that is to stop first ends the epoch it was resumed in."""
+        return bool(self._iter == self._epoch * len(self.dataloader))
+
     def run_iter(self, idx: int, data_batch: Any) -> None:
         take_step(self.runner, idx, data_batch)
         self._iter += 1
 
     def _validation_is_due(self) -> bool:
-        at_end = self._iter == self._epoch * len(self.dataloader)
         return (
             self.runner.val_loop is not None
-            and at_end
+            and self._at_end()
             and self._epoch >= self.val_begin
             and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
         )

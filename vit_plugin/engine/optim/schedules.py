@@ -1,6 +1,7 @@
 """Schedules of a run of another length: scaled when it begins, changed when it is resumed."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,8 +98,10 @@ def _times(value: Any, factor: float, least: int, most: float) -> Any:
     return min(max(round(value * factor), least), most)
 
 
-def continued(schedulers: Sequence[Any], planned: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Let resumed schedulers follow the config as far as that is exact.
+def follow_config(
+    schedulers: Sequence[Any], saved: Sequence[dict[str, Any]]
+) -> dict[str, tuple[Any, Any]]:
+    """Let saved schedulers follow the config as far as that is exact.
 
     MMEngine restores all of a scheduler, also its settings, so that it would go by those of the
     interrupted run. A part that has not begun, there or here, takes the settings of the config. So
@@ -106,26 +109,44 @@ def continued(schedulers: Sequence[Any], planned: Sequence[Mapping[str, Any]]) -
     both changes nothing any more.
 
     Args:
-        schedulers: the resumed schedulers.
-        planned: ``vars`` of each before it was resumed.
+        schedulers: those of the config, which have not stepped.
+        saved: the state of each, which is changed in place.
 
     Returns:
-        A sentence on each part in progress whose settings differ: it keeps those of the checkpoint.
+        The settings of parts in progress that differ, by name: the saved and the new value.
     """
-    kept = []
-    for number, (scheduler, mine) in enumerate(zip(schedulers, planned, strict=True)):
-        theirs, step = vars(scheduler), scheduler._global_step
-        settings = {name: value for name, value in mine.items() if name not in STATE}
+    kept: dict[str, tuple[Any, Any]] = {}
+    for number, (scheduler, theirs) in enumerate(zip(schedulers, saved, strict=True)):
+        mine, step = vars(scheduler), theirs['_global_step']
+        settings = {
+            name: value for name, value in mine.items() if name not in STATE and not callable(value)
+        }
         other = [name for name, value in settings.items() if theirs[name] != value]
         if not other or max(mine['end'], theirs['end']) <= step + 1:
             continue
         if min(mine['begin'], theirs['begin']) > step:
             theirs.update(settings)
         else:
-            changes = ', '.join(f'{name}={theirs[name]}, not {mine[name]}' for name in other)
-            kept.append(
-                f'param_scheduler.{number} has begun and keeps the settings of the checkpoint '
-                f'({changes}); to begin another schedule with its weights give --cfg-options '
-                'load_from=FILE in place of --resume.'
-            )
+            kept |= {
+                f'param_scheduler.{number}.{name}': (theirs[name], mine[name]) for name in other
+            }
     return kept
+
+
+def replay(
+    schedulers: Sequence[Any], iterations: int, epochs: int, epoch_length: int | None
+) -> None:
+    """Step new schedulers as a run does that reaches this position.
+
+    Args:
+        iterations, epochs: the position.
+        epoch_length: iterations in an epoch; None if the run does not count epochs.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # that no optimizer has stepped
+        for iteration in range(1, iterations + 1):
+            at_end = epoch_length and iteration % epoch_length == 0
+            ended = bool(at_end) and iteration <= epochs * (epoch_length or 0)
+            for scheduler in schedulers:
+                if not scheduler.by_epoch or ended:
+                    scheduler.step()

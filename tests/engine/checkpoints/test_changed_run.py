@@ -1,0 +1,191 @@
+"""What determines a run may change at a resume only if that is accepted, and then it applies."""
+
+import pytest
+import torch
+from campaigns.exactness import compare, train
+from campaigns.tiny_run import build, tiny_cfg
+
+from vit_plugin.errors import ConfigError
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+SCHEDULE = [
+    dict(type='LinearLR', start_factor=0.1, by_epoch=False, begin=0, end=3),
+    dict(type='PolyLR', by_epoch=False, begin=3, end=12, eta_min=0.0, power=1.0),
+]
+
+
+@pytest.fixture(scope='module')
+def saved(tmp_path_factory):
+    """The checkpoint of the tiny run after 6 of 12 iterations, within its second epoch."""
+    folder = tmp_path_factory.mktemp('saved')
+    train(tiny_cfg(folder, custom_hooks=[]), 6)
+    return folder / 'iter_6.pth'
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        ({'optim_wrapper.optimizer.lr': 0.02}, ['optim_wrapper.optimizer.lr: 0.01, now 0.02']),
+        ({'optim_wrapper.optimizer.weight_decay': 0}, ['weight_decay: 0.05, now 0']),
+        ({'optim_wrapper.optimizer': dict(type='SGD', lr=0.1)}, ['type: AdamW, now SGD']),
+        ({'optim_wrapper.paramwise_cfg': dict(norm_decay_mult=0.0)}, ['norm_decay_mult: left out']),
+        ({'optim_wrapper.accumulative_counts': 2}, ['accumulative_counts: left out, now 2']),
+        ({'optim_wrapper.clip_grad': None}, ['clip_grad.max_norm: 1.0, now left out']),
+        ({'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'}, ['OptimWrapper, now AmpOptimWr']),
+        ({'model.backbone.drop_rate': 0.2}, ['model.backbone.drop_rate: 0.1, now 0.2']),
+        ({'model.backbone.frozen_stages': 1}, ['frozen_stages: left out, now 1']),
+        ({'param_scheduler': SCHEDULE}, ['param_scheduler']),
+        ({'param_scheduler': SCHEDULE[:1]}, ['param_scheduler']),
+        ({'randomness.seed': 8}, ['randomness.seed: 7, now 8']),
+        (
+            {'train_dataloader.dataset.indices': 48},
+            ['indices: 64, now 48', 'in an epoch: 4, now 3', 'samples of train_.*: 64, now 48'],
+        ),
+        ({'train_dataloader.dataset.pipeline.0.padding': 2}, ['pipeline.0.padding: 1, now 2']),
+        ({'train_dataloader.batch_size': 8}, ['samples in an iteration: 16, now 8']),
+        ({'custom_hooks': [dict(type='EMAHook', momentum=0.3)]}, ['hooks.EMAHook.momentum: left']),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else '',
+)
+def test_a_change_is_told_with_both_values(tmp_path, saved, options, words):
+    runner = build(tiny_cfg(tmp_path, **{'custom_hooks': [], **options}))
+    for word in words:
+        with pytest.raises(ConfigError, match=f'{word}.*add --resume-changed .*load_from=FILE'):
+            runner.resume(str(saved))
+
+
+def test_what_may_change_without_a_word(tmp_path, saved):
+    options = {
+        'val_dataloader.batch_size': 8,
+        'train_cfg.val_interval': 3,
+        'default_hooks.logger.interval': 1,
+        'default_hooks.checkpoint.max_keep_ckpts': 1,
+        'train_dataloader.num_workers': 1,
+        'model.backbone.with_cp': True,
+        'optim_wrapper.type': 'OptimWrapper',
+        'train_dataloader.sampler.type': 'vit_plugin.DefaultSampler',
+        'custom_hooks': [dict(type='vit_plugin.ReportHook')],
+    }
+    runner = build(tiny_cfg(tmp_path, **options))
+    runner.resume(str(saved))
+    assert runner.iter == 6
+
+
+def resumed(tmp_path, saved, options):
+    runner = build(tiny_cfg(tmp_path, custom_hooks=[], resume_changed=True, **options))
+    runner.resume(str(saved))
+    return runner
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'optim_wrapper.optimizer.lr': 0.02, 'optim_wrapper.optimizer.weight_decay': 0.1},
+        {'param_scheduler': SCHEDULE},
+        {'param_scheduler': SCHEDULE[:1]},
+        {'train_cfg.max_epochs': 6, 'schedule_length': 3},
+    ],
+    ids=['lr', 'schedule', 'one', 'longer'],
+)
+def test_an_accepted_change_is_where_a_run_with_it_would_be(tmp_path, saved, options):
+    runner = resumed(tmp_path / 'a', saved, options)
+    other = train(tiny_cfg(tmp_path / 'b', custom_hooks=[], **options), 6)
+    groups, expected = (
+        [
+            {name: value for name, value in group.items() if name != 'params'}
+            for group in one.optim_wrapper.optimizer.param_groups
+        ]
+        for one in (runner, other)
+    )
+    assert groups == expected
+    schedulers = [
+        [{**scheduler.state_dict()} for scheduler in one.param_schedulers]
+        for one in (runner, other)
+    ]
+    assert schedulers[0] == schedulers[1]
+    before = torch.load(saved, weights_only=False)['optimizer']['state']
+    after = runner.optim_wrapper.optimizer.state_dict()['state']
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[i]['exp_avg'], after[i]['exp_avg']) for i in before)
+
+
+def test_moments_stay_with_their_parameters(tmp_path, saved):
+    """In other groups, too, with the rate and the decay of those."""
+    options = {
+        'optim_wrapper.constructor': 'vit_plugin.LayerDecayOptimWrapperConstructor',
+        'optim_wrapper.paramwise_cfg': dict(layer_decay_rate=0.5),
+    }
+    runner = resumed(tmp_path, saved, options)
+    optimizer = runner.optim_wrapper.optimizer
+    assert len({group['lr'] for group in optimizer.param_groups}) > 2
+    names = {parameter: name for name, parameter in runner.model.named_parameters()}
+    checkpoint = torch.load(saved, weights_only=False)
+    recorded = [name for group in checkpoint['meta']['run']['parameters'] for name in group]
+    assert len(optimizer.state) == len(recorded)
+    for parameter, moments in optimizer.state.items():
+        expected = checkpoint['optimizer']['state'][recorded.index(names[parameter])]
+        assert torch.equal(moments['exp_avg'], expected['exp_avg'])
+    runner.train()
+    assert runner.iter == 12
+
+
+def test_another_optimizer_begins_without_moments(tmp_path, saved):
+    sgd = dict(type='SGD', lr=0.1, momentum=0.9, _delete_=True)
+    runner = resumed(tmp_path, saved, {'optim_wrapper.optimizer': sgd})
+    assert not runner.optim_wrapper.optimizer.state
+    runner.train()
+    assert runner.iter == 12
+
+
+@pytest.mark.parametrize(
+    ('options', 'position'),
+    [
+        # Within the second epoch, 32 of its samples were seen.
+        ({'train_dataloader.dataset.indices': 48}, 3 + 2),
+        ({'train_dataloader.batch_size': 8}, 8 + 4),
+        ({'train_dataloader.dataset.indices': 160}, 10 + 2),
+    ],
+    ids=['fewer', 'batch', 'more'],
+)
+def test_as_many_samples_of_an_epoch_count_as_seen(tmp_path, saved, options, position):
+    runner = resumed(tmp_path, saved, options)
+    assert (runner.epoch, runner.iter) == (1, position)
+    assert runner.param_schedulers[1].last_step == min(position - 3, 8)  # it ends at 12
+    runner.train()
+    assert runner.iter == 3 * len(runner.train_dataloader)
+
+
+def test_another_seed_applies(tmp_path, saved):
+    assert resumed(tmp_path / 'a', saved, {}).base_seed == 7
+    assert resumed(tmp_path / 'b', saved, {'randomness.seed': 8}).base_seed == 8
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('form', ['file', 'folder'])
+def test_the_flag_alone_changes_nothing(tmp_path, form):
+    options = {
+        'default_hooks.checkpoint.format': form,
+        'param_scheduler': [dict(type='MultiStepLR', milestones=[1, 2])],
+    }
+    train(tiny_cfg(tmp_path / 'whole', **options))
+    train(tiny_cfg(tmp_path / 'stopped', **options), 6)
+    train(tiny_cfg(tmp_path / 'stopped', resume=True, resume_changed=True, **options))
+    assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
+
+
+@pytest.mark.nightly
+def test_a_schedule_that_has_begun_stays_if_only_the_length_changed(tmp_path):
+    options = dict(custom_hooks=[], param_scheduler=[dict(type='CosineAnnealingLR')])
+    options |= dict(schedule_length=3)
+    train(tiny_cfg(tmp_path, **options), 6)
+    longer = {**options, 'train_cfg.max_epochs': 6}
+    runner = build(tiny_cfg(tmp_path, **longer))
+    runner.resume(str(tmp_path / 'iter_6.pth'))
+    assert runner.param_schedulers[0].T_max == 3
+    said = next(tmp_path.glob('*/*.log')).parent.parent
+    assert 'T_max: 3, now 6; param_scheduler.0.end: 3, now 6); with --resume-changed' in ''.join(
+        path.read_text() for path in said.glob('*/*.log')
+    )
+    runner = build(tiny_cfg(tmp_path, **longer, resume_changed=True))
+    runner.resume(str(tmp_path / 'iter_6.pth'))
+    assert runner.param_schedulers[0].T_max == 6

@@ -1,0 +1,155 @@
+"""No checkpoint takes the place of a finite one if it is not finite."""
+
+import re
+
+import pytest
+import torch
+from campaigns.tiny_run import build, final_checkpoint, tiny_cfg
+from mmengine.hooks import Hook
+from ranks import on_ranks
+
+from vit_plugin.engine.non_finite import first_broken
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.reading.files import read_checkpoint
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+class SpoilGradientsHook(Hook):
+    """Makes a gradient NaN in one step, whose loss is finite."""
+
+    priority = 'VERY_HIGH'
+
+    def __init__(self, iteration: int, rank: int = 0) -> None:
+        self.iteration, self.rank = iteration, rank
+
+    def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
+        if runner.iter + 1 == self.iteration:
+            weight = dict(runner.model.named_parameters())['head.layers.head.weight']
+            handle = weight.register_hook(lambda grad: (handle.remove(), grad * float('nan'))[1])
+
+
+# The last step of an epoch, so that the next loss comes after the save.
+def spoiled(folder, iteration=8, **options):
+    runner = build(tiny_cfg(folder, **{'optim_wrapper.clip_grad': None, **options}))
+    runner.register_hook(SpoilGradientsHook(iteration))
+    return runner
+
+
+FORMS = [
+    ('file', False),
+    *(
+        pytest.param(*other, marks=pytest.mark.nightly)
+        for other in (('folder', True), ('folder', False), ('file', True))
+    ),
+]
+
+
+@pytest.mark.parametrize(('form', 'background'), FORMS)
+def test_gradients_that_are_not_finite_leave_the_last_checkpoint(tmp_path, form, background):
+    options = {
+        'default_hooks.checkpoint.max_keep_ckpts': 1,
+        'default_hooks.checkpoint.format': form,
+        'default_hooks.checkpoint.background': background,
+    }
+    with pytest.raises(
+        ConfigError, match=r'head\.weight is not finite after step 8, so that nothing is saved'
+    ):
+        spoiled(tmp_path, **options).train()
+    last = final_checkpoint(tmp_path)
+    assert last.name.startswith('epoch_1')
+    weights = read_checkpoint(last)['state_dict']
+    assert all(value.isfinite().all() for value in weights.values())
+    again = build(tiny_cfg(tmp_path, resume=True, **options, **{'optim_wrapper.clip_grad': None}))
+    again.train()
+    assert again.iter == 12
+
+
+def test_a_run_that_ignores_it_trains_on_without_checkpoints(tmp_path):
+    options = {
+        'default_hooks.runtime_info.non_finite': 'ignore',
+        'default_hooks.checkpoint.max_keep_ckpts': 1,
+    }
+    runner = spoiled(tmp_path, **options)
+    runner.train()
+    assert runner.iter == 12
+    assert final_checkpoint(tmp_path).name == 'epoch_1.pth'
+    assert runner.message_hub.get_info('last_ckpt') == str(tmp_path / 'epoch_1.pth')
+    assert re.fullmatch(r'best_.*_epoch_1\.pth', *[one.name for one in tmp_path.glob('best_*')])
+    said = next(tmp_path.glob('*/*.log')).read_text()
+    assert said.count('the last checkpoint is from before') == 2  # after the epochs 2 and 3
+
+
+def test_a_save_of_the_user_is_refused_too(tmp_path):
+    runner = build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1}))
+    runner.train()
+    runner.model.head.layers.head.bias.data[0] = float('inf')
+    with pytest.raises(ConfigError, match='head.layers.head.bias is not finite'):
+        runner.save_checkpoint(str(tmp_path), 'mine.pth')
+    assert not (tmp_path / 'mine.pth').exists()
+
+
+@pytest.mark.parametrize(
+    ('change', 'found'),
+    [
+        (lambda state: None, None),
+        (
+            lambda state: state['state_dict'].update(w=torch.tensor([1, float('inf')])),
+            'state_dict.w',
+        ),
+        (lambda state: state['state_dict'].update(mask=torch.tensor(float('-inf'))), None),
+        (
+            lambda state: state['state_dict'].update(mask=torch.tensor(float('nan'))),
+            'state_dict.mask',
+        ),
+        (
+            lambda state: state['ema_state_dict'].update({'module.w': torch.tensor(float('nan'))}),
+            'ema_state_dict.module.w',
+        ),
+        (
+            lambda state: state['optimizer']['state'][0].update(
+                exp_avg=torch.full((2,), torch.inf)
+            ),
+            'optimizer.0.exp_avg',
+        ),
+        (lambda state: state.pop('optimizer'), None),
+    ],
+)
+def test_what_is_broken(change, found):
+    state = {
+        'state_dict': dict(w=torch.ones(2), number=torch.ones(2, dtype=torch.int64)),
+        'ema_state_dict': {'module.w': torch.ones(2), 'steps': torch.tensor(1)},
+        'optimizer': dict(state={0: dict(exp_avg=torch.ones(2), step=torch.tensor(1.0))}),
+    }
+    change(state)
+    assert first_broken(state, {'w'}) == found
+
+
+class SpoilWeightHook(Hook):
+    """Makes the last element of a weight NaN, which one of the ranks has."""
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 == 4:
+            weight = dict(runner.model.named_parameters())['head.layers.head.weight']
+            local = weight.detach().to_local()
+            if torch.distributed.get_rank() == 1 and local.numel():
+                local.view(-1)[-1] = float('nan')
+
+
+def train_two_ranks(work_dir: str) -> None:
+    options = {
+        'train_dataloader.batch_size': 8,
+        'custom_hooks': [],
+        'experiment_name': 'broken',
+        'optim_wrapper.clip_grad': None,
+    }
+    runner = build(tiny_cfg(work_dir, launcher='pytorch', sharding=dict(), **options))
+    runner.register_hook(SpoilWeightHook())
+    with pytest.raises(ConfigError, match='head.weight is not finite after step 4'):
+        runner.train()
+
+
+@pytest.mark.nightly
+def test_all_ranks_agree_on_a_part_of_one(tmp_path):
+    on_ranks(2, tmp_path, train_two_ranks, str(tmp_path / 'work'))
+    assert not list((tmp_path / 'work').glob('epoch_*'))

@@ -1,0 +1,150 @@
+"""What differs between a checkpoint's run and this one, and how the differences are applied."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from mmengine.optim import ReduceOnPlateauParamScheduler
+from mmengine.runner import Runner
+
+from vit_plugin.errors import ConfigError
+
+from ..exact.loops import VALIDATED
+from ..optim.schedules import follow_config, replay
+from ..same_ranks import CONTENT, NUMBER
+from .optimizer_forms import first_states, form
+from .run_settings import SCHEDULES, changed_settings
+from .state import by_names, identity, scheduler_state
+
+Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this run
+
+FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
+OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
+LENGTH = 'iterations in an epoch'
+SEED = 'randomness.seed'
+
+
+def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
+    """What determines the run and differs from the run that saved a checkpoint.
+
+    Schedules that have not begun differ in nothing: in ``checkpoint``, they get the settings of the
+    config. If only the length of the run changed, a schedule that has begun keeps its own, with a
+    warning.
+    """
+    meta = checkpoint['meta']
+    recorded, own = meta.get('run', {}), identity(runner)
+    changed: Changes = dict(changed_settings(runner.cfg, meta))
+    rescheduled = any(changed.pop(name) for name in [*changed] if name.startswith(SCHEDULES))
+    changed |= _schedules(runner, checkpoint, rescheduled)
+    facts = {
+        'samples in an iteration': (recorded.get('batch'), own['batch']),
+        LENGTH: (recorded.get('epoch_length'), own['epoch_length']),
+        SEED: (meta.get('seed'), runner._randomness_cfg.get('seed')),
+        **{
+            name: (value, own['data'].get(name)) for name, value in recorded.get('data', {}).items()
+        },
+    }
+    changed |= {name: pair for name, pair in facts.items() if None not in pair and len({*pair}) > 1}
+    if f'{NUMBER}train_dataloader' in changed:
+        changed.pop(f'{CONTENT}train_dataloader', None)  # it says nothing more
+    if 'teacher' in recorded and recorded['teacher'] != own['teacher']:
+        changed['the teacher'] = recorded['teacher'], own['teacher']
+    return changed
+
+
+def _schedules(runner: Runner, checkpoint: Mapping[str, Any], rescheduled: bool) -> Changes:
+    """The schedules that are in progress and differ."""
+    schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
+    alike = len(schedulers) == len(saved) and all(
+        isinstance(theirs, Mapping) and theirs.keys() == scheduler_state(mine).keys()
+        for mine, theirs in zip(schedulers, saved, strict=True)
+    )
+    if not alike:  # of the same config it is damage, which is found later
+        return {'param_scheduler': ('others', 'these')} if rescheduled else {}
+    kept = follow_config(schedulers, saved)
+    if not kept or rescheduled or runner.cfg.get('resume_changed'):
+        return kept
+    runner.logger.warning(
+        f'The length of the run changed, and schedules that have begun stay as they were '
+        f'({in_words(kept)}); with --resume-changed they become those of the new length.'
+    )
+    return {}
+
+
+def in_words(changed: Changes) -> str:
+    """The changes with both values."""
+    words = [
+        f'{name}: {theirs!s:.{WIDTH}}, now {ours!s:.{WIDTH}}'
+        for name, (theirs, ours) in changed.items()
+    ]
+    return '; '.join(words[:FEW]) + f'; and {len(words) - FEW} more' * (len(words) > FEW)
+
+
+def apply_changes(runner: Runner, checkpoint: dict[str, Any], changed: Changes) -> None:
+    """Make a checkpoint that of a run that was as this one is from its beginning, but its weights.
+
+    The optimizer has the settings of this config. Parameters that both know keep their moments, if
+    the optimizer still has such. The schedules are where they would be. In an epoch of another
+    length, so many samples count as seen as were seen.
+
+    Raises:
+        ConfigError: if a schedule that follows a metric would have to be replayed.
+    """
+    meta = checkpoint['meta']
+    moved = LENGTH in changed
+    if moved:
+        _move(runner, checkpoint)
+    if SEED in changed:
+        meta['seed'] = None  # MMEngine would set it again
+    recorded, own = meta.get('run', {}), identity(runner)
+    names = recorded.get('parameters', own['parameters'])
+    if not (
+        moved
+        or names != own['parameters']
+        or any(name.startswith(OF_OPTIMIZER) for name in changed)
+    ):
+        return
+    schedulers = runner.param_schedulers or []
+    if any(isinstance(one, ReduceOnPlateauParamScheduler) for one in schedulers):
+        raise ConfigError(
+            'param_scheduler: ReduceOnPlateau follows a metric, so that changes of the optimizer '
+            'and its schedules cannot be applied; start from the weights alone with --cfg-options '
+            'load_from=FILE in place of --resume.'
+        )
+    length = own['epoch_length']
+    replay(schedulers, meta['iter'], meta['epoch'] if length else 0, length)
+    checkpoint['param_schedulers'] = list(map(scheduler_state, schedulers))
+    checkpoint['optimizer'] = _optimizer(runner, checkpoint['optimizer'], names, own['parameters'])
+    states = len(checkpoint['optimizer']['state'])
+    meta['run'] = {**recorded, **own, 'states': states}
+
+
+def _optimizer(runner: Runner, saved: Mapping[str, Any], theirs: list, ours: list) -> dict:
+    """The state of the optimizer of this config, with the saved moments of its parameters."""
+    wrapper = runner.optim_wrapper
+    fresh, numbers = wrapper.state_dict(), {name: i for i, name in enumerate(chain(*ours))}
+    expected = [*first_states(wrapper.optimizer)]
+    state = {}
+    for name, moments in by_names(saved, theirs)['state'].items():
+        number = numbers.get(name)
+        found = {key: form(value) for key, value in moments.items()}
+        if number is not None and (not expected or expected[number] == found):
+            state[number] = moments
+    if scaler := fresh.get('loss_scaler'):
+        old = saved.get('loss_scaler', {})
+        fresh['loss_scaler'] = old if old.keys() == scaler.keys() else scaler
+    lost = len(saved['state']) - len(state)
+    if lost:
+        runner.logger.warning(f'The optimizer forgets the moments of {lost} parameters.')
+    return {**fresh, 'state': state}
+
+
+def _move(runner: Runner, checkpoint: dict[str, Any]) -> None:
+    """Give a checkpoint the iteration of its position in epochs of the new length."""
+    meta, recorded, own = checkpoint['meta'], checkpoint['meta']['run'], identity(runner)
+    length, before = own['epoch_length'], meta['iter']
+    seen = (before - meta['epoch'] * recorded['epoch_length']) * (recorded['batch'] or 0)
+    meta['iter'] = now = meta['epoch'] * length + min(seen // (own['batch'] or 1), length)
+    info = checkpoint['message_hub']['runtime_info']
+    validated = info.get(VALIDATED, 0)
+    info[VALIDATED] = now if validated >= before else min(validated, now - 1)

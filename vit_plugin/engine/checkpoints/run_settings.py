@@ -1,0 +1,108 @@
+"""What determines a run, and what may change at a resume without a word."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vit_plugin.weights.saved_settings import literals
+
+from ..same_ranks import facts_of_config
+
+# The sections of a config that determine the run. What is in no section may change: the validation
+# and its data, logs, work_dir, compile, sharding, env_cfg and so on. docs/cluster_reference.md has
+# these tables, too.
+SECTIONS = (
+    'model',
+    'data_preprocessor',
+    'train_dataloader',
+    'train_cfg',
+    'optim_wrapper',
+    'param_scheduler',
+    'schedule_length',
+    'auto_scale_lr',
+    'randomness',
+    'float8',
+    'lora',
+)
+# Within the sections: the length of the run, where initial weights and files are, and what changes
+# only the speed. `batch_size`, `seed` and the schedules are compared as facts of the built run.
+FREE = re.compile(
+    r'train_cfg\.(?!by_epoch).*'
+    r'|train_dataloader\.(batch_size|persistent_workers|pin_memory\w*|prefetch_factor|timeout'
+    r'|worker_init_fn|multiprocessing_context)\b.*'
+    r'|(.*\.)?(num_workers|data_root|init_cfg|pretrained|with_cp|test_cfg)\b.*'
+    r'|randomness\.seed'
+)
+# Hooks that watch, save or end a run. All others determine it.
+WATCHING = (
+    'CheckpointHook',
+    'DistSamplerSeedHook',
+    'EarlyStoppingHook',
+    'EmptyCacheHook',
+    'IterTimerHook',
+    'LoggerHook',
+    'MemoryProfilerHook',
+    'NPUProfilerHook',
+    'OptimizeHook',
+    'ParamSchedulerHook',
+    'PicturesHook',
+    'PreemptionHook',
+    'ProfilerHook',
+    'ProgressHook',
+    'ReportHook',
+    'RuntimeInfoHook',
+    'VisualizationHook',
+    'DetVisualizationHook',
+    'SegVisualizationHook',
+)
+LEFT_OUT = 'left out'
+SCHEDULES = ('param_scheduler', 'schedule_length')
+
+
+def settings_of(cfg: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of a config that determine a run, as text, by their dotted names.
+
+    Names of classes are without their scope: ``vit_plugin.EMAHook`` computes what ``EMAHook`` does.
+    """
+    used = {name: cfg[name] for name in SECTIONS if cfg.get(name) is not None}
+    for name, hook in _hooks(cfg):
+        used[name] = {key: value for key, value in hook.items() if key not in ('type', 'priority')}
+    return {
+        name: _class_name(value) if name.endswith(('.type', '.constructor')) else value
+        for name, value in facts_of_config(used).items()
+        if not FREE.fullmatch(name)
+    }
+
+
+def _hooks(cfg: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The hooks that determine a run, by class and order."""
+    numbers: dict[str, int] = {}
+    for hook in (*(cfg.get('default_hooks') or {}).values(), *(cfg.get('custom_hooks') or ())):
+        kind = _class_name(repr(hook.get('type'))) if isinstance(hook, Mapping) else ''
+        if kind and kind not in WATCHING:
+            numbers[kind] = number = numbers.get(kind, 0) + 1
+            yield f'hooks.{kind}' + f'.{number}' * (number > 1), hook
+
+
+def _class_name(text: str) -> str:
+    found = re.search(r'(\w+)\W*$', text)
+    return found[1] if found else text
+
+
+def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The settings that differ between a checkpoint's run and this one: theirs and ours, by name.
+
+    A checkpoint of MMEngine's runner, or of an earlier version, has them in the text of its config.
+    What is not a plain value there is not compared.
+    """
+    theirs = meta.get('run', {}).get('settings')
+    if theirs is None:
+        known = literals(meta.get('cfg'))
+        theirs = settings_of(known)
+        cfg = {name: cfg[name] for name in cfg if name in known}
+    ours = settings_of(cfg)
+    return {
+        name: (theirs.get(name, LEFT_OUT), ours.get(name, LEFT_OUT))
+        for name in dict.fromkeys([*theirs, *ours])
+        if theirs.get(name) != ours.get(name)
+    }
