@@ -2,6 +2,7 @@
 own.
 """
 
+import ast
 import os
 import subprocess
 import sys
@@ -46,3 +47,40 @@ def test_ours_leave_the_multimodal_models_out(beside_transformers):
         beside_transformers,
     )
     assert done.stdout.splitlines()[-1:] == ['ask_install ImageClassifier'], done.stderr
+
+
+def imports_of_models(path: Path) -> list[list[str]]:
+    """The lines before each import of MMPretrain's models in a file, within the same block."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        for body in filter(None, [getattr(node, 'body', None), getattr(node, 'orelse', None)]):
+            for number, line in enumerate(body if isinstance(body, list) else ()):
+                if isinstance(line, ast.ImportFrom) and (line.module or '').startswith(
+                    ('mmpretrain.models', 'mmpretrain.datasets', 'mmpretrain.apis')
+                ):
+                    found.append([ast.unparse(before) for before in body[:number]])
+    return found
+
+
+def test_every_import_of_their_models_leaves_them_out():
+    """In a user's program, any module of ours may be the first to import MMPretrain's models."""
+    files = {path: imports_of_models(path) for path in Path('vit_plugin').rglob('*.py')}
+    found = {str(path) for path, imports in files.items() if imports}
+    assert 'vit_plugin/models/selfsup/views.py' in found
+    lacking = {
+        str(path)
+        for path, imports in files.items()
+        for before in imports
+        # `load` has called it before it builds anything.
+        if 'leave_out_multimodal()' not in before and path.name != 'load.py'
+    }
+    assert not lacking
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    'module', ['models.selfsup.lejepa', 'models.selfsup.dino', 'models.distillation.distiller']
+)
+def test_a_module_is_imported_alone(beside_transformers, module):
+    done = run(f'import vit_plugin.{module}', beside_transformers)
+    assert done.returncode == 0, done.stderr

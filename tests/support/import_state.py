@@ -14,7 +14,10 @@ import warnings
 from contextlib import suppress
 from itertools import groupby
 
+from vit_plugin.errors import leave_out_multimodal
+
 warnings.simplefilter('ignore')
+leave_out_multimodal()
 for name in (
     'cv2',
     'PIL.TiffImagePlugin',

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from vit_plugin.errors import needed_by
+from vit_plugin.errors import leave_out_multimodal, needed_by
 
 from ..backbones.timm_model import feature_modules, norms_maps
 from ..backbones.vit import VisionTransformer
@@ -14,6 +14,7 @@ from ..layers.outputs import MAPS, to_map
 from ..protocol import TellsChannels, TellsParts
 
 with needed_by('Distiller'):
+    leave_out_multimodal()
     from mmpretrain.models.classifiers import BaseClassifier
 
 

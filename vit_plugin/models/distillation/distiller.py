@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import NotNegative, Typed
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..heads.distilled_head import DistilledViTClsHead
@@ -17,6 +17,7 @@ from .losses import DistillationLoss
 from .teacher import Pixels, Teacher, TeacherCfg
 
 with needed_by('Distiller'):
+    leave_out_multimodal()
     from mmpretrain.models.classifiers import ImageClassifier
 
 SIDE = 224  # pixels of an image where neither teacher nor student says a size

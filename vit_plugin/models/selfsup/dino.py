@@ -24,7 +24,7 @@ from vit_plugin.arguments.fields import (
     Rate,
     Typed,
 )
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..backbones import IBOTViT
@@ -32,6 +32,7 @@ from .dinov2 import block_masks, koleo, sinkhorn_knopp
 from .views import MultiViewSelfSupervisor, precise
 
 with needed_by('DINO'):
+    leave_out_multimodal()
     from mmpretrain.models.utils import CosineEMA
 
 Momentum = Annotated[float, Field(gt=0, lt=1)]

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Typed
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 
 with needed_by('DINO and LeJEPA'):
+    leave_out_multimodal()
     from mmpretrain.models.selfsup.base import BaseSelfSupervisor
 
 
