@@ -42,6 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps import sweep
+    from vit_plugin.apps.standard_streams import interrupted
     from vit_plugin.files.complete import write_text
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
@@ -51,7 +52,7 @@ def main(args: argparse.Namespace) -> None:
     try:
         failed = sweep.train(runs, options, Path(__file__).with_name('train.py'), args.jobs)
     except KeyboardInterrupt:
-        raise SystemExit('Interrupted: the same command continues.') from None
+        raise interrupted('Interrupted: the same command continues.') from None
     table = sweep.table(runs, args.metric)
     write_text(folder / 'results.md', table)
     print(f'\n{table}\n{folder / "results.md"}')

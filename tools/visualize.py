@@ -141,9 +141,10 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.load import load
-    from vit_plugin.files.complete import replacing
     from vit_plugin.files.inputs import Reading
     from vit_plugin.files.targets import check_apart
+    from vit_plugin.files.untrusted_text import printable
+    from vit_plugin.visualization.style import save_figure
 
     trained = load(
         args.checkpoint,
@@ -159,9 +160,8 @@ def main(args: argparse.Namespace) -> None:
         targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]
         check_apart(targets, args.images)
         for target in targets:
-            with replacing(target) as path:
-                figure.savefig(path)
-            print(target)
+            save_figure(figure, target)
+            print(printable(target))
     reading.finish()
 
 

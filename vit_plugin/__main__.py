@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin import __version__
+from vit_plugin.apps.standard_streams import set_up_streams
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import shipped
 from vit_plugin.suggestions import suggestion
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The status. A tool may also end the process itself.
     """
+    set_up_streams()
     name, *arguments = list(sys.argv[1:] if argv is None else argv) or ['--help']
     if name == '--version':
         print(__version__)

@@ -1,6 +1,7 @@
 """From a command line to a runner."""
 
 import os
+import re
 import signal
 from types import SimpleNamespace
 
@@ -52,16 +53,15 @@ def test_in_the_midst_of_training_an_unknown_error_keeps_its_traceback(error, it
 
 
 @pytest.mark.parametrize('saved', ['', 'epoch_3.pth'])
-def test_an_interrupted_training_names_its_last_checkpoint(tmp_path, saved):
+def test_an_interrupted_training_names_its_last_checkpoint(tmp_path, capsys, saved):
     if saved:
         (tmp_path / 'last_checkpoint').write_text(saved)
     runner = SimpleNamespace(iter=7, work_dir=str(tmp_path))
     words = f'{saved}; continue with --resume' if saved else 'no checkpoint yet'
-    with (
-        pytest.raises(SystemExit, match=f'^Interrupted after 7 iterations: .* {words}'),
-        report_interrupt(runner),
-    ):
+    with pytest.raises(SystemExit) as end, report_interrupt(runner):
         signal.raise_signal(signal.SIGINT)
+    assert end.value.code == 128 + signal.SIGINT
+    assert re.match(f'Interrupted after 7 iterations: .* {words}', capsys.readouterr().err)
 
 
 @pytest.mark.parametrize('kind', ['FlexibleRunner', 'Runner'])

@@ -10,6 +10,7 @@ from vit_plugin.apps import page_sections
 from vit_plugin.apps.predictions import Prediction
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.visualization.pictures import PreparedImage
 
@@ -128,3 +129,10 @@ def test_features_of_padding_are_not_drawn(image):
     padded = image._replace(image=image.image[:24], inputs=torch.randn(1, 3, 32, 64))
     assert padded.without_padding(torch.zeros(5, 4, 8)).shape == (5, 3, 6)
     assert image.without_padding(torch.zeros(5, 4, 6)).shape == (5, 4, 6)
+
+
+def test_names_of_classes_are_no_markdown(tiny):
+    name = '![](https://example.org/beacon.png)'
+    model = tiny_classifier(tiny, [name, 'b', 'c'])
+    model.has_pixels = True
+    assert page_sections.about(model).endswith(f'Its classes: {markdown(name)}, b, c.')

@@ -1,6 +1,7 @@
 """Batches predict what single images do, and everything that can be read is predicted."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import cv2
@@ -10,7 +11,9 @@ import torch
 from mmengine.config import Config, ConfigDict
 from mmengine.registry import MODELS, DefaultScope
 
+from vit_plugin.apps import predicting
 from vit_plugin.apps.predicting import batches, predict_all
+from vit_plugin.apps.prediction_files import output_of
 from vit_plugin.apps.predictions import Prediction
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError
@@ -141,3 +144,27 @@ def test_what_can_be_read_is_predicted_with_a_line_each(files, tmp_path, capsys)
     assert sizes == [4, 2]
     assert last.startswith('6 images in ')
     assert last.endswith(' images/s; 1 could not be read.')
+
+
+@pytest.mark.parametrize('outputs', [0, 1])
+def test_without_outputs_it_ends_with_its_reader(files, tmp_path, monkeypatch, outputs):
+    monkeypatch.setattr(predicting, 'is_read', lambda: False)
+    tables = [output_of(tmp_path / 'found.jsonl', (), 0.3)] * outputs
+    sizes = []
+
+    def predict(frames):
+        sizes.append(len(frames))
+        return [Prediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
+
+    with nullcontext() if outputs else pytest.raises(SystemExit, match='141'):
+        predict_all(Reading(find_inputs(files)), predict, tables, batch_size=4, score_thr=0.3)
+    assert sizes == ([4, 3] if outputs else [4])
+
+
+def test_a_line_is_one_line(tmp_path, capsys):
+    name = tmp_path / 'a\n\x1b[2J.png'
+    cv2.imwrite(str(name), np.zeros((8, 8, 3), np.uint8))
+    found = Prediction(None, np.array([0]), ['\u202ecat'], np.array([1.0]))
+    predict_all(Reading(find_inputs([str(name)])), lambda frames: [found], [], 1, 0.3)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line == f'{tmp_path}/a\\n\\x1b[2J.png: \\u202ecat 1.00'

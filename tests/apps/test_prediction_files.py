@@ -2,13 +2,14 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
-from vit_plugin.apps.prediction_files import output_of
+from vit_plugin.apps.prediction_files import output_of, written_video
 from vit_plugin.apps.predictions import Prediction
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.inputs import Frame, Input
@@ -52,7 +53,7 @@ def read(path: Path) -> dict[str, list[tuple[int | None, str]]]:
             )
     else:
         for row in csv.DictReader(text.splitlines()):
-            number = int(row['frame']) if row['frame'] else None
+            number = int(row['frame']) if row.get('frame') else None
             found.setdefault(row['image'], []).append((number, row['class']))
     return found
 
@@ -66,9 +67,11 @@ def test_a_table_is_complete_after_each_image(tmp_path, suffix):
             table.add(frame, prediction)
             rows = expected.setdefault(frame.source.name, [])
             rows += [(frame.number, name) for name in prediction.names]
-            assert read(path) == {
+            (aside,) = path.parent.iterdir()  # where a process that is killed leaves it
+            assert read(aside) == {
                 name: rows for name, rows in expected.items() if rows or suffix != '.csv'
             }
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert read(path) == {name: rows for name, rows in expected.items() if rows or suffix != '.csv'}
 
 
@@ -81,6 +84,55 @@ def test_a_table_of_nothing_is_empty_and_an_error_before_the_first_image_loses_n
     with output_of(path, [STILL], 0.3):
         pass
     assert json.loads(path.read_text()) == {}
+
+
+def predict(path: Path, count: int, then: Exception | None = None) -> None:
+    with output_of(path, [STILL], 0.3) as table:
+        for _ in range(count):
+            table.add(Frame(STILL, None, IMAGE), boxes('cat'))
+        if then:
+            raise then
+
+
+@pytest.mark.parametrize('suffix', ['.json', '.jsonl', '.csv'])
+def test_on_a_full_disk_the_earlier_table_stays(tmp_path, full_disk, suffix):
+    path = tmp_path / f'found{suffix}'
+    path.write_text('old')
+    with pytest.raises(ConfigError, match=r'\(File too large\); the file that was there is unch'):
+        predict(path, 3000)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ['old']
+
+
+def test_on_a_full_disk_there_is_no_video_in_part(tmp_path, full_disk):
+    pytest.importorskip('supervision')
+    noise = np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)
+
+    def film() -> None:
+        with written_video(tmp_path / 'clip.mp4', (320, 240), 25.0) as write:
+            for _ in range(30):
+                write(noise)
+
+    with pytest.raises(ConfigError, match=r"clip.mp4' cannot be written \(.* of 30 frames were\)"):
+        film()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_model_loses_nothing_of_the_images_before(tmp_path):
+    path = tmp_path / 'found.jsonl'
+    with pytest.raises(RuntimeError):
+        predict(path, 1, RuntimeError())
+    assert read(path) == {'a.png': [(None, 'cat')]}
+
+
+def test_names_are_true_in_json_and_harmless_in_csv(tmp_path):
+    name = os.fsdecode(b'=\x1b\xff"\xc3\xbc.png')
+    for suffix in ('.json', '.jsonl', '.csv'):
+        path = tmp_path / f'found{suffix}'
+        with output_of(path, [Input(name)], 0.3) as table:
+            table.add(Frame(Input(name), None, IMAGE), boxes('=1+1'))
+        shown = ('\'=\\x1b\\udcff"ü.png', "'=1+1") if suffix == '.csv' else (name, '=1+1')
+        assert read(path) == {shown[0]: [(None, shown[1])]}
+        assert (suffix == '.csv') == ('\\x1b' in path.read_text())
 
 
 def test_columns_are_those_of_the_task(tmp_path):

@@ -1,6 +1,7 @@
 """Who may ask the page in the browser."""
 
 import asyncio
+import signal
 
 import pytest
 
@@ -65,10 +66,13 @@ def test_the_page_has_the_guards_and_bounds_an_upload(monkeypatch):
             given.update(kwargs)
             return None, 'http://127.0.0.1:1', None
 
-        def block_thread(self):
-            pass
+        def close(self, verbose):
+            given['closed'] = True
 
-    browser.serve(Blocks(), 1)
+    monkeypatch.setattr(browser.Event, 'wait', lambda self: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        browser.serve(Blocks(), 1)
+    assert given['closed']
     assert given['server_name'] == '127.0.0.1'
     assert given['max_file_size'] == 64_000_000  # Gradio's '64mb' is 67,108,864
     assert [one.cls.__name__ for one in given['app_kwargs']['middleware']] == [

@@ -15,6 +15,7 @@ from vit_plugin.engine.console import (
     quieten,
     without_stderr,
 )
+from vit_plugin.files.untrusted_text import PrintableMessages
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ def test_files_get_everything_and_a_second_call_changes_nothing(tmp_path):
     for _ in range(2):
         quieten(logger)
     assert [len(handler.filters) for handler in logger.handlers] == [1, 0]
+    assert [type(one) for one in logger.filters] == [PrintableMessages]
     logger.handlers[1].close()
 
 

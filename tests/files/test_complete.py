@@ -1,7 +1,5 @@
 """Files are whole or not there, with a disk that is full after a few bytes."""
 
-import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import replacing, write_text
+from vit_plugin.files.complete import append_line, new_folder, replacing, write_text
 
 WRITERS = {
     '.npz': lambda path: np.savez(path, a=np.zeros(100_000)),
@@ -20,15 +18,6 @@ WRITERS = {
     '.pth': lambda path: torch.save(torch.zeros(100_000), path),
     '.json': lambda path: path.write_text('0' * 400_000),
 }
-
-
-@pytest.fixture
-def full_disk() -> Iterator[None]:
-    """No file can grow beyond 64 KiB."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize('suffix', WRITERS)
@@ -107,3 +96,30 @@ def test_what_cannot_be_a_target(tmp_path, target, words):
     with pytest.raises(ConfigError, match=words), replacing(path, [source]) as beside:
         beside.write_text('new')
     assert source.read_text() == 'old'
+
+
+def test_on_a_full_disk_a_list_loses_no_line_and_has_none_in_part(tmp_path, full_disk):
+    path, line = tmp_path / 'new/list.txt', b'x' * 999
+    for _ in range(65):
+        append_line(path, line)
+    with pytest.raises(ConfigError, match=r"list.txt' cannot be written \(.*\); the file that"):
+        append_line(path, line)
+    assert path.read_bytes() == (line + b'\n') * 65  # of the 65,536 bytes that there are
+
+
+@pytest.mark.parametrize('exists', [True, False])
+def test_on_a_full_disk_a_folder_is_not_begun(tmp_path, full_disk, exists):
+    (tmp_path / 'folder').mkdir() if exists else None
+
+    def fill() -> None:
+        with new_folder(tmp_path / 'folder') as folder:
+            (folder / 'a.txt').write_text('a')
+            WRITERS['.safetensors'](folder / 'model.safetensors')
+
+    with pytest.raises(ConfigError, match="folder' cannot be written"):
+        fill()
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*')] == ['folder'] * exists
+    with new_folder(tmp_path / 'folder') as folder:
+        (folder / 'b').mkdir()
+        (folder / 'b/a.txt').write_text('a')
+    assert [path.name for path in tmp_path.rglob('*')] == ['folder', 'b', 'a.txt']

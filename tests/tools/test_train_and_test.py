@@ -173,7 +173,7 @@ def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 128 + signal.SIGINT
     assert 'Interrupted after' in errors.splitlines()[-1]
     assert '--resume' in errors.splitlines()[-1]
     last = Path((tmp_path / 'last_checkpoint').read_text())

@@ -3,7 +3,6 @@ import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
 from vit_plugin.visualization.class_scores import (
-    as_csv,
     as_markdown,
     class_scores,
     counts_of,
@@ -66,9 +65,3 @@ def test_scores_of_maps():
         '| **macro** | 58.33 | 75.00 |  |',
         '| **overall** |  | 75.00 | 12 |',
     ]
-
-
-def test_a_table_has_the_columns_of_all_rows():
-    assert as_csv([dict(epoch=1, loss=2.5), {'epoch': 2, 'a,b': 'c"'}]) == (
-        'epoch,loss,"a,b"\n1,2.5,\n2,,"c"""\n'
-    )

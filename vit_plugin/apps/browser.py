@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from mmengine.registry import DATASETS
 
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.untrusted_text import as_html, markdown
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.visualization.pictures import shown_by
 
@@ -55,7 +57,7 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
         import gradio as gr
 
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
-        gr.Markdown(f'# {title}\n{about(trained)} {PRIVATE}')
+        markdown_place(f'# {markdown(title)}\n{about(trained)} {PRIVATE}')
         picture, sliders = place_of_picture(trained), []
         if trained.task == 'detection':
             sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
@@ -70,7 +72,7 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
             shown = show(trained, path, block, score_thr, size)
         except ConfigError as error:
             sentence = str(error).replace(repr(path), 'that you gave')
-            raise gr.Error(sentence, print_exception=False) from None
+            raise gr.Error(as_html(sentence), print_exception=False) from None
         return answer_places(trained, shown) + section_places(shown_by(trained.model), shown)
 
     with blocks:
@@ -112,6 +114,13 @@ def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any
     return [gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP)]
 
 
+def markdown_place(text: str) -> 'gradio.Markdown':
+    """A text in Markdown, in which names have no formulas either."""
+    import gradio as gr
+
+    return gr.Markdown(text, latex_delimiters=[])
+
+
 def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any]:
     """A text and a place for a picture for each section: of a picture, or before there is one."""
     import gradio as gr
@@ -121,11 +130,11 @@ def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any
         title, caption = SECTIONS[name]
         picture = shown and shown.pictures[name]
         if isinstance(picture, str):
-            picture, caption = None, picture
+            picture, caption = None, markdown(picture)
         elif shown and name == FOUND:
-            caption = f'{shown.text}.'
+            caption = f'{markdown(shown.text)}.'
         places += [
-            gr.Markdown(f'### {title}\n{caption}'),
+            markdown_place(f'### {title}\n{caption}'),
             gr.Image(
                 picture,
                 format='png',
@@ -167,4 +176,7 @@ def serve(blocks: 'gradio.Blocks', port: int) -> None:
     except OSError as error:
         raise ConfigError(f'--port {port} is taken by another program; give another.') from error
     print(f'The page is at {url}. Ctrl-C ends it.', flush=True)
-    blocks.block_thread()
+    try:
+        Event().wait()
+    finally:
+        blocks.close(verbose=False)

@@ -34,9 +34,11 @@ from vit_plugin.engine.runner import Runner
 from vit_plugin.engine.work_dir import alone_in
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path
+from vit_plugin.files.untrusted_text import printable_lines
 from vit_plugin.weights.for_mmengine import reading_safely
 
 from .saved_model import SavedModel, find_checkpoint
+from .standard_streams import interrupted
 
 
 def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
@@ -170,7 +172,7 @@ def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
     except Exception as error:
         if traceback or isinstance(error, TrainingError):
             raise
-        raise SystemExit(f'Error: {report_of_rank(sentence(error))}') from error
+        raise SystemExit(f'Error: {printable_lines(report_of_rank(sentence(error)))}') from error
 
 
 def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> None:
@@ -217,6 +219,6 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
             else ('there was no checkpoint yet')
         )
         message = f'Interrupted after {runner.iter} iterations: {saved}.'
-        raise SystemExit(message if is_main_process() else 1) from None
+        raise interrupted(message if is_main_process() else '') from None
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 
 from vit_plugin.files.bands import as_photograph
+from vit_plugin.files.untrusted_text import printable
 
 from .predictions import Prediction
 
@@ -133,12 +134,12 @@ def _write(picture: np.ndarray, text: str, corner: tuple[int, int], colour: Colo
     ink = (0, 0, 0) if 0.114 * blue + 0.587 * green + 0.299 * red > DARK else WHITE
     scale, thickness = _text(picture)
     at = left + height // 4, bottom - height // 4 - 1
-    cv2.putText(picture, text, at, FONT, scale, ink, thickness, cv2.LINE_AA)
+    cv2.putText(picture, printable(text), at, FONT, scale, ink, thickness, cv2.LINE_AA)
 
 
 def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
     """Width and height in pixels of a text with its ground. All texts have one height."""
-    (width, _), _ = cv2.getTextSize(text, FONT, *_text(picture))
+    (width, _), _ = cv2.getTextSize(printable(text), FONT, *_text(picture))
     height = max(round(TEXT * max(picture.shape[:2])), LEAST_TEXT)
     return width + height // 2, height
 

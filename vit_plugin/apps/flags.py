@@ -10,6 +10,9 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
+from vit_plugin.files.untrusted_text import printable_lines
+
+from .standard_streams import interrupted, set_up_streams
 
 
 class KeyValue(argparse.Action):
@@ -186,6 +189,7 @@ def run_tool(
     A wrong flag, a config that is not there, and what ``check`` finds wrong take no time. Nor does
     torch, where ``needs_torch`` says no.
     """
+    set_up_streams()
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
     given = getattr(args, 'config', None) or []
@@ -205,7 +209,7 @@ def run_tool(
 
         run_main(main, args)
     except KeyboardInterrupt:
-        raise SystemExit('Interrupted.') from None
+        raise interrupted() from None
 
 
 @contextmanager
@@ -216,6 +220,6 @@ def _without_torch(traceback: bool) -> Iterator[None]:
     except (ConfigError, MissingExtraError) as error:
         if traceback:
             raise
-        raise SystemExit(f'Error: {error}') from None
+        raise SystemExit(f'Error: {printable_lines(error)}') from None
     except KeyboardInterrupt:
-        raise SystemExit('Interrupted.') from None
+        raise interrupted() from None

@@ -6,6 +6,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
+from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.visualization.pictures import PER_IMAGE, PreparedImage, shown_by
 from vit_plugin.visualization.style import as_pixels
@@ -56,10 +57,10 @@ class Shown(NamedTuple):
 
 
 def about(trained: TrainedModel) -> str:
-    """The model in sentences, for somebody who has not yet given a picture."""
+    """The model in sentences of Markdown, for somebody who has not yet given a picture."""
     if not has_answer(trained):
         return 'The page shows what this model sees in a picture.'
-    classes = ', '.join(trained.classes[:NAMED])
+    classes = ', '.join(map(markdown, trained.classes[:NAMED]))
     more = f' and {len(trained.classes) - NAMED:,} more' * (len(trained.classes) > NAMED)
     known = f' Its classes: {classes}{more}.' * bool(classes)
     return f'This model {ANSWERS[trained.task]}, and the page shows what it sees there.{known}'

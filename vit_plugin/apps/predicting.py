@@ -6,9 +6,11 @@ from contextlib import ExitStack
 from itertools import islice
 
 from vit_plugin.files.inputs import Frame, Reading
+from vit_plugin.files.untrusted_text import printable
 
 from .prediction_files import Output
 from .predictions import Prediction
+from .standard_streams import UNREAD, is_read
 
 
 def predict_all(
@@ -21,7 +23,7 @@ def predict_all(
     """Ask about every frame, print a line for each, and write it to the outputs.
 
     No more than a batch is in memory. At the end, or when it is interrupted, a line says how many
-    there were in which time.
+    there were in which time. Without outputs, it ends when nobody reads the lines any more.
 
     Raises:
         ConfigError: if there are inputs that cannot be read, after all others.
@@ -35,8 +37,10 @@ def predict_all(
                     files = [output.add(frame, prediction) for output in opened]
                     number = '' if frame.number is None else f', frame {frame.number}'
                     said = f'{frame.source.name}{number}: {prediction.text(score_thr)}'
-                    print('; '.join([said, *filter(None, files)]), flush=True)
+                    print(printable('; '.join([said, *filter(None, files)])), flush=True)
                     count += 1
+                    if not (opened or is_read()):
+                        raise SystemExit(UNREAD)
     finally:
         seconds = time.perf_counter() - begin
         failed = f'; {len(reading.errors)} could not be read' if reading.errors else ''

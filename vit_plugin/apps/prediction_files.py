@@ -1,8 +1,7 @@
 """Outputs of predictions, written as they arrive: JSON, JSON Lines, CSV, pictures and videos."""
 
-import csv
-import io
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.files.inputs import Frame, Input
 from vit_plugin.files.streams import WEBCAM_FPS, frame_rate
 from vit_plugin.files.targets import check_apart, targets_of
+from vit_plugin.files.untrusted_text import as_csv
 
 from .drawing import draw
 from .predictions import Prediction
@@ -37,8 +37,9 @@ class Output(Protocol):
 class Table:
     """Rows of predictions, each image written in one piece as soon as it is known.
 
-    After every image the file is complete, so a process that is killed loses nothing of the images
-    before. An earlier file is replaced with the first image.
+    They go to a file aside, which is complete after every image, so that even a process that is
+    killed leaves what it knew. It replaces an earlier file at the end, also when interrupted, but
+    not if it could not be written.
 
     Args:
         target: the file.
@@ -57,6 +58,7 @@ class Table:
         self.target, self.score_thr = target, score_thr
         self.has_videos = any(one.is_video for one in inputs)
         self._file: BinaryIO | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> 'Table':
         return self
@@ -64,8 +66,7 @@ class Table:
     def __exit__(self, *error: object) -> None:
         if self._file is None and error[0] is None:
             self._write(self.start + self.end)
-        if self._file is not None:
-            self._file.close()
+        self._stack.close()
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
         number: PredictionRow = dict(frame=frame.number) if frame.source.is_video else {}
@@ -84,20 +85,18 @@ class Table:
         raise NotImplementedError
 
     def _write(self, text: str) -> None:
-        """Put text in place of the end of the file, by one call of the system."""
-        try:
+        """Put text in place of the end of the file."""
+        with ExitStack() as failed:  # its error goes to `replacing`, which then replaces nothing
+            failed.push(self._stack)
             if self._file is None:
-                self.target.parent.mkdir(parents=True, exist_ok=True)
-                self._file = open(self.target, 'wb', buffering=0)  # noqa: SIM115
+                path = self._stack.enter_context(replacing(self.target))
+                self._file = self._stack.enter_context(open(path, 'wb'))
             else:
-                self._file.seek(-len(self.end), 2)
-            self._file.write(text.encode())
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConfigError(
-                f'{str(self.target)!r} cannot be written ({reason}); it has the images '
-                'before: make room, or give another path.'
-            ) from error
+                self._file.seek(-len(self.end), os.SEEK_END)
+            # A name that is not in UTF-8 has surrogates, which become escapes of JSON.
+            self._file.write(text.encode('utf-8', 'backslashreplace'))
+            self._file.flush()
+            failed.pop_all()
 
 
 class JsonTable(Table):
@@ -135,19 +134,18 @@ class JsonLines(Table):
 
 
 class CsvTable(Table):
-    """A line for each row, with the image, and the frame if there are videos."""
+    """A line for each row, with the image, and the frame if there are videos.
+
+    Names are as :func:`~vit_plugin.files.untrusted_text.csv_cell` writes them.
+    """
 
     def opening(self, prediction: Prediction) -> str:
         self.columns = ['image', *['frame'] * self.has_videos, *prediction.columns]
-        return self._lines([dict(zip(self.columns, self.columns, strict=True))])
+        return as_csv([], self.columns)
 
     def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
-        return self._lines([{'image': frame.source.name, **row} for row in rows])
-
-    def _lines(self, rows: Sequence[PredictionRow]) -> str:
-        text = io.StringIO()
-        csv.DictWriter(text, self.columns, lineterminator='\n').writerows(rows)
-        return text.getvalue()
+        named = [{'image': frame.source.name, **row} for row in rows]
+        return as_csv(named, self.columns, titled=False)
 
 
 class Pictures:
@@ -208,14 +206,34 @@ def written_video(
     """
     with needed_by('A video'):
         import supervision as sv
-    interrupt = None
-    with replacing(target) as path, sv.VideoSink(str(path), sv.VideoInfo(*size, fps)) as sink:
-        try:
-            yield sink.write_frame
-        except KeyboardInterrupt as error:
-            interrupt = error
+    interrupt, count = None, 0
+    with replacing(target) as path:
+        with sv.VideoSink(str(path), sv.VideoInfo(*size, fps)) as sink:
+
+            def write(frame: np.ndarray) -> None:
+                nonlocal count
+                sink.write_frame(frame)
+                count += 1
+
+            try:
+                yield write
+            except KeyboardInterrupt as error:
+                interrupt = error
+        _check_video(path, count, target)
     if interrupt:
         raise interrupt
+
+
+def _check_video(path: Path, count: int, target: Path) -> None:
+    """Raise a ``ConfigError`` if a video lacks frames. OpenCV is silent on a full disk."""
+    stream = cv2.VideoCapture(str(path))
+    found = int(stream.get(cv2.CAP_PROP_FRAME_COUNT)) if stream.isOpened() else 0
+    stream.release()
+    if found < count:
+        raise ConfigError(
+            f'{str(target)!r} cannot be written ({found} of {count} frames were); make room, or '
+            'give another path.'
+        )
 
 
 # By the suffix of --out. Any other is a folder.

@@ -2,19 +2,12 @@
 
 import errno
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None
+from vit_plugin.files.complete import append_line
 
 LISTS = dict(train='unreadable.txt', val='unreadable_val.txt', test='unreadable_test.txt')
 ATTEMPTS = 10  # samples in a row that may be unreadable
@@ -83,15 +76,9 @@ class UnreadableList:
     path: Path
 
     def add(self, entry: UnreadableFile) -> None:
-        """Add a line. Processes of several machines may do so at once."""
-        line = '\t'.join(' '.join(str(part).split()) for part in entry) + '\n'
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, 'ab', buffering=0) as file:
-            if fcntl:
-                # Some file systems have no locks; on one machine lines stay complete without.
-                with suppress(OSError):
-                    fcntl.lockf(file, fcntl.LOCK_EX)
-            file.write(os.fsencode(line))
+        """Add a line, see :func:`~vit_plugin.files.complete.append_line`."""
+        line = '\t'.join(' '.join(str(part).split()) for part in entry)
+        append_line(self.path, os.fsencode(line))
 
     def read(self) -> list[UnreadableFile]:
         """The entries, each file once per position, since a resumed run may read it again."""

@@ -13,6 +13,8 @@ from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
+from vit_plugin.files.untrusted_text import PrintableMessages
+
 from .sharding import unwrapped
 
 # How messages begin that only the log file gets.
@@ -81,10 +83,21 @@ def quieten(
     logger: logging.Logger, keep: Callable[[logging.LogRecord], bool] = is_for_the_console
 ) -> None:
     """Leave to the files of a logger what a filter does not keep for the console."""
+    print_safely(logger)
     for handler in consoles(logger):
         handler.addFilter(keep)
         if in_terminal():
             handler.setFormatter(Plain())
+
+
+def print_safely(logger: logging.Logger) -> None:
+    """Let messages have names of files and classes in them, whatever these are."""
+    if not any(isinstance(one, PrintableMessages) for one in logger.filters):
+        logger.addFilter(PrintableMessages())
+    for handler in logger.handlers:  # of a log file: in the encoding of the system
+        stream = getattr(handler, 'stream', None)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors='backslashreplace')
 
 
 def consoles(logger: logging.Logger) -> list[logging.Handler]:

@@ -14,9 +14,10 @@ from mmengine.runner import Runner
 from vit_plugin.errors import MissingExtraError, first_line
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import aligned
+from vit_plugin.files.untrusted_text import as_csv
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_learning_curve
-from vit_plugin.visualization.class_scores import as_csv, as_markdown, rows_of
+from vit_plugin.visualization.class_scores import as_markdown, rows_of
 from vit_plugin.visualization.data_pictures import (
     as_they_were,
     classes_of,

@@ -38,7 +38,14 @@ from .checkpoints.reading import read_for, resumable_only
 from .checkpoints.run_settings import settings_of
 from .checkpoints.saver import Saver
 from .compile import compile_blocks
-from .console import LoggedEvaluator, printing_logged, quieten, summary, without_stderr
+from .console import (
+    LoggedEvaluator,
+    print_safely,
+    printing_logged,
+    quieten,
+    summary,
+    without_stderr,
+)
 from .default_hooks import with_ours
 from .distributed import dist_settings, from_rank_0, init_distributed, naming_lost_ranks
 from .exact.loops import resumable
@@ -132,6 +139,7 @@ class Runner(mmengine.runner.Runner):
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
+        print_safely(logger)
         if not self.cfg.get('verbose', True):
             quieten(logger)
         return logger

@@ -11,7 +11,7 @@ import numpy as np
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from vit_plugin.files.complete import write_text
-from vit_plugin.visualization.class_scores import as_csv
+from vit_plugin.files.untrusted_text import as_csv
 
 RECORD = 'metrics.json'
 TABLE = 'results.csv'

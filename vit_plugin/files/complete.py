@@ -1,13 +1,22 @@
 """Write files completely or not at all."""
 
+import errno
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from uuid import uuid4
 
 from vit_plugin.errors import ConfigError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None
 
 ADDRESS = re.compile(r'\w[\w+]+:/')  # a letter alone is a disk of Windows
 PROBE = bytes(1 << 20)
@@ -55,6 +64,54 @@ def write_text(target: str | Path, text: str) -> None:
     """Write a text file with :func:`replacing`."""
     with replacing(target) as path:
         path.write_text(text, encoding='utf-8')
+
+
+def append_line(target: Path, line: bytes) -> None:
+    """Add a line to a file, completely or not at all. Processes of several machines may do so.
+
+    Raises:
+        ConfigError: if it cannot be written.
+    """
+    with _one_sentence(target, target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, 'ab', buffering=0) as file:
+            if fcntl:
+                # Some file systems have no locks; on one machine lines stay complete without.
+                with suppress(OSError):
+                    fcntl.lockf(file, fcntl.LOCK_EX)
+            end = file.seek(0, os.SEEK_END)
+            try:
+                if file.write(line + b'\n') < len(line) + 1:  # as on a disk with a little room
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                file.truncate(end)
+                raise
+
+
+@contextmanager
+def new_folder(target: str | Path) -> Iterator[Path]:
+    """Yield a folder to fill, which becomes the target if the block raises no error.
+
+    The target does not exist yet, or is empty. After an error nothing is left.
+
+    Raises:
+        ConfigError: if it cannot be written, for example on a full disk.
+    """
+    target = Path(target).absolute()
+    temporary = target.with_name(f'.{target.name[:100]}.{uuid4().hex[:8]}')
+    try:
+        with _one_sentence(target, temporary / 'full'):
+            temporary.mkdir(parents=True)
+            yield temporary
+            for path in temporary.rglob('*'):
+                if path.is_file():
+                    _sync(path)
+            if target.is_dir():
+                target.rmdir()
+            os.replace(temporary, target)
+            settle_folder(target.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None:

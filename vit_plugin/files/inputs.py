@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError
 from .complete import ADDRESS
 from .images import image_files
 from .streams import READERS
+from .untrusted_text import printable
 
 T = TypeVar('T')
 
@@ -170,7 +171,7 @@ class Reading:
         except ConfigError as error:
             self.errors.append(error)
             if len(self.inputs) > 1:  # the one reason is what the command ends with
-                print(error, file=sys.stderr, flush=True)
+                print(printable(error), file=sys.stderr, flush=True)
 
     def finish(self) -> None:
         """End with an error if there were inputs that cannot be read.

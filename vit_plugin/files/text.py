@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from .untrusted_text import printable
+
 ENCODINGS = {
     b'\xff\xfe': 'utf-16',
     b'\xfe\xff': 'utf-16',
@@ -28,6 +30,7 @@ def read_lines(path: str | Path) -> list[str]:
 def aligned(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
     """The lines of a table, the first column at the left, and the others too unless numbers."""
     adjusted = str.rjust if numbers else str.ljust
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         '  '.join([row[0].ljust(widths[0]), *map(adjusted, row[1:], widths[1:])]).rstrip()

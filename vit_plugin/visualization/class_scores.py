@@ -1,12 +1,12 @@
 """Scores by class, from counts, and their tables."""
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from vit_plugin.files.untrusted_text import markdown
 
 TITLES = {
     'name': 'class',
@@ -112,22 +112,11 @@ def rows_of(scores: Mapping[str, Any]) -> list[list[str]]:
 
 def as_markdown(scores: Mapping[str, Any]) -> str:
     """The table of :func:`rows_of`, whose means are bold."""
-    titles, *rows = rows_of(scores)
+    titles, *rows = ([markdown(cell) for cell in row] for row in rows_of(scores))
     for row in rows[len(scores['per_class']) :]:
         row[0] = f'**{row[0]}**'
     lines = [titles, ['---'] * len(titles), *rows]
-    cells = [[cell.replace('|', '\\|') for cell in line] for line in lines]
-    return ''.join(f'| {" | ".join(line)} |\n' for line in cells)
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table whose columns are all that any row has, empty where a row has it not."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
 
 
 def _precision_recall_f1(right: np.ndarray, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:

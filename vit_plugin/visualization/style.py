@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
@@ -11,9 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from torch import Tensor
 
 from vit_plugin.files.complete import replacing
+from vit_plugin.files.untrusted_text import printable
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
@@ -100,7 +103,7 @@ def draw_over(
         axes[0].set_title('image', fontsize='small', pad=3)
     for panel, values, title in zip(axes[beside:], maps, titles, strict=False):
         panel.imshow(image.mean(axis=-1), cmap='gray', vmin=0, vmax=255)
-        panel.set_title(title, fontsize='small', pad=3)
+        panel.set_title(printable(title), fontsize='small', pad=3)
         heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[
             0, 0, :height, :width
         ].numpy()
@@ -115,19 +118,31 @@ def color_of(number: int) -> str:
 
 
 def shortened(name: str, length: int) -> str:
-    """A name of at most so many letters."""
+    """A name of at most so many letters, which can be printed."""
+    name = printable(name)
     return name if len(name) <= length else f'{name[: length - 1]}…'
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, completely or not at all."""
+    """Write a figure in the format of the suffix, completely or not at all."""
+    options: dict[str, Any] = {}
+    if path.suffix == '.png':
+        options = dict(pil_kwargs=dict(compress_level=COMPRESSION))
     with replacing(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings('ignore', MISSING_GLYPH)
-        figure.savefig(temporary, pil_kwargs=dict(compress_level=COMPRESSION))
+        _take_dollars_for_text(figure)
+        figure.savefig(temporary, **options)
 
 
 def as_pixels(figure: Figure) -> np.ndarray:
     """The pixels (height, width, 3) of a figure."""
+    _take_dollars_for_text(figure)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _take_dollars_for_text(figure: Figure) -> None:
+    """Names of classes are no formulas: ``$`` in two of them would be an error, or a formula."""
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)

@@ -4,7 +4,9 @@ import yaml
 
 from vit_plugin.apps.hub.card import _begun_with
 from vit_plugin.apps.hub.publishing import publish
+from vit_plugin.files.untrusted_text import markdown
 
+NAME = '![](https://example.org/beacon.png) | cat'
 REPORT = dict(
     form='class folders',
     folder='/home/somebody',
@@ -29,7 +31,8 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
     (run / 'last_checkpoint').write_text(str(run / 'epoch_3.pth'))
     (run / 'metrics.json').write_text(json.dumps(METRICS))
     (run / 'data_report.json').write_text(json.dumps(REPORT))
-    (run / 'classes.md').write_text('| class | F1 |\n|---|---|\n| cat | 90.00 |\n')
+    (run / 'classes.json').write_text(json.dumps(dict(per_class=[dict(name=NAME, f1=90.0)])))
+    (run / 'classes.md').write_text('![](https://example.org/beacon.png)')
     (run / 'learning_curve.png').write_bytes(b'a picture')
     publish(str(run), str(tmp_path / 'pets'), licence='apache-2.0')
     _, head, text = (tmp_path / 'pets/README.md').read_text().split('---\n', 2)
@@ -45,7 +48,7 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
         "model = timm.create_model('hf_hub:USER/pets', pretrained=True).eval()",
         '3 classes: cat, dog, rabbit.',
         '| accuracy/top1 | 91.25 | 92.50 |',
-        '| cat | 90.00 |',
+        f'| {markdown(NAME)} | 90.00 |',
         '![learning curve](learning_curve.png)',
         '| images | 7 | 2 |',
         '| dog | 4 | 1 |',

@@ -9,6 +9,7 @@ import numpy as np
 from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.listing import Listing
 from vit_plugin.files.text import aligned
+from vit_plugin.files.untrusted_text import markdown, printable
 
 SHOWN = 200  # examples of a kind in the page
 
@@ -84,7 +85,7 @@ def as_text(listing: Listing) -> str:
             else f'All images have {median} pixels.'
         )
     lines += [
-        f'- {kind["what"]}: {kind["count"]}, the first is {kind["examples"][0]}'
+        f'- {kind["what"]}: {kind["count"]}, the first is {printable(kind["examples"][0])}'
         for kind in facts['findings']
     ]
     return '\n'.join(lines)
@@ -95,7 +96,7 @@ def as_markdown(listing: Listing) -> str:
     facts = facts_of(listing)
     parts = facts['parts']
     lines = [
-        f'# {facts["folder"]}',
+        f'# {markdown(facts["folder"])}',
         '',
         f'{facts["form"]}, {len(facts["classes"])} classes.',
         '',
@@ -106,7 +107,7 @@ def as_markdown(listing: Listing) -> str:
     rows += [
         [name, *(part['by_class'][name] for part in parts.values())] for name in facts['classes']
     ]
-    lines += [f'| {" | ".join(map(str, row))} |' for row in rows]
+    lines += [f'| {" | ".join(map(markdown, row))} |' for row in rows]
     return '\n'.join([*lines, '', *problem_lines(facts['findings'])]) + '\n'
 
 
@@ -115,9 +116,9 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     lines = []
     for kind in problems:
         lines += [
-            f'## {kind["what"]}: {kind["count"]}',
+            f'## {markdown(kind["what"])}: {kind["count"]}',
             '',
-            *(f'- {each}' for each in kind['examples'][:SHOWN]),
+            *(f'- {markdown(each)}' for each in kind['examples'][:SHOWN]),
             '',
         ]
     return lines

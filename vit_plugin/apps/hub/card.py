@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.apps.trained_model import TrainedModel
+from vit_plugin.files.untrusted_text import markdown, markdown_code
+from vit_plugin.visualization.class_scores import as_markdown
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.saved_settings import settings_of
@@ -92,7 +94,7 @@ class Card:
         model, backbone = self.trained.model, self.trained.cfg.model.backbone
         arch = backbone.get('arch')
         count = sum(parameter.numel() for parameter in model.parameters())
-        kind = f'`{arch}`' if isinstance(arch, str) else f'`{backbone.type}`'
+        kind = markdown_code(arch if isinstance(arch, str) else backbone.type)
         yield (
             f'{type(model).__name__} on {kind}, {count / 1e6:.2f} M parameters, trained with '
             '[vit_plugin](https://pypi.org/project/vit_plugin).'
@@ -110,7 +112,8 @@ class Card:
             )
         if names := self.trained.classes:
             more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
-            yield from ('', f'{len(names)} classes: {", ".join(names[:SHOWN])}{more}.')
+            shown = ', '.join(map(markdown, names[:SHOWN]))
+            yield from ('', f'{len(names)} classes: {shown}{more}.')
 
     def _results(self) -> Iterator[str]:
         yield from ('## Results', '')
@@ -119,9 +122,9 @@ class Card:
             return
         yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
         for name, value in self.metrics['last'].items():
-            yield f'| {name} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
-        if (table := self.run / 'classes.md').is_file():
-            yield from ('', table.read_text(encoding='utf-8').rstrip())
+            yield f'| {markdown(name)} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
+        if scores := self._json('classes.json'):
+            yield from ('', as_markdown(scores).rstrip())
         for picture in self.pictures:
             yield from ('', f'![{picture.stem.replace("_", " ")}]({picture.name})')
 
@@ -132,17 +135,17 @@ class Card:
             yield 'The folder of the run has no report of its data.'
             return
         parts: Mapping[str, Any] = report['parts']
-        yield f'{report["form"]}, {len(report["classes"])} classes.'
-        yield from ('', f'| | {" | ".join(parts)} |', f'|---|{"--:|" * len(parts)}')
+        yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
+        yield from ('', f'| | {" | ".join(map(markdown, parts))} |', f'|---|{"--:|" * len(parts)}')
         rows = [['images', *(part['images'] for part in parts.values())]]
         rows += [
             [name, *(part['by_class'][name] for part in parts.values())]
             for name in report['classes'][:SHOWN]
         ]
-        yield from (f'| {" | ".join(map(str, row))} |' for row in rows)
+        yield from (f'| {" | ".join(map(markdown, row))} |' for row in rows)
         # How often, without the names of files, which may be somebody's.
         for kind in report['findings']:
-            yield from ('', f'### {kind["what"]}: {kind["count"]}')
+            yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')
 
     def _training(self) -> Iterator[str]:
         yield from ('## Training', '')
@@ -150,7 +153,7 @@ class Card:
             yield (
                 f'Epochs: {self.metrics["epochs"]}; iterations: {self.metrics["iterations"]}; '
                 f'seconds: {self.metrics["seconds"]:.0f}. The weights are those of '
-                f'`{Path(self.checkpoint).name}`.'
+                f'{markdown_code(Path(self.checkpoint).name)}.'
             )
         settings = settings_of(open_checkpoint(self.checkpoint, payload=False))
         # A folder of a hub keeps what predicts alone.
@@ -159,7 +162,7 @@ class Card:
             return
         # Without the folders of a machine.
         begun = [
-            f'`{source if "://" in source else Path(source).name}`'
+            markdown_code(source if '://' in source else Path(source).name)
             for source in dict.fromkeys(_begun_with(settings))
         ]
         named = ', '.join(begun) or 'no weights'

@@ -3,7 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from vit_plugin.apps.load import load
 from vit_plugin.apps.saved_model import find_checkpoint
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.complete import check_target
+from vit_plugin.files.complete import check_target, new_folder
 from vit_plugin.untrusted.admission import PREDICT
 from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
@@ -72,9 +73,7 @@ def publish(
     trained = load(path, device='cpu')
     if 'model' not in trained.cfg:
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary, os.path.basename(name))
-        folder.mkdir()
+    with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
         found = _write(trained, folder, form, dtype)
         card = Card(trained, path, name, found.library, found.difference, licence)
         (folder / 'README.md').write_text(card.text(), encoding='utf-8')
@@ -83,8 +82,15 @@ def publish(
         if target.startswith(HUB):
             upload(folder, name, private)
             return f'https://huggingface.co/{name}: {found}'
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-        return f'{target}: {found}'
+    return f'{target}: {found}'
+
+
+@contextmanager
+def _upload_folder(name: str) -> Iterator[Path]:
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary, os.path.basename(name))
+        folder.mkdir()
+        yield folder
 
 
 def _check_empty(folder: Path) -> None:

@@ -1,0 +1,123 @@
+"""Names that were made to do something where they are shown, do nothing."""
+
+import csv
+import io
+import logging
+
+import pytest
+
+from vit_plugin.files.untrusted_text import (
+    PrintableMessages,
+    as_csv,
+    as_html,
+    csv_cell,
+    markdown,
+    markdown_code,
+    printable,
+    printable_lines,
+)
+
+
+@pytest.mark.parametrize(
+    ('text', 'shown'),
+    [
+        ('\x1b]0;title\x07', r'\x1b]0;title\x07'),  # a terminal's command
+        ('\x9b31m', r'\x9b31m'),  # the same in one character
+        ('a\r\nb\tc\0', r'a\r\nb\tc\x00'),
+        ('\u202egnp.exe\u2066', r'\u202egnp.exe\u2066'),  # written from the right
+        ('a\u2028b\u200bc\ufeff', r'a\u2028b\u200bc\ufeff'),
+        (b'\xff.jpg'.decode('utf-8', 'surrogateescape'), r'\udcff.jpg'),
+        ('\U000e0041', r'\U000e0041'),  # a tag, which no font shows
+        ('Müller, 猫, नमस्ते', 'Müller, 猫, नमस्ते'),
+        ('क्\u200dष 👩\u200d🔬', 'क्\u200dष 👩\u200d🔬'),  # what joins letters stays
+        (7, '7'),
+    ],
+)
+def test_printable(text, shown):
+    assert printable(text) == shown
+    printable(text).encode()
+
+
+def test_lines_and_tabs_of_a_message_stay():
+    assert printable_lines('a\n\tb\x1b[2J') == 'a\n\tb\\x1b[2J'
+
+
+def rendered(text: str) -> str:
+    """HTML of Markdown by a parser that makes links of addresses, too."""
+    parser = pytest.importorskip('markdown_it').MarkdownIt('gfm-like', dict(linkify=False))
+    return parser.render(text)
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        '![](https://example.org/beacon.png)',
+        '[click](javascript:alert(1))',
+        '<img src=x onerror=alert(1)>',
+        '<https://example.org>',
+        '**bold** _it_ `code` ~~gone~~ # head',
+        'a | b',
+        '&lt;b&gt; \\',
+    ],
+)
+def test_markdown_shows_the_name_and_nothing_else(name):
+    shown = rendered(f'Its classes: {markdown(name)}.')
+    assert '<' not in shown.removeprefix('<p>').removesuffix('</p>\n')
+    assert shown == rendered('x').replace('x', f'Its classes: {as_html(name)}.').replace(
+        '&#x27;', "'"
+    )
+    table = rendered(f'| a | b |\n|---|---|\n| {markdown(name)} | 1 |\n')
+    assert table.count('<td>') == 2
+    assert '<img' not in table
+    assert '<a' not in table
+
+
+def test_an_address_becomes_no_link():
+    assert markdown('https://example.org www.example.org') == (
+        r'https\://example.org www\.example.org'
+    )
+
+
+def test_code_ends_where_it_is_said_to():
+    assert markdown_code('a`b\n') == r"`a'b\n`"
+
+
+@pytest.mark.parametrize(
+    ('value', 'cell'),
+    [
+        ('=HYPERLINK("https://example.org")', '\'=HYPERLINK("https://example.org")'),
+        ('@SUM(A1)', "'@SUM(A1)"),
+        ('+1+cmd', "'+1+cmd"),
+        ('-x.jpg', "'-x.jpg"),
+        (' =1+1', "' =1+1"),
+        ('\t=1', r'\t=1'),  # no tab any more, and so no formula
+        ('-1', '-1'),
+        ('-1.5e3', '-1.5e3'),
+        (-1.5, -1.5),
+        (None, None),
+        ('a=b', 'a=b'),
+    ],
+)
+def test_a_cell_is_no_formula(value, cell):
+    assert csv_cell(value) == cell
+
+
+def test_a_table_has_the_columns_of_all_rows():
+    assert as_csv([dict(epoch=1, loss=2.5), {'epoch': 2, 'a,b': 'c"'}]) == (
+        'epoch,loss,"a,b"\n1,2.5,\n2,,"c"""\n'
+    )
+
+
+def test_a_table_is_read_as_it_was_written():
+    rows = [{'class': 'a "b", c', 'n': '1'}, {'class': "=1\n;'", 'n': ''}]
+    found = list(csv.DictReader(io.StringIO(as_csv(rows))))
+    assert found == [rows[0], {'class': r"'=1\n;'", 'n': ''}]
+    assert as_csv(rows[:1], ['n'], titled=False) == '1\n'
+
+
+def test_a_message_of_a_log_is_printable():
+    logger, found = logging.getLogger('test_untrusted_text'), io.StringIO()
+    logger.addHandler(logging.StreamHandler(found))
+    logger.addFilter(PrintableMessages())
+    logger.warning('class %s:\n%d %%', '\x1b[2J', 7)
+    assert found.getvalue() == 'class \\x1b[2J:\n7 %\n'
