@@ -1,5 +1,7 @@
 """Wrappers around the names of weights, and containers around them, are seen through."""
 
+import re
+
 import pytest
 import timm
 import torch
@@ -49,6 +51,29 @@ def test_a_wrapped_part_has_the_word_within_its_names(word):
     assert unwrapped(compiled).keys() == STATE.keys()
     kept = {'a': torch.ones(1), '_orig_mod.a': torch.ones(1)}  # which would be one name
     assert unwrapped(kept) is kept
+
+
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+def test_chunks_of_blocks_are_those_of_dinov2s_training(prefix):
+    """Each chunk numbers its blocks as the model does: ``blocks.1.3.`` is the fourth."""
+    chunked = {
+        prefix
+        + re.sub(
+            r'^blocks\.(\d+)', lambda found: f'blocks.{int(found[1]) // 2}.{found[1]}', name
+        ): value
+        for name, value in STATE.items()
+        if not name.startswith('head')
+    }
+    assert f'{prefix}blocks.1.3.attn.qkv.weight' in chunked
+    chunked |= {
+        f'{prefix}mask_token': torch.ones(1, 64),
+        'dino_head.last_layer.weight': torch.ones(2, 2),
+    }
+    found = recognize(chunked)
+    wanted = recognize({**STATE, 'mask_token': torch.ones(1, 64)})
+    assert found.format == wanted.format
+    assert found.keys() == wanted.keys() - {'head.layers.head.weight', 'head.layers.head.bias'}
+    assert all(torch.equal(found[name], wanted[name]) for name in found)
 
 
 @pytest.mark.parametrize(

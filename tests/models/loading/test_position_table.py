@@ -3,13 +3,24 @@
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from models.loading.test_fit import models
 from scipy.ndimage import zoom
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.models.loading.position_table import by
 from vit_plugin.weights import FORMATS
 from vit_plugin.weights.rules import GRID
+
+BICUBIC = dict(type='learned', interpolate_mode='bicubic')
+# The formats that have a learned table and all blocks of a plain ViT, and what that ViT has.
+PLAIN = 'vit_plugin jax timm timm_eva hf hf_dinov2 torchvision mmpretrain eomt hf_eomt'
+WITH_A_TABLE: dict[str, dict] = {
+    **{name: {} for name in PLAIN.split()},
+    'clip': dict(encoder=dict(pre_norm=True), patch_embed=dict(bias=False)),
+    'hf_siglip': dict(with_cls_token=False, out_type='featmap'),
+}
 
 
 @pytest.mark.parametrize(
@@ -83,12 +94,52 @@ def test_a_checkpoint_of_our_own_tells_its_grid(tiny, way):
 
 
 @pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
-@pytest.mark.parametrize('source_grid', [(4, 4), (2, 8), (16, 1), (3, 7)])
-def test_an_older_checkpoint_of_our_own_has_the_models_grid_first(tiny, way, source_grid):
-    cfg = dict(grids((8, 2)), pos_embed=dict(type='learned', source_grid=source_grid))
-    theirs = VisionTransformer(**{**tiny, **cfg})
-    ours = loaded(tiny, cfg, without_grid(theirs), way)
+@pytest.mark.parametrize('name', WITH_A_TABLE)
+@pytest.mark.parametrize('side', [4, 8])
+def test_a_square_of_as_many_rows_is_another_grid(tiny, name, side, way):
+    """MAE's and DINO's names without a head are those of ours, and their tables are square."""
+    cfg = {**tiny, **WITH_A_TABLE[name], 'pos_embed': BICUBIC}
+    theirs = VisionTransformer(**cfg | grids((side, side)))
+    torch.nn.init.normal_(theirs.pos_embed)
+    state, _ = FORMATS[name].export(without_grid(theirs), 2)
+    rows = theirs.num_prefix_tokens
+    table = theirs.pos_embed[:, rows:].unflatten(1, (side, side)).permute(0, 3, 1, 2)
+    for grid in ((side // 2, 2 * side), (side * side, 1)):
+        ours = VisionTransformer(**cfg | grids(grid))
+        if way == 'load_weights':
+            change = f'positions of {by((side, side))} patches to {by(grid)}'
+            assert load_weights(ours, state).adapted == {'pos_embed': change}
+        else:
+            ours.load_state_dict(state)
+        expected = F.interpolate(table, grid, mode='bicubic', antialias=True)
+        assert torch.equal(ours.pos_embed[:, rows:], expected.flatten(2).transpose(1, 2))
+        assert torch.equal(ours.pos_embed[:, :rows], theirs.pos_embed[:, :rows])
+        again = VisionTransformer(**cfg | grids(grid))
+        again.load_state_dict(ours.state_dict())
+        assert torch.equal(again.pos_embed, ours.pos_embed)
+
+
+@pytest.mark.parametrize('prefix', ['', 'head.', 'backbone.'])
+def test_a_head_changes_nothing(tiny, prefix):
+    """Nor does the prefix that DINO's files have."""
+    theirs = VisionTransformer(**tiny)
+    start = '' if prefix == 'head.' else prefix
+    state = {f'{start}{key}': value for key, value in without_grid(theirs).items()}
+    state |= {'head.weight': torch.ones(3, 32)} if prefix == 'head.' else {}
+    ours = VisionTransformer(**tiny | grids((2, 8)))
+    report = load_weights(ours, state)
+    assert report.adapted == {'pos_embed': 'positions of 4 x 4 patches to 2 x 8'}
+
+
+def test_a_grid_that_nothing_states_is_said(tiny):
+    theirs, ours = models(tiny, grids((2, 5)), grids((2, 5)))
+    (said,) = load_weights(ours, without_grid(theirs)).notes
+    assert '10 positions are no square, and are taken for the 2 x 5 patches of the model' in said
     assert torch.equal(ours.pos_embed, theirs.pos_embed)
+    turned = VisionTransformer(**tiny | grids((5, 2)))
+    report = load_weights(turned, without_grid(theirs), source_grid=(2, 5))
+    assert report.notes == []
+    assert report.adapted == {'pos_embed': 'positions of 2 x 5 patches to 5 x 2'}
 
 
 def test_the_grid_of_a_config_is_that_of_foreign_checkpoints(tiny, tmp_path):

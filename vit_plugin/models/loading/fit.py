@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import torch
@@ -67,24 +68,29 @@ class Fitted(Mapping[str, Tensor]):
         note_numerics(backbone, shapes, self.report, numerics)
 
     def __getitem__(self, ours: str) -> Tensor:
+        if ours == GRID and GRID in self.targets:  # which the table now has
+            return self.targets[GRID]
         if ours not in self.report.matched:
             raise KeyError(ours)
         return self.adapt(ours, self.targets[ours].shape)[0]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.report.matched)
+        return chain(self.report.matched, {GRID} & self.targets.keys())
 
     def __len__(self) -> int:
-        return len(self.report.matched)
+        return len([*self])
 
     def _check_shapes(self, adapt: 'Adapter') -> None:
-        for ours in self:
+        for ours in self.report.matched:
             target = self.targets[ours]
             value, how = adapt(ours, target.shape)
             self._compare(ours, 'shape', tuple(target.shape), tuple(value.shape))
             self._compare(ours, 'kind of values', _kind(target), _kind(value))
             if how:
                 self.report.adapted[ours] = how
+        if 'pos_embed' in self.report.matched and adapt.table.learned:
+            note = adapt.table.assumed(adapt.weights['pos_embed'])
+            self.report.notes += [note] if note else []
 
     def _compare(self, ours: str, what: str, wanted: object, given: object) -> None:
         if wanted != given:

@@ -36,7 +36,9 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     if not mine:
         return
     targets = backbone.state_dict(keep_vars=True)
-    if all(_fits(backbone, key, value, targets.get(key)) for key, value in mine.items()):
+    if _is_stated(backbone, mine, targets) and all(
+        _fits(backbone, key, value, targets.get(key)) for key, value in mine.items()
+    ):
         keep_shards(backbone, state, prefix)
         return
     weights = recognize(mine, targets)
@@ -44,7 +46,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     wanted = {key: value for key, value in targets.items() if not own or key in weights}
     fitted = Fitted(backbone, wanted, weights, complete=not own)
     report = fitted.report
-    if report.adapted or report.ignored or not own:
+    if report.adapted or report.ignored or report.notes or not own:
         print_log(f'{report}', 'current')
     left = {
         key
@@ -65,6 +67,17 @@ def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
         return saved_grid(value) == backbone.position.grid
     floating = value.is_floating_point() == target.is_floating_point()
     return floating and value.shape == target.shape
+
+
+def _is_stated(backbone: nn.Module, mine: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
+    """True if a position table among the weights is known to have the grid that its count allows.
+
+    Names of timm, MAE and DINO without a head are ours too, and their tables are square.
+    """
+    if GRID in mine or GRID not in targets or 'pos_embed' not in mine:
+        return True
+    rows, columns = backbone.position.grid
+    return rows == columns and not backbone.position.source_grid
 
 
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:

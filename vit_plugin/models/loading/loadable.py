@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.opening import Checkpoint, Source, named_weights
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import Report, some
-from vit_plugin.weights.rules import check_real
+from vit_plugin.weights.rules import GRID, check_real
 
 from ..layers.attention_pool import AttentionPool
 from ..protocol import Backbone
@@ -96,17 +96,18 @@ def load_weights(
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     weights = recognize(given, targets)
     fitted = Fitted(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
-    used = fitted.report.matched.items()
+    report = fitted.report
+    used = report.matched.items()
     _check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
     # One block at a time, so that the complete file is never in memory. Meta tensors can only be
     # replaced.
-    parts = groupby(fitted, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    parts = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    grid = {names[GRID]: fitted[GRID]} if GRID in fitted else {}
     for (_, is_meta), part in parts:
-        tensors = {
+        tensors = grid | {
             names[ours]: shard_like(fitted[ours], targets[ours], copy=is_meta) for ours in part
         }
         model.load_state_dict(tensors, strict=False, assign=is_meta)
-    report = fitted.report
     empty = [ours for ours in report.initialised if targets[ours].is_meta]
     if empty:
         report.notes.append(f'{some(empty)} are still on the meta device: give them values')

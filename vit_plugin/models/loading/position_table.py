@@ -21,9 +21,9 @@ class PositionTable:
 
     Args:
         backbone: the model's backbone.
-        weights: the checkpoint's. If their names are ours, the table may have the model's own grid.
-            Other tables are square unless ``grid`` is given.
-        grid: grid (h, w) of the table, if the checkpoint or the user states it.
+        weights: the checkpoint's.
+        grid: grid (h, w) of the table, if the checkpoint or the user states it. Our own checkpoints
+            do. Without it, a table is square: as many rows as the model has may be another grid.
     """
 
     def __init__(
@@ -55,6 +55,16 @@ class PositionTable:
             extra = F.pad(extra, (0, 0, 0, wanted - rows))
         patches = self.position.resample(patches, old, new)
         return torch.cat((extra, patches), dim=1), ', '.join(changes)
+
+    def assumed(self, table: Tensor) -> str:
+        """What is taken for granted of a table whose grid nothing states. Empty for a square."""
+        grid = self.layout(table)[1]
+        if self.grid or self.position.source_grid or grid[0] == grid[1]:
+            return ''
+        return (
+            f'pos_embed: {grid[0] * grid[1]} positions are no square, and are taken for the '
+            f"{by(grid)} patches of the model; give source_grid=(rows, columns) if they aren't"
+        )
 
     def with_row(self, token: str, value: Tensor) -> tuple[Tensor, str]:
         """A token, plus its row of the table if the model's table has no such row."""
@@ -91,21 +101,18 @@ class PositionTable:
 
     def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
         """Numbers of prefix rows and grids to try, most likely first. None means a square grid."""
-        native, rows = self.position.grid, self.position.num_prefix_rows
-        foreign, source = not self.weights.is_own, self.position.source_grid
+        rows, native = self.position.num_prefix_rows, self.position.grid
         # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
         tokens = sum(name in self.weights for name in TOKENS) or 1
-        grid = self.grid or (source if foreign else None)
-        if grid is not None:
-            return [(rows, grid), (tokens, grid), (0, grid)]
-        # A table with as many positions as the model usually has its grid. A foreign one is square
-        # if it can be.
-        patches = native[0] * native[1]
-        is_square = foreign and native[0] != native[1] and math.isqrt(patches) ** 2 == patches
-        first = [] if is_square else [(rows, native)]
-        # Our own may be from before the training, on the grid that it began with.
-        before = [(count, source) for count in (rows, tokens, 0)] if source else []
-        return [*first, *before, (tokens, None), (tokens, native), (0, None), (0, native)]
+        stated = self.grid or self.position.source_grid
+        if stated:
+            return [(rows, stated), (tokens, stated), (0, stated)]
+        # The model's own grid only where no square fits, which `assumed` says.
+        return [
+            *((count, grid) for grid in (None, native) for count in (rows, tokens)),
+            (0, None),
+            (0, native),
+        ]
 
 
 def saved_grid(value: Tensor) -> tuple[int, int]:
