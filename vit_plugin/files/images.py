@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -126,10 +126,21 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
         return of_bands[1], of_bands[0]
     with _opened(source) as image:
         width, height = image.size
-        # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF
-        # itself.
-        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION) in ON_ITS_SIDE
+        on_its_side = _orientation(image) in ON_ITS_SIDE
     return (height, width) if on_its_side else (width, height)
+
+
+def orientation_of(source: str | Path | bytes) -> int:
+    """The orientation of a photograph in EXIF, 1 if it is stored as it is seen."""
+    if shape_of(source):
+        return 1
+    with _opened(source) as image:
+        return _orientation(image)
+
+
+def _orientation(image: Image.Image) -> int:
+    # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
+    return image.getexif().get(ORIENTATION, 1) if 'exif' in image.info else 1
 
 
 @contextmanager
@@ -219,23 +230,33 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         ) from error
 
 
-def walk_files(folder: Path) -> Iterator[Path]:
+def walk_files(
+    folder: Path,
+    skip: Callable[[Path], bool] = lambda place: False,
+    repeated: Callable[[Path, Path], None] = lambda link, first: None,
+) -> Iterator[Path]:
     """All files below a folder except OS leftovers, sorted. Links lead into no folder twice.
 
     Hidden folders are left out.
+
+    Args:
+        folder: where to begin.
+        skip: whether a folder in it is left out.
+        repeated: called with each link to a folder that was read already, and with that folder.
     """
-    seen = {parent.resolve() for parent in folder.absolute().parents}
+    seen = {parent.resolve(): parent for parent in folder.absolute().parents}
 
     def below(place: Path) -> Iterator[Path]:
-        real = place.resolve()
-        if real in seen:
+        first = seen.setdefault(place.resolve(), place)
+        if first is not place:
+            repeated(place, first)
             return
-        seen.add(real)
         for entry in sorted(place.iterdir()):
             if is_litter(entry):
                 continue
             if entry.is_dir():
-                yield from below(entry)
+                if not skip(entry):
+                    yield from below(entry)
             elif entry.is_file():
                 yield entry
 

@@ -538,7 +538,7 @@ def test_what_is_wrong_in_voc_is_one_sentence(tmp_path, spoil, words):
             'train',
             '0.jpg',
             'x.jpg',
-            r"images of .* are not there, or several of this name are \(1, the first is 'x.jpg'",
+            r"images of .* or are in another part of the data \(1, the first is 'x.jpg'",
         ),
         (
             'train',
@@ -744,10 +744,10 @@ def test_a_part_may_have_no_object_at_all(tmp_path):
 
 def test_groups_are_named_and_teach_nothing(tmp_path):
     found = changed(tmp_path, iscrowd=lambda row: int(row['id'] == 1))
-    what = 'groups of objects (iscrowd), neither trained on nor counted'
+    what = 'objects marked as crowd, ignored or difficult, neither trained on nor counted'
     assert (what, 1) in notes_of(found)
     rewrite(tmp_path, lambda content: [row.update(iscrowd=1) for row in content['annotations']])
-    with pytest.raises(ConfigError, match=r'has a box \(.*groups of objects .*: 20'):
+    with pytest.raises(ConfigError, match=r'has a box \(.*objects marked as crowd.*: 20'):
         read(tmp_path)
 
 

@@ -240,7 +240,7 @@ def test_masks_saved_as_jpeg_are_named(tmp_path):
         (tmp_path / f'masks/{i}.png').unlink()
     with pytest.raises(
         ConfigError,
-        match='which are not the numbers of classes; they may be smoothed or JPEG files',
+        match='is a JPEG file, which changes the values of masks at edges',
     ):
         read(tmp_path)
 

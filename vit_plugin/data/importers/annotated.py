@@ -1,7 +1,7 @@
 """Folders of images with boxes or outlines: their form, their parts and their classes."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_text
 
+from .class_names import class_name, note_merged
 from .coco import is_coco, read_coco
 from .createml import is_createml, read_createml
 from .division import check_classes, divide
@@ -20,6 +21,8 @@ from .photos import Tree, note_unused, read_sizes
 from .records import Annotations, Photo
 from .voc import read_voc, voc_root
 from .yolo import find_names, find_settings, is_label, label_files, read_yolo
+
+BACKGROUND_SHAPE = '_background_'  # as LabelMe calls it
 
 
 class Form(NamedTuple):
@@ -59,7 +62,9 @@ def forms_of(tree: Tree) -> list[Form]:
             read_voc,
             {file: root for file, root in xml_files.items() if root is not None},
         ),
-        Form('YOLO', partial(read_yolo, settings=settings), labels if is_yolo else {}),
+        Form(
+            'YOLO', partial(read_yolo, settings=settings), dict.fromkeys(labels if is_yolo else ())
+        ),
     ]
     return [form for form in forms if form.files]
 
@@ -112,11 +117,21 @@ def read_annotated_folder(
 
 
 def read_form(
-    tree: Tree, form: Form, skip_invalid: bool = False, with_masks: bool = False
+    tree: Tree,
+    form: Form,
+    skip_invalid: bool = False,
+    with_masks: bool = False,
+    with_background: bool = False,
 ) -> Listing:
-    """Read a folder of this form, see :func:`read_annotated_folder`."""
+    """Read a folder of this form, see :func:`read_annotated_folder`.
+
+    Shapes of the background are no objects, and are kept for masks alone.
+    """
     findings = Findings(skip_invalid)
     photos, names, used = form.read(tree, form.files, findings)
+    names = _in_normal_form(photos, names, findings)
+    if not with_background:
+        _leave_out_background(photos, findings)
     note_unused(tree, [*form.files, *used, *(photo.path for photo in photos)], findings)
     photos = with_right_size(read_sizes(photos, findings), findings)
     objects = sum(len(photo.instances) for photo in photos)
@@ -135,17 +150,43 @@ def read_form(
             f'--data: no image of {str(tree.folder)!r} to train on has a box{reasons}; add some.'
         )
     known = check_classes(
-        parts, held_out, lambda photo: [found.name for found in photo.instances], findings
+        parts,
+        held_out,
+        lambda photo: [found.name for found in photo.instances if found.name],
+        findings,
     )
     for photo in parts['val']:  # where it was held out, maybe the only objects of a class
-        lost = [found for found in photo.instances if found.name not in known]
+        lost = [found for found in photo.instances if found.name not in {*known, ''}]
         findings.note_all(
             'objects left out, of a class of which no other is there',
             (found.origin for found in lost),
         )
-        photo.instances = [found for found in photo.instances if found.name in known]
+        photo.instances = [found for found in photo.instances if found.name in {*known, ''}]
     classes = tuple(name for name in dict.fromkeys(names or sorted(known)) if name in known)
     return Listing(form.name, tree.folder, classes, parts, held_out, findings)
+
+
+def _in_normal_form(
+    photos: Sequence[Photo], names: Sequence[str], findings: Findings
+) -> Sequence[str]:
+    """Bring the names of all objects, and those of the classes, into their normal form."""
+    instances = [found for photo in photos for found in photo.instances]
+    note_merged([*names, *(found.name for found in instances)], findings)
+    normal = {name: class_name(name) for name in {*names, *(found.name for found in instances)}}
+    for found in instances:
+        found.name = normal[found.name]
+    return [normal[name] for name in names]
+
+
+def _leave_out_background(photos: Sequence[Photo], findings: Findings) -> None:
+    for photo in photos:
+        backgrounds = [found for found in photo.instances if found.name == BACKGROUND_SHAPE]
+        findings.note_all(
+            f'shapes of {BACKGROUND_SHAPE} left out, which are no objects',
+            (found.origin for found in backgrounds),
+        )
+        if backgrounds:
+            photo.instances = [found for found in photo.instances if found not in backgrounds]
 
 
 def _check_outlines(photos: list[Photo], findings: Findings) -> None:

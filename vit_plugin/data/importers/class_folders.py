@@ -11,9 +11,10 @@ from .division import check_classes, divide
 from .findings import Findings
 from .label_tables import read_tables
 from .listing import Listing, readable
-from .photos import MOST_HEADERS, RUNS, Tree, note_unused, read_sizes
+from .part_lists import listed_parts
+from .photos import MOST_HEADERS, RUNS, Tree, is_run, note_unused, read_sizes
 from .records import Photo
-from .splits import alike_parts, split_of
+from .splits import Split, alike_parts, split_of
 
 # The images of a folder by the folder in it, '' for those directly in it.
 Below = Mapping[str, list[Path]]
@@ -45,7 +46,9 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
         'folders within those of classes, whose images are of the class',
         sorted({photo.path.parent for photo in photos if _is_deeper(photo)}),
     )
-    if len({photo.labels for photo in photos}) < 2:
+    if len({photo.labels for photo in photos}) >= 2:
+        tables = _divide_by_lists(tree, photos, findings)
+    else:
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
             photos, form = listed, 'images and a table of classes'
@@ -76,6 +79,18 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
         multi_label=multi_label,
         unseen=tuple(sorted(known - seen)),
     )
+
+
+def _divide_by_lists(tree: Tree, photos: list[Photo], findings: Findings) -> list[Path]:
+    """Give the photographs of no folder of a part that of a list; the lists that do."""
+    if any(photo.split for photo in photos):
+        return []
+    parts, used = listed_parts(tree, findings)
+    # Without a list of those to train on, all others are.
+    others: Split | None = None if 'train' in parts.values() else 'train'
+    for photo in photos if parts else ():
+        photo.split = parts.get(photo.path, others)
+    return used
 
 
 def _only_folder(tree: Tree) -> Path | None:
@@ -184,7 +199,7 @@ def _subfolders(folder: Path) -> list[str]:
     return sorted(
         entry.name
         for entry in folder.iterdir()
-        if entry.is_dir() and entry.name != RUNS and not is_litter(entry)
+        if entry.is_dir() and not (is_run(entry) or is_litter(entry))
     )
 
 
@@ -194,10 +209,10 @@ def _check_part(
     """Raise a ``ConfigError`` if a run would lie among the classes or a training class is empty."""
     run = work_dir.resolve() if work_dir else None
     real = folder.resolve()
-    if run and real in (run, *run.parents) and RUNS not in run.relative_to(real).parts[:1]:
+    if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:
         raise ConfigError(
             f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a '
-            f'class; give another --work-dir, such as {str(folder / RUNS / "run")!r}.'
+            f'class; give another --work-dir, such as {str(folder / RUNS[0] / "run")!r}.'
         )
     if not any(classes.values()):
         return

@@ -10,10 +10,8 @@ from vit_plugin.errors import ConfigError, first_line
 from .findings import Findings
 from .outlines import box_around
 from .photos import Tree, stated_size
-from .records import Annotations, Instance, Photo
+from .records import Annotations, Instance, Photo, is_yes
 from .splits import Split, split_in
-
-CROWD = ('1', '1.0', 'true')  # values of iscrowd, of which some programs make text
 
 
 def is_coco(content: Any) -> bool:
@@ -120,12 +118,13 @@ def _listed(
         number = _key(image['id'])
         if number in photos:
             raise ValueError(f'two images have the id {image["id"]!r}')
-        path = tree.find(image['file_name'], file, split)
+        found = tree.index.match(image['file_name'], file, split)
+        path = tree.index.only(found, f'{image["file_name"]!r} of {file}', findings)
         stated = stated_size(image.get('width'), image.get('height'))
         photos[number] = Photo(path or file, split, stated=stated, origin=str(file))
-        if path is None:
+        if not found:
             findings.refuse(
-                f'images of {str(file)!r} are not there, or several of this name are',
+                f'images of {str(file)!r} are not there, or are in another part of the data',
                 f'put them into {str(tree.folder)!r}',
                 repr(image['file_name']),
             )
@@ -152,7 +151,15 @@ def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
         name,
         box if isinstance(box, (list, tuple)) else [box],
         mask or None,
-        str(found.get('iscrowd')).casefold() in CROWD,
+        is_yes(found.get('iscrowd')) or is_yes(found.get('ignore')),
         found.get('area'),
+        _degrees(found),
         origin,
     )
+
+
+def _degrees(found: Mapping[str, Any]) -> Any:
+    """The angle of a box: CVAT writes it into the attributes, other programs beside the box."""
+    attributes = found.get('attributes')
+    places = (found, attributes if isinstance(attributes, Mapping) else {})
+    return next((place['rotation'] for place in places if place.get('rotation')), None)

@@ -34,7 +34,7 @@ def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> 
         for entry in content:
             try:
                 name = entry.get('image') or entry['imagefilename']
-                path = tree.find(name, file, split)
+                images = tree.index.match(name, file, split)
                 found = [_instance(each, f'{name} in {file}') for each in entry['annotations']]
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise ConfigError(
@@ -42,13 +42,14 @@ def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> 
                     f'format of CreateML ({type(error).__name__}: {first_line(error)}); correct '
                     'it.'
                 ) from error
-            if path is None:
+            path = tree.index.only(images, f'{name!r} of {file}', findings)
+            if not images:
                 findings.refuse(
-                    f'images of {str(file)!r} are not there, or several of this name are',
+                    f'images of {str(file)!r} are not there, or are in another part of the data',
                     f'put them into {str(tree.folder)!r}',
                     repr(name),
                 )
-            else:
+            elif path:
                 photos.append(Photo(path, split, instances=found, origin=str(file)))
     return Annotations(photos)
 

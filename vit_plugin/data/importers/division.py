@@ -3,7 +3,6 @@
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
+from .class_names import near_twins, twin_key
 from .findings import Findings
 from .instances import without_repeats
 from .photos import Tree
@@ -78,30 +78,52 @@ def divide(
 
 
 def _note_copies(parts: Mapping[Split, Sequence[Photo]], findings: Findings) -> None:
-    """Note files to validate or test whose content is that of one to train on."""
-    by_size: dict[int, list[Path]] = {}
-    for photo in parts['train']:
-        by_size.setdefault(photo.path.stat().st_size, []).append(photo.path)
+    """Note files of equal content: of an image to train on, and with other labels."""
+    by_size: dict[int, list[tuple[Split, Photo]]] = {}
+    for split in SPLITS:
+        for photo in parts[split]:
+            by_size.setdefault(photo.path.stat().st_size, []).append((split, photo))
+    for same_size in by_size.values():
+        first: dict[bytes, tuple[Split, Photo]] = {}
+        for split, photo in same_size if len(same_size) > 1 else ():
+            content = blake2b(photo.path.read_bytes()).digest()
+            of, copied = first.setdefault(content, (split, photo))
+            if copied is photo:
+                continue
+            if split != 'train' and of == 'train':
+                findings.note(
+                    'images to validate or test that are copies of one to train on', photo.path
+                )
+            if _said_of(photo) != _said_of(copied):
+                findings.note(
+                    'copies of one image with other labels, as of two classes',
+                    f'{copied.path} and {photo.path}',
+                )
 
-    @cache
-    def contents(size: int) -> set[bytes]:
-        return {blake2b(path.read_bytes()).digest() for path in by_size.get(size, ())}
 
-    for photo in (*parts['val'], *parts['test']):
-        known = contents(photo.path.stat().st_size)
-        if known and blake2b(photo.path.read_bytes()).digest() in known:
-            findings.note(
-                'images to validate or test that are copies of one to train on', photo.path
-            )
+def _said_of(photo: Photo) -> object:
+    """What is said of a photograph, as it is compared."""
+    return (
+        {*photo.labels},
+        sorted((found.name, *map(round, found.box)) for found in photo.instances),
+    )
 
 
 def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
     """Each file once, with all its annotated objects, in the split furthest from training."""
     by_path: dict[Path, Photo] = {}
+    unclear = set()
     for photo in photos:
         first = by_path.setdefault(photo.path, photo)
         if first is photo:
             continue
+        if _said_of(first) != _said_of(photo) and first.origin != photo.origin:
+            findings.refuse(
+                'images have two files of labels, which say different things',
+                'keep one of them',
+                f'{photo.path} in {first.origin} and {photo.origin}',
+            )
+            unclear.add(photo.path)
         splits = {first.split, photo.split} - {None}
         if len(splits) > 1:
             findings.note('images in several parts of the data, left out of training', photo.path)
@@ -109,7 +131,9 @@ def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
             findings.note('images that are listed twice, taken as one', photo.path)
         first.split = next((split for split in reversed(SPLITS) if split in splits), None)
         first.instances, _ = without_repeats([*first.instances, *photo.instances])
-    return list(by_path.values())
+    if unclear:
+        findings.check(sum(len(photo.instances) for photo in photos))
+    return [photo for path, photo in by_path.items() if path not in unclear]
 
 
 def check_classes(
@@ -118,23 +142,23 @@ def check_classes(
     names: Callable[[Photo], Iterable[str]],
     findings: Findings,
 ) -> set[str]:
-    """The classes that have something to train on. Those that differ by case alone are noted.
+    """The classes that have something to train on. Near twins are noted.
 
     Raises:
         ConfigError: if the validation or test has a class that has nothing to train on.
     """
     known = {name for photo in parts['train'] for name in names(photo)}
-    alike = {name.casefold(): name for name in sorted(known)}
+    alike = near_twins(known)
     findings.note_all(
-        'classes whose names differ by upper and lower case alone',
-        (f'{name!r} and {alike[name.casefold()]!r}' for name in sorted(known - {*alike.values()})),
+        'classes whose names differ in case, blanks or letters that look the same',
+        (f'{name!r} and {first!r}' for name, first in alike.items() if name != first),
     )
     foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
     for split in foreign_to:
         for photo in parts[split]:
             foreign = sorted({*names(photo)} - known)
             if foreign:
-                near = alike.get(foreign[0].casefold())
+                near = next((name for name in known if twin_key(name) == twin_key(foreign[0])), '')
                 hint = f', only of {near!r}' if near else ''
                 purpose = dict(val='to validate', test='to test').get(split)
                 raise ConfigError(

@@ -10,7 +10,7 @@ import numpy as np
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .outlines import box_around, mask_of, polygon_area
+from .outlines import box_around, box_around_turned, box_of_mask, mask_of, polygon_area
 from .records import Instance, Photo
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
@@ -66,6 +66,11 @@ def check_instances(photos: Sequence[Photo], findings: Findings, with_masks: boo
         photo.instances = [found for found in photo.instances if _is_finite(found, findings)]
         for found in photo.instances:
             found.segmentation = (found.segmentation or None) if with_masks else None
+            turned = box_around_turned(found.box, _number(found.degrees))
+            if turned:
+                what = 'boxes with a rotation, taken as the upright rectangle around them'
+                findings.note(what, f'{found.degrees} degrees of {found.origin}')
+                found.box = turned
     check_units(photos)
     for photo in photos:
         photo.instances = [found for found in photo.instances if _fits(found, photo, findings)]
@@ -75,7 +80,7 @@ def check_instances(photos: Sequence[Photo], findings: Findings, with_masks: boo
             (found.origin for found in repeated),
         )
         findings.note_all(
-            'groups of objects (iscrowd), neither trained on nor counted',
+            'objects marked as crowd, ignored or difficult, neither trained on nor counted',
             (found.origin for found in photo.instances if found.crowd),
         )
 
@@ -194,6 +199,11 @@ def _is_mask(found: Instance, photo: Photo, findings: Findings) -> bool:
         findings.note('parts of outlines left out, of less than three points', found.origin)
     found.segmentation = polygons
     around = box_around([_within(polygon, photo) for polygon in polygons])
+    return _is_in_its_box(around, found, findings)
+
+
+def _is_in_its_box(around: Sequence[float], found: Instance, findings: Findings) -> bool:
+    """True if outlines or run lengths, with this box around them, lie where their box is."""
     apart = np.abs(np.subtract(around, found.box))
     if (apart > APART * np.tile(found.box[2:], 2) + LEAST).any():
         what = 'outlines and boxes of objects lie in different places'
@@ -212,13 +222,16 @@ def _are_run_lengths(found: Instance, photo: Photo, findings: Findings) -> bool:
         findings.refuse(what, CORRECT, found.origin)
         return False
     try:
-        mask_of(counts, photo.size)
+        around = box_of_mask(mask_of(counts, photo.size))
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         what = 'masks are not run lengths of COCO'
         findings.refuse(what, CORRECT, f'{found.origin} ({first_line(error)})')
         return False
+    if around is None:
+        findings.refuse('masks by run lengths are empty', CORRECT, found.origin, stray=True)
+        return False
     found.segmentation = dict(size=size, counts=counts)
-    return True
+    return _is_in_its_box(around, found, findings)
 
 
 def _within(polygon: Sequence[float], photo: Photo) -> list[float]:

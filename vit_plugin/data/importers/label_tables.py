@@ -1,13 +1,14 @@
 """Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``."""
 
 import csv
-import io
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
 
+from .class_names import class_name
 from .findings import FEW, Findings
 from .photos import Tree
 from .records import Photo
@@ -32,6 +33,7 @@ BOXES = {'xmin', 'x_min', 'x1', 'bbox'}
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
 QUOTES = ' []\'"'  # around the names in a list of Python's
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
+MAINLY = 0.9  # of the labels
 TRIED = 20  # rows in which a column is tried for names of images
 
 LabelRow = Mapping[str, str]
@@ -67,17 +69,25 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
             continue
         labels, one_hot = _label_columns(file, rows, column)
         in_columns |= one_hot
-        mark = _separator({row[labels[0]] for row in rows}, labels[0].casefold() in PLURALS)
+        values = {row[labels[0]] for row in rows} - {''}
+        if not one_hot:
+            _check_classes_are_names(file, labels[0], values)
+        mark = None if one_hot else _separator(values, labels[0].casefold() in PLURALS)
+        if mark and mark in ', ':
+            what = f'several labels in a value, between which is {mark!r}; write | to be sure'
+            findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
         part = next(filter(_says_part, rows[0]), None)
         split = split_in(file.stem) or tree.split(file)
         for row in rows:
-            path = tree.find(row[column], file, split)
-            if path is None:
+            own = _part_of(row[part], part) if part else split
+            images = tree.index.match(row[column], file, own)
+            path = tree.index.only(images, f'{row[column]!r} of {file}', findings)
+            if not images:
                 findings.note(
                     f'rows of {file.name} left out, whose image is not there', row[column]
                 )
+            if path is None:
                 continue
-            own = _part_of(row[part], part) if part else split
             names = _names(row, labels, one_hot, mark)
             photo = photos.setdefault(path, Photo(path, own or tree.split(path), origin=str(file)))
             if photo.origin != str(file) and {*photo.labels} != {*names}:
@@ -115,25 +125,47 @@ def _part_of(value: str, column: str) -> Split | None:
 def _separator(values: Collection[str], plural: bool) -> str | None:
     """What is between several labels of a value: ``|``, ``;``, a comma, or in a plural a blank.
 
-    A comma or a blank may be within a name. It is taken if there are no more parts than values.
+    A comma or a blank may be within a name. It is taken if there are no more parts than values,
+    and if not all have as many parts: those are names of two words.
     """
     for mark in '|;, ' if plural else '|;,':
-        parts = {part.strip(QUOTES) for value in values for part in value.split(mark)}
-        if any(mark in value for value in values) and (mark in '|;' or len(parts) <= len(values)):
+        parts = [value.split(mark) for value in values]
+        names = {part.strip(QUOTES) for each in parts for part in each}
+        several = mark in '|;' or (
+            len(names) <= len(values) and len({len(each) for each in parts}) > 1
+        )
+        if any(mark in value for value in values) and several:
             return mark
     return None
 
 
+def _check_classes_are_names(file: Path, column: str, values: Collection[str]) -> None:
+    """Raise a ``ConfigError`` if the labels are measurements, whose order and distance count."""
+    numbers = [value for value in values if re.fullmatch(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', value)]
+    broken = [value for value in numbers if float(value.replace(',', '.')) % 1]
+    if broken and len(numbers) > MAINLY * len(values):
+        raise ConfigError(
+            f'--data: the column {column!r} of {str(file)!r} has numbers such as {broken[0]}, and '
+            "a classifier learns names; write a few classes in place of numbers, such as 'low' and "
+            "'high', or call the column of the classes label."
+        )
+
+
 def _rows(file: Path) -> list[LabelRow]:
-    """The rows by the names of the columns, without those that have none, as an index."""
-    text = read_text(file)
-    mark = max(',;\t', key=text.partition('\n')[0].count)
-    header, *lines = [
-        [value.strip() for value in line]
-        for line in csv.reader(io.StringIO(text, newline=''), delimiter=mark, skipinitialspace=True)
-        if line
-    ] or [[]]
-    rows = (dict(zip(header, [*line, *[''] * len(header)], strict=False)) for line in lines)
+    """The rows by the names of the columns, without those that have none, as an index.
+
+    The first lines may be comments or Excel's ``sep=;``.
+    """
+    lines = read_text(file).splitlines(keepends=True)
+    while lines and re.match('#|sep=.$', lines[0], re.IGNORECASE):
+        del lines[0]
+
+    def split(some: Sequence[str], mark: str) -> list[list[str]]:
+        return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
+
+    mark = max(',;\t', key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
+    header, *table = [[value.strip() for value in line] for line in split(lines, mark)] or [[]]
+    rows = (dict(zip(header, [*line, *[''] * len(header)], strict=False)) for line in table)
     return [
         {key: row[key] for key in row if key and not key.casefold().startswith('unnamed:')}
         for row in rows
@@ -145,9 +177,9 @@ def _file_column(tree: Tree, file: Path, rows: list[LabelRow]) -> str | None:
     tried = rows[:TRIED]
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABELS]
     for column in sorted(names, key=lambda name: name.casefold() not in FILES):
-        found = sum(tree.find(row[column], file) is not None for row in tried if row[column])
+        found = sum(bool(tree.index.match(row[column], file)) for row in tried if row[column])
         if found > len(tried) / 2:
-            if tree.find(column, file):
+            if tree.index.match(column, file):
                 rows.insert(0, {name: name for name in rows[0]})
             return column
     return None
@@ -176,7 +208,7 @@ def _label_columns(file: Path, rows: Sequence[LabelRow], column: str) -> tuple[l
 
 def _names(row: LabelRow, labels: Sequence[str], one_hot: bool, mark: str | None) -> list[str]:
     if one_hot:
-        return [name for name in labels if row[name].casefold() in ON]
+        return [class_name(name) for name in labels if row[name].casefold() in ON]
     value = row[labels[0]]
     parts = (part.strip(QUOTES) for part in (value.split(mark) if mark else [value]))
-    return [part for part in parts if part and part != 'nan']
+    return [class_name(part) for part in parts if part and part != 'nan']

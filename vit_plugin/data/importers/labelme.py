@@ -4,7 +4,7 @@ import math
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import cv2
@@ -14,9 +14,10 @@ from vit_plugin.files.images import decode
 
 from .findings import Findings
 from .photos import Tree, stated_size
-from .records import Annotations, Instance, Photo
+from .records import Annotations, Instance, Photo, is_yes
 
 CORNERS = 32  # of the outline of a circle
+IGNORED = '__ignore__'  # the label of a region without a class
 
 
 def is_labelme(content: Any) -> bool:
@@ -31,16 +32,16 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
         ConfigError: if a file is not complete.
     """
     photos = []
-    for file, content in files.items():
-        name = content.get('imagePath') or ''
-        path = (tree.find(name, file) if name else None) or tree.with_stem(file.stem, file)
-        if path is None:
-            findings.refuse(
-                'files of LabelMe have no image of their name', 'add the images', str(file)
-            )
-            continue
+    names = {file: _names_of(tree, file, content, findings) for file, content in files.items()}
+    pairs = tree.index.pair({file: found for file, found in names.items() if found}, findings)
+    for file in pairs.lost:
+        what = 'files of LabelMe have no image of their name'
+        findings.refuse(what, 'add the images', str(file))
+    for file, path in pairs.image_of.items():
+        content = files[file]
         stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
         groups: dict[Any, list[Sequence[float]]] = {}
+        difficult = set()
         try:
             for i, shape in enumerate(content['shapes']):
                 outlines = _outlines(shape)
@@ -50,14 +51,18 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
                 group = shape.get('group_id')
                 key = str(shape['label']).strip(), f'shape {i}' if group is None else group
                 groups.setdefault(key, []).extend(outlines)
+                if is_yes(shape.get('difficult')) or key[0] == IGNORED:
+                    difficult.add(key)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(
                 f'--data: {str(file)!r} has a shape that is not complete in the format of LabelMe '
                 f'({type(error).__name__}: {first_line(error)}); correct it.'
             ) from error
         found = [
-            Instance.of_polygons(label, outlines, str(file))
-            for (label, _), outlines in groups.items()
+            Instance.of_polygons(
+                '' if key[0] == IGNORED else key[0], outlines, str(file), key in difficult
+            )
+            for key, outlines in groups.items()
         ]
         photos.append(
             Photo(
@@ -69,6 +74,23 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
             )
         )
     return Annotations(photos)
+
+
+def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
+    """The names that the image may have; none where two images are meant."""
+    name = str(content.get('imagePath') or file.stem)
+    said = tree.index.match(PureWindowsPath(name).name, file)
+    if len(said) != 1:  # its folders may be those of another machine
+        said = tree.index.match(name, file)
+    own = tree.index.match(file.stem, file)
+    if len(said) == len(own) == 1 and said != own:
+        findings.refuse(
+            'files of LabelMe have the name of one image, and the imagePath of another',
+            'rename them, or correct imagePath',
+            f'{file} with {name!r}',
+        )
+        return []
+    return [file.stem if own else name if len(said) == 1 else PureWindowsPath(name).name]
 
 
 def _outlines(shape: Mapping[str, Any]) -> list[list[float]]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
+from .class_names import class_name
 from .findings import Findings
 from .mask_values import MaskValues
 from .photos import read_sizes
@@ -124,17 +124,18 @@ class Listing:
                 dict(id=number, file_name=self.name_of(photo), width=width, height=height)
             )
             for found in photo.instances:
-                annotations.append(
-                    dict(
-                        id=len(annotations) + 1,
-                        image_id=number,
-                        category_id=numbers[found.name],
-                        bbox=[round(value, 3) for value in found.box],
-                        area=round(float(found.area), 3),
-                        iscrowd=int(found.crowd),
-                        segmentation=found.segmentation or [],
+                for name in [found.name] if found.name else self.classes:
+                    annotations.append(
+                        dict(
+                            id=len(annotations) + 1,
+                            image_id=number,
+                            category_id=numbers[name],
+                            bbox=[round(value, 3) for value in found.box],
+                            area=round(float(found.area), 3),
+                            iscrowd=int(found.crowd),
+                            segmentation=found.segmentation or [],
+                        )
                     )
-                )
         categories = [
             dict(id=number, name=name, supercategory='') for name, number in numbers.items()
         ]
@@ -186,6 +187,6 @@ def is_encodable(text: str) -> bool:
 
 
 def readable(name: str) -> str:
-    """A name from a disk as text: composed letters, and Latin-1 where it is not UTF-8."""
+    """A name from a disk as that of a class, Latin-1 where it is not UTF-8."""
     text = name if is_encodable(name) else os.fsencode(name).decode('cp1252', errors='replace')
-    return unicodedata.normalize('NFC', text)
+    return class_name(text)

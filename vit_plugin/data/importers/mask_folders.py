@@ -1,62 +1,37 @@
 """Folders of images and masks: which belong together, and which class each value of a mask is."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.images import ON_ITS_SIDE, orientation_of
 from vit_plugin.files.text import read_lines
 
-from .annotated import forms_of, read_form
-from .division import divide
+from .annotated import BACKGROUND_SHAPE, forms_of, read_form
+from .division import check_classes, divide
 from .findings import Findings
+from .identity import KINDS, Index
 from .listing import Listing
-from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
+from .mask_values import (
+    NOT_LABELLED,
+    MaskValues,
+    choose_classes,
+    colours_of,
+    is_lossy,
+    values_of,
+)
 from .outlines import mask_of
-from .photos import Tree, note_unused, read_sizes, shared_start
+from .photos import Tree, note_unused, read_sizes
 from .records import Photo
 from .splits import Split, split_in, without_split
 
-# Names of folders, without case. 'other' are masks of objects, and masks drawn over photographs.
-KINDS = {
-    'image': {
-        'images',
-        'image',
-        'imgs',
-        'img',
-        'img_dir',
-        'jpegimages',
-        'photos',
-        'input',
-        'inputs',
-    },
-    'mask': {
-        'masks',
-        'mask',
-        'annotations',
-        'annotation',
-        'annot',
-        'ann_dir',
-        'labels',
-        'label',
-        'segmentationclass',
-        'segmentationclasspng',
-        'segmentation',
-        'groundtruth',
-        'ground_truth',
-        'gt',
-        'targets',
-    },
-    'other': {
-        'segmentationobject',
-        'segmentationclassvisualization',
-        'segmentationobjectvisualization',
-    },
-}
 # What follows the name of its image in the name of a mask.
 ENDING = re.compile(
     r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l)$', re.IGNORECASE
@@ -91,20 +66,24 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     photos = _pairs(tree, findings)
     if not photos:
         return _from_outlines(tree, findings)
-    named = next(
-        (path for name in NAMES for path in tree.others if path.name.lower() == name), None
-    )
+    named = _file_of_names(tree)
     used = [path for photo in photos for path in (photo.path, photo.mask) if path]
     note_unused(tree, [*used, *filter(None, [named]), *_lists(tree)], findings)
     photos = read_sizes(photos, findings)
     found = _count(photos, bool(colours_of(named)), findings)
     findings.check()
-    values = choose_classes(sum(found.values(), Counter()), named, findings)
+    lossy = next((mask for mask in found if mask and is_lossy(mask)), None)
+    values = choose_classes(sum(found.values(), Counter()), named, findings, lossy)
     photos = [photo for photo in photos if photo.mask in found]
     for photo in photos:
         numbers = sorted({values.numbers[value] for value in found[photo.mask]} - {NOT_LABELLED})
         photo.labels = tuple(values.classes[number] for number in numbers)
     parts, held_out = divide(photos, tree, findings)
+    known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
+    findings.note_all(
+        'classes of which there is nothing to train on, only to validate',
+        sorted({name for photo in parts['val'] for name in photo.labels} - known),
+    )
     return Listing(
         'images and masks', tree.folder, values.classes, parts, held_out, findings, masks=values
     )
@@ -145,47 +124,49 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
         images = [path for path in tree.images if path not in taken]
     if not masks:
         return []
-    by_stem: dict[str, list[Path]] = {}
-    by_core: dict[str, list[Path]] = {}
-    for mask, core in zip(masks, _cores(masks), strict=True):
-        by_core.setdefault(core, []).append(mask)
-        for stem in {mask.stem, ENDING.sub('', mask.stem)}:
-            by_stem.setdefault(stem, []).append(mask)
+    by_core: dict[str, set[str]] = {}
+    for image, core in zip(images, _cores(images), strict=True):
+        by_core.setdefault(core, set()).add(image.stem)
+    # NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg
+    names = {
+        mask: [mask.stem, ENDING.sub('', mask.stem), *sorted(by_core.get(core, ()))]
+        for mask, core in zip(masks, _cores(masks), strict=True)
+    }
+    pairs = Index(tree.folder, images).pair(names, findings)
+    mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
     listed = dict(_listed(tree))
     has_parts = any(map(tree.split, images))
     photos = []
-    for image, core in zip(images, _cores(images), strict=True):
-        split = listed.get(image.stem) or tree.split(image)
-        # NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg
-        found = by_stem.get(image.stem) or by_stem.get(image.name) or by_core.get(core, [])
-        same = [mask for mask in found if tree.split(mask) == tree.split(image)] or found
-        nested = [mask for mask in same if _below(tree, mask) == _below(tree, image)] or same
-        if listed and image.stem not in listed:
+    for image in images:
+        split, mask = listed.get(image.stem) or tree.split(image), mask_of_image.get(image)
+        if (listed and image.stem not in listed) or image in pairs.unclear:
             continue  # named among what is left out
-        if len(nested) == 1:
-            photos.append(Photo(image, split, mask=nested[0], origin=str(nested[0])))
-        elif not found and split is None and has_parts:
-            continue  # the same
-        else:
-            what = 'images have several masks' if found else 'images have no mask'
-            findings.refuse(f'{what} of their name', 'add them, or remove the images', str(image))
+        if mask:
+            photos.append(Photo(image, split, mask=mask, origin=str(mask)))
+        elif split or not has_parts:
+            what = 'images have no mask of their name'
+            findings.refuse(what, 'add them, or remove the images', str(image))
     return photos
+
+
+def _file_of_names(tree: Tree) -> Path | None:
+    """The file with the names of the classes, known by its name, or as a table of colours."""
+    for name in NAMES:
+        for path in tree.others:
+            if path.name.lower() == name:
+                return path
+    tables = (path for path in tree.others if path.suffix.lower() == '.csv')
+    return next((path for path in tables if colours_of(path)), None)
 
 
 def _cores(paths: list[Path]) -> list[str]:
     """The names of files without the letters with which all begin, and with which all end."""
     stems = [path.stem for path in paths]
     start, end = (
-        len(re.split(r'\d', min(each)[: shared_start(min(each), max(each))])[0])
+        len(re.split(r'\d', os.path.commonprefix(each))[0])  # noqa: RUF071  letters are compared
         for each in (stems, [stem[::-1] for stem in stems])
     )
     return [stem[start : len(stem) - end] for stem in stems]
-
-
-def _below(tree: Tree, path: Path) -> tuple[str, ...]:
-    """The folders of a file but those of images and masks."""
-    kinds = KINDS['image'] | KINDS['mask']
-    return tuple(part for part in tree.parts(path) if part.casefold() not in kinds)
 
 
 def _lists(tree: Tree) -> list[Path]:
@@ -220,6 +201,7 @@ def _count(
             )
             continue
         if values.shape[::-1] == photo.size:
+            _compare_orientation(photo, findings)
             found, pixels = np.unique(values, return_counts=True)
             counts[photo.mask] = Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
             continue
@@ -232,6 +214,19 @@ def _count(
     return counts
 
 
+def _compare_orientation(photo: Photo, findings: Findings) -> None:
+    """Note a mask that may be drawn on the stored pixels of its image, where no size tells."""
+    assert photo.mask is not None
+    turned = orientation_of(photo.path)
+    can_tell = turned in ON_ITS_SIDE and photo.size[0] != photo.size[1]
+    if turned != 1 and not can_tell and orientation_of(photo.mask) != turned:
+        findings.note(
+            'masks without the orientation (EXIF) of their image, taken to be of the image as it '
+            'is seen: look at them',
+            photo.mask,
+        )
+
+
 def _from_outlines(tree: Tree, findings: Findings) -> Listing:
     """Masks drawn from the outlines of objects."""
     forms = forms_of(tree)
@@ -242,10 +237,16 @@ def _from_outlines(tree: Tree, findings: Findings) -> Listing:
             '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or '
             'LabelMe.'
         )
-    listing = read_form(tree, forms[0], findings.skip_invalid, with_masks=True)
+    listing = read_form(tree, forms[0], findings.skip_invalid, True, with_background=True)
     listing.form += ' outlines as masks'
+    for photo in chain(*listing.parts.values()):
+        for found in photo.instances:
+            found.name = BACKGROUND if found.name == BACKGROUND_SHAPE else found.name
     names = listing.classes
-    listing.classes = (BACKGROUND, *(name for name in names if name != BACKGROUND))
+    listing.classes = (
+        BACKGROUND,
+        *(name for name in names if name not in (BACKGROUND, BACKGROUND_SHAPE)),
+    )
     listing.masks = MaskValues(listing.classes, {})
     return listing
 

@@ -8,17 +8,19 @@ order of their values.
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_lines, read_text
 
+from .class_names import class_name
 from .findings import Findings
 
 NOT_LABELLED = 255
@@ -27,6 +29,10 @@ GREY = 100  # among few values, one from here on is a grey rather than the numbe
 FEW = 8
 MAINLY = 0.9  # of the pixels
 
+JPEG = b'\xff\xd8'  # the first bytes
+# Words in the header of a table of colours: of the name, and of one column or three.
+TITLES = ('name', 'label', 'class', 'classes', 'class_name', 'label_name', 'category')
+COLOURS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb', 'color_rgb')
 COLOUR = 1 << 24  # from here on a value is a colour, COLOUR + 65536 red + 256 green + blue
 
 
@@ -58,7 +64,8 @@ def values_of(mask: Path, by_colour: bool = False) -> np.ndarray:
         mask: the file.
         by_colour: whether the colours of a palette count rather than its numbers.
     """
-    with Image.open(mask) as image:
+    with Image.open(mask) as stored:
+        image = ImageOps.exif_transpose(stored)
         if (
             image.mode in ('L', '1')
             or image.mode.startswith('I')
@@ -74,13 +81,22 @@ def values_of(mask: Path, by_colour: bool = False) -> np.ndarray:
     )
 
 
-def choose_classes(counts: Counter[int], named: Path | None, findings: Findings) -> MaskValues:
+def is_lossy(mask: Path) -> bool:
+    """True for JPEG, which changes values at edges."""
+    with open(mask, 'rb') as file:
+        return file.read(2) == JPEG
+
+
+def choose_classes(
+    counts: Counter[int], named: Path | None, findings: Findings, lossy: Path | None = None
+) -> MaskValues:
     """The classes of masks that have these pixels of each value.
 
     Args:
         counts: the pixels of each value, or colour.
         named: the file with the names of the classes, or None.
         findings: what is noticed.
+        lossy: one of the masks that is a JPEG file, or None.
 
     Raises:
         ConfigError: if the values cannot be those of classes, or are not as many as the names.
@@ -88,6 +104,11 @@ def choose_classes(counts: Counter[int], named: Path | None, findings: Findings)
     values = sorted(counts)
     colours, names = colours_of(named), _names(named)
     unnamed = len(values) > FEW and not (names or colours)
+    if lossy and min(np.diff(values), default=0) < GREY:
+        raise ConfigError(
+            f'--data: {str(lossy)!r} is a JPEG file, which changes the values of masks at edges: '
+            f'they have {len(values)}, which are not the numbers of classes; save masks as PNG.'
+        )
     if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
         raise ConfigError(
             f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are '
@@ -122,6 +143,12 @@ def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskVal
         }  # 255 is that of no class in the canonical form, too
         return MaskValues(tuple(names), numbers)
     chosen = values if as_greys else labelled
+    if names and chosen[-1] >= COLOUR:
+        raise ConfigError(
+            f'--data: the masks have colours, such as {_word(chosen[-1])}, and the classes have '
+            'names in an order, which says nothing of colours; write class_dict.csv with the '
+            'columns name, r, g and b.'
+        )
     if names and len(names) != len(chosen):
         shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
         raise ConfigError(
@@ -158,12 +185,12 @@ def _are_smoothed(counts: Counter[int]) -> bool:
 
 def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | None) -> MaskValues:
     """The classes of colours that a file names."""
-    unknown = next((value for value in counts if value not in colours), None)
-    if unknown:
-        raise ConfigError(
-            f'--data: the masks have the colour {_word(unknown)}, which {str(file)!r} does not '
-            'name; add it.'
-        )
+    for value in counts:
+        if value not in colours:
+            raise ConfigError(
+                f'--data: the masks have the colour {_hex(value)}, which {str(file)!r} does not '
+                'name; add it.'
+            )
     classes = tuple(dict.fromkeys(name for value, name in colours.items() if value in counts))
     return MaskValues(
         classes, {value: classes.index(colours[value]) for value in counts}, by_colour=True
@@ -173,27 +200,61 @@ def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | No
 def colours_of(named: Path | None) -> dict[int, str]:
     """The names of colours, or nothing.
 
-    CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table the columns name,
-    r, g and b.
+    CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table a column of names
+    and the columns r, g and b, or one of such colours or of hexadecimal ones.
+
+    Raises:
+        ConfigError: for a colour that is none, or that has two names.
     """
     if named is None:
         return {}
     if named.name.lower() == 'labelmap.txt':
-        rows = (line.split(':') for line in read_lines(named) if not line.startswith('#'))
-        return {_value(*map(int, row[1].split(','))): row[0] for row in rows if len(row) > 1}
-    header, *lines = _table(named) or [[]]
-    if [name.casefold() for name in header[1:4]] not in (['r', 'g', 'b'], ['red', 'green', 'blue']):
-        return {}
-    return {_value(*map(int, line[1:4])): line[0].strip() for line in lines}
+        rows = [line.split(':') for line in read_lines(named) if not line.startswith('#')]
+        pairs = [(row[0], row[1]) for row in rows if len(row) > 1]
+    else:
+        header, *lines = _table(named) or [[]]
+        words = [word.strip().casefold() for word in header]
+        columns = [words.index(word) for word in words if word in COLOURS]
+        columns.sort(key=lambda column: COLOURS.index(words[column]))
+        names = [column for column, word in enumerate(words) if word in TITLES]
+        if not names or len(columns) not in (1, 3):
+            return {}
+        pairs = [
+            (line[names[0]], ' '.join(line[column] for column in columns))
+            for line in lines
+            if len(line) > max(*names, *columns)
+        ]
+    found: dict[int, str] = {}
+    for name, text in pairs:
+        value = _colour(text, named)
+        if found.setdefault(value, class_name(name)) != class_name(name):
+            raise ConfigError(
+                f'--data: {str(named)!r} names the colour {text!r} twice; correct it.'
+            )
+    return found
+
+
+def _colour(text: str, file: Path) -> int:
+    """The value of a colour: ``#ff0000``, or three numbers."""
+    if found := re.fullmatch(r'\s*#?([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})\s*', text):
+        return _value(*(int(part, 16) for part in found.groups()))
+    numbers = [int(number) for number in re.findall(r'\d+', text)]
+    if len(numbers) != 3 or max(numbers) > 255:
+        raise ConfigError(
+            f'--data: {text!r} in {str(file)!r} is no colour, which is three numbers from 0 to 255 '
+            'or #rrggbb; correct it.'
+        )
+    return _value(*numbers)
 
 
 def _table(named: Path) -> list[list[str]]:
     """The lines of a CSV file; none of another file."""
     if named.suffix.lower() != '.csv':
         return []
-    return [
-        line for line in csv.reader(io.StringIO(read_text(named)), skipinitialspace=True) if line
-    ]
+    text = read_text(named)
+    mark = max(',;\t', key=text.partition('\n')[0].count)
+    rows = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=True)
+    return [line for line in rows if line]
 
 
 def _value(red: int, green: int, blue: int) -> int:
@@ -204,13 +265,25 @@ def _names(named: Path | None) -> list[str]:
     """A name on each line, or Roboflow's ``_classes.csv`` with a value and a name.
 
     LabelMe's first name is that of pixels without a class.
+
+    Raises:
+        ConfigError: if a table has other columns.
     """
     if named is None or colours_of(named):
         return []
     if named.suffix.lower() != '.csv':
-        return [name for name in read_lines(named) if name != '__ignore__']
+        return [class_name(name) for name in read_lines(named) if name != '__ignore__']
     _, *rows = _table(named)
-    return [row[1].strip() for row in sorted(rows, key=lambda row: int(row[0]))]
+    if not all(len(row) > 1 and row[0].strip().isdecimal() for row in rows):
+        raise ConfigError(
+            f'--data: {str(named)!r} has neither a value and a name on each line, nor the columns '
+            'name, r, g and b; write one of these.'
+        )
+    return [class_name(row[1]) for row in sorted(rows, key=lambda row: int(row[0]))]
+
+
+def _hex(value: int) -> str:
+    return f'#{value - COLOUR if value >= COLOUR else value * 0x10101:06x}'
 
 
 def _word(value: int) -> str:

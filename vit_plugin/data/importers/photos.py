@@ -1,29 +1,24 @@
 """Photographs of a data set: their paths, their sizes as displayed, and their annotations."""
 
 import math
-import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.bands import shape_of
 from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_litter, seen_size, walk_files
 
 from .findings import Findings
+from .identity import Index
 from .records import Photo
 from .splits import Split, split_of
 
-RUNS = 'work_dirs'  # the folder of all runs, which is not part of the data
+# Folders that trainings write, and files that are in them.
+RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
+OF_RUNS = {'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
 MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
-
-
-def nfc(name: str) -> str:
-    """A name as it is compared: macOS writes letters with accents as two characters."""
-    return unicodedata.normalize('NFC', name)
 
 
 def stated_size(width: Any, height: Any) -> tuple[float, float]:
@@ -35,17 +30,18 @@ def stated_size(width: Any, height: Any) -> tuple[float, float]:
     return sides if all(sides) and all(map(math.isfinite, sides)) else (0, 0)
 
 
-def shared_start(first: Sequence[str], second: Sequence[str]) -> int:
-    """The number of equal entries at the beginning."""
-    return next(
-        (i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
-        min(len(first), len(second)),
-    )
+def is_run(folder: Path) -> bool:
+    """True for a folder of trainings. One that has images in it may be a class of this name."""
+    if not folder.is_dir():
+        return False
+    names = {entry.name for entry in folder.iterdir()}
+    images = any(name.lower().endswith(IMAGE_SUFFIXES) for name in names)
+    return not OF_RUNS.isdisjoint(names) or (folder.name in RUNS and not images)
 
 
 def _unwrapped(folder: Path) -> Path:
     """The folder, or the only one in it, unless that is a split or has no subfolders."""
-    entries = [entry for entry in folder.iterdir() if not is_litter(entry) and entry.name != RUNS]
+    entries = [entry for entry in folder.iterdir() if not (is_litter(entry) or is_run(entry))]
     inner = entries[0] if len(entries) == 1 and entries[0].is_dir() else None
     if (
         inner is None
@@ -61,14 +57,16 @@ class Tree:
 
     Args:
         folder: the folder of the data. If all of it is one folder, as where an archive was
-            unpacked, that is taken. Earlier runs in ``work_dirs`` are not part of it.
+            unpacked, that is taken.
 
     Attributes:
         folder: the folder.
         images, others: paths of the files.
+        index: says which image a label belongs to.
+        runs: folders of trainings, which are not part of the data.
 
     Raises:
-        ConfigError: if there is no such folder.
+        ConfigError: if there is no such folder, or if folders of two parts are one by a link.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -77,13 +75,36 @@ class Tree:
         self.folder = _unwrapped(Path(folder))
         self.images: list[Path] = []
         self.others: list[Path] = []
-        for path in walk_files(self.folder):
-            if RUNS not in path.relative_to(self.folder).parts[:1]:
-                (self.images if is_image(path) else self.others).append(path)
-        self._by_name, self._by_stem = defaultdict(list), defaultdict(list)
-        for path in self.images:
-            self._by_name[nfc(path.name).casefold()].append(path)
-            self._by_stem[nfc(path.stem).casefold()].append(path)
+        self.runs: list[Path] = []
+        for path in walk_files(self.folder, self._is_run, self._check_link):
+            (self.images if is_image(path) else self.others).append(path)
+        # NAME.npy beside NAME.jpg is a cache of its pixels.
+        taken = {path.with_suffix('') for path in self.images if path.suffix.lower() != '.npy'}
+        caches = [
+            p for p in self.images if p.suffix.lower() == '.npy' and p.with_suffix('') in taken
+        ]
+        if caches:
+            self.images = sorted({*self.images} - {*caches})
+            self.others = sorted([*self.others, *caches])
+        self.index = Index(self.folder, self.images)
+
+    def _is_run(self, folder: Path) -> bool:
+        found = is_run(folder)
+        if found:
+            self.runs.append(folder)
+        return found
+
+    def _check_link(self, link: Path, first: Path) -> None:
+        splits = [
+            split_of(place.name) or self.split(place) if self.folder in place.parents else None
+            for place in (link, first)
+        ]
+        if None not in splits and splits[0] != splits[1]:
+            raise ConfigError(
+                f'--data: {str(link)!r} and {str(first)!r} are one folder by a link, so that no '
+                'image is of one part alone; name the images of each part in train.txt and '
+                'val.txt, or remove the link.'
+            )
 
     def parts(self, path: Path) -> tuple[str, ...]:
         """The folders between the data's and a file."""
@@ -92,45 +113,6 @@ class Tree:
     def split(self, path: Path) -> Split | None:
         """The part of the data set that one of its folders stands for."""
         return next(filter(None, map(split_of, self.parts(path))), None)
-
-    def find(self, name: str, near: Path, split: Split | None = None) -> Path | None:
-        """The image that an annotation calls so.
-
-        The folders in the name count, then the part of the data set, then the distance from the
-        annotation, then large and small letters. Without a file of this suffix, or if the name has
-        none, that of another suffix is taken.
-
-        Args:
-            name: as written, maybe with folders of another machine, with backslashes, or as a URL
-                of Label Studio.
-            near: the annotation.
-            split: the part of the data set that the annotation is for.
-        """
-        said = PurePosixPath(nfc(name.replace('\\', '/').replace('?d=', '/')))
-        if said.name.casefold() not in self._by_name and '%' in said.name:
-            said = PurePosixPath(nfc(unquote(str(said))))
-        key, stem = said.name.casefold(), said.stem.casefold()
-        found = self._by_name.get(key) or self._by_stem.get(key) or []
-        if not found and said.suffix.lower() in IMAGE_SUFFIXES:
-            found = self._by_stem.get(stem) or []
-        if len(found) < 2:
-            return found[0] if found else None
-        split = split or self.split(near)
-
-        def fit(path: Path) -> tuple[int, bool, int, bool]:
-            folders = [nfc(part) for part in self.parts(path)]
-            named = shared_start(folders[::-1], said.parts[-2::-1])
-            shared = shared_start(self.parts(path), self.parts(near))
-            same = said.name in (nfc(path.name), nfc(path.stem))
-            return named, split is not None and self.split(path) == split, shared, same
-
-        best = max(map(fit, found))
-        fitting = [path for path in found if fit(path) == best]
-        return fitting[0] if len(fitting) == 1 else None
-
-    def with_stem(self, stem: str, near: Path) -> Path | None:
-        """The image of an annotation file of this name, with any suffix."""
-        return self.find(stem, near) if nfc(stem).casefold() in self._by_stem else None
 
 
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
@@ -158,6 +140,9 @@ def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
     used = {*used}
+    findings.note_all(
+        'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
+    )
     for path in tree.others:
         if path not in used:
             suffix = path.suffix.lower() or 'without a suffix'

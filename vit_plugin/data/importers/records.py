@@ -14,11 +14,13 @@ class Instance:
     """An object.
 
     Attributes:
-        name: its class.
+        name: its class. Nothing for a region to be ignored, whatever its class.
         box: left, top, width and height in pixels of the image as it is seen.
         segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict.
             None: box alone.
-        crowd: whether it is a group of objects, which is neither trained on nor counted.
+        crowd: whether it is a group of objects, difficult or to be ignored, so that it is neither
+            trained on nor counted.
+        degrees: by which the box is turned around its middle.
         area: in pixels, as far as it is known.
         origin: where it is said, for messages.
     """
@@ -28,16 +30,16 @@ class Instance:
     segmentation: list[list[float]] | dict[str, Any] | None = None
     crowd: bool = False
     area: Any = None
+    degrees: Any = None
     origin: str = ''
 
     @classmethod
     def of_polygons(
-        cls, name: str, polygons: Sequence[Sequence[float]], origin: str = ''
+        cls, name: str, polygons: Sequence[Sequence[float]], origin: str = '', crowd: bool = False
     ) -> 'Instance':
         """An object from its outlines, each ``[x, y, x, y, ...]``."""
-        return cls(
-            name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin
-        )
+        outlines = [list(polygon) for polygon in polygons]
+        return cls(name, box_around(polygons), outlines, crowd, origin=origin)
 
 
 @dataclass
@@ -65,6 +67,11 @@ class Photo:
     instances: list[Instance] = field(default_factory=list)
     mask: Path | None = None
     origin: str = ''
+
+
+def is_yes(value: Any) -> bool:
+    """True for 1, true and yes, as numbers or text."""
+    return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
 
 
 class Annotations(NamedTuple):

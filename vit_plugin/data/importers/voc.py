@@ -1,16 +1,18 @@
 """Pascal VOC: an XML file for each image, anywhere in the folder."""
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_lines
 
 from .findings import Findings
 from .photos import Tree, stated_size
-from .records import Annotations, Instance, Photo
+from .records import Annotations, Instance, Photo, is_yes
 from .splits import SPLITS, Split, split_in
 
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
@@ -45,17 +47,21 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
     ]
     splits = dict(_listed(lists, {file.stem for file in files}, findings))
     photos = []
-    for file, root in files.items():
-        if splits and file.stem not in splits:
-            findings.note('annotations left out, which are in no list', file)
-            continue
-        filename = root.findtext('filename') or ''
-        path = tree.with_stem(file.stem, file) or (
-            tree.find(filename, file) if filename.strip() else None
-        )
-        if path is None:
-            findings.refuse('annotations have no image of their name', 'add the images', str(file))
-            continue
+    chosen = [file for file in files if not splits or file.stem in splits]
+    findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
+    said = {file: (root.findtext('filename') or '').strip() for file, root in files.items()}
+    pairs = tree.index.pair(
+        {file: [file.stem if tree.index.has(file.stem) else said[file]] for file in chosen},
+        findings,
+    )
+    for file in pairs.lost:
+        what = 'annotations have no image of their name'
+        findings.refuse(what, 'add the images', str(file))
+    for file, path in pairs.image_of.items():
+        root = files[file]
+        if said[file] and tree.index.match(said[file], file) not in ([], [path]):
+            what = 'annotations that say the filename of another image, taken for that of their own'
+            findings.note(what, f'{said[file]} in {file}')
         try:
             stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
             found = [_instance(node, file) for node in root.findall('object')]
@@ -104,13 +110,25 @@ def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[
 def _instance(node: ET.Element, file: Path) -> Instance:
     """An object from its box, or else from the corners of its polygon: ``x1, y1, x2, y2, ...``."""
     name, origin = _text(node, 'name').strip(), str(file)
+    crowd = is_yes(node.findtext('difficult'))
     corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
-    if node.find('bndbox') is None and corners:
-        x = [value for tag, value in corners if tag.startswith('x')]
-        y = [value for tag, value in corners if tag.startswith('y')]
-        return Instance(name, (min(x), min(y), max(x) - min(x), max(y) - min(y)), origin=origin)
-    left, top, right, bottom = (float(_text(node, f'bndbox/{corner}')) for corner in CORNERS)
-    return Instance(name, (left, top, right - left, bottom - top), origin=origin)
+    attributes = {
+        each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
+    }
+    degrees: Any = attributes.get('rotation')
+    if node.find('robndbox') is not None:  # of roLabelImg, in radians
+        x, y, width, height, turn = (
+            float(_text(node, f'robndbox/{name}')) for name in ('cx', 'cy', 'w', 'h', 'angle')
+        )
+        box, degrees = (x - width / 2, y - height / 2, width, height), math.degrees(turn)
+    elif node.find('bndbox') is None and corners:
+        across, down = ([value for tag, value in corners if tag[0] == axis] for axis in 'xy')
+        left, top = min(across), min(down)
+        box = left, top, max(across) - left, max(down) - top
+    else:
+        left, top, right, bottom = (float(_text(node, f'bndbox/{corner}')) for corner in CORNERS)
+        box = left, top, right - left, bottom - top
+    return Instance(name, box, crowd=crowd, degrees=degrees, origin=origin)
 
 
 def _text(node: ET.Element, path: str) -> str:

@@ -2,17 +2,19 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+import numpy as np
 import yaml
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
+from .part_lists import images_of
 from .photos import Tree, read_sizes
 from .records import Annotations, Instance, Photo
 from .splits import SPLITS, Split, split_of
@@ -26,6 +28,7 @@ NAMES = (
 )  # patterns of files with a name on each line
 # The YAML file with the names of the classes, and its content.
 Settings = tuple[Path, dict[str, Any]]
+MAINLY = 0.9  # of all keypoints that lie in their box
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FORM = 'a class and 4 numbers, or an outline'
 
@@ -100,20 +103,15 @@ def is_label(file: Path) -> bool:
     return bool(re.match(r'\d+(\.0)?(\s+[-+.\de]+){4,}$', ''.join(read_lines(file)[:1])))
 
 
-def label_files(tree: Tree) -> dict[Path, Path]:
-    """The image of each text file: of the same name in ``images`` for ``labels``, or beside it."""
-    found = {}
-    for file in tree.others:
-        if _has_labels(file):
-            folders = ['images' if part == 'labels' else part for part in tree.parts(file)]
-            image = tree.with_stem(file.stem, Path(tree.folder, *folders, file.name))
-            if image is not None:
-                found[file] = image
-    return found
+def label_files(tree: Tree) -> list[Path]:
+    """The text files of the name of an image. Those beside ``labels`` must have boxes."""
+    found = [file for file in tree.others if _has_labels(file) and tree.index.has(file.stem)]
+    within = {file for file in found if 'labels' in tree.parts(file)}
+    return [file for file in found if not within or file in within or is_label(file)]
 
 
 def read_yolo(
-    tree: Tree, labels: dict[Path, Path], findings: Findings, settings: Settings | None
+    tree: Tree, labels: Collection[Path], findings: Findings, settings: Settings | None
 ) -> Annotations:
     """Read the photographs of a YOLO folder. Those without a label file have no objects.
 
@@ -134,31 +132,84 @@ def read_yolo(
         )
     places = list(_places(tree, settings, findings))
     listed = _listed(tree, places, findings)
-    of_image = {image: file for file, image in labels.items()}
+    pairs = tree.index.pair({file: [file.stem] for file in labels}, findings)
+    of_image = {image: file for file, image in pairs.image_of.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
         for image in tree.images
+        if image not in pairs.unclear
     ]
     photos = read_sizes(photos, findings)
-    shape = settings[1].get('kpt_shape') if settings else None
-    keypoints = math.prod(map(int, shape)) if isinstance(shape, list) else 0
+    lines = {file: read_lines(file) for file in of_image.values()}
+    keypoints = _keypoints(settings, [line for found in lines.values() for line in found])
     for photo in photos:
         file = of_image.get(photo.path)
         if file is None:
             findings.note('images without a file of labels, taken as without an object', photo.path)
             continue
-        for number, line in enumerate(read_lines(file), 1):
+        for number, line in enumerate(lines[file], 1):
             origin = f'line {number} of {file}'
             found = _instance(line.split(), photo, named, keypoints, origin, findings)
             if found:
                 photo.instances.append(found)
-    orphans = [
+    nameless = [
         file
         for file in tree.others
         if _has_labels(file) and 'labels' in tree.parts(file) and file not in labels
     ]
+    orphans = [*pairs.lost, *nameless]
     findings.note_all('files of labels left out, without an image of their name', orphans)
     return Annotations(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
+
+
+def _keypoints(settings: Settings | None, lines: Sequence[str]) -> int:
+    """The number of values behind each box, by ``kpt_shape``.
+
+    Raises:
+        ConfigError: if there are keypoints by the looks of all lines, and no ``kpt_shape``.
+    """
+    shape = settings[1].get('kpt_shape') if settings else None
+    if isinstance(shape, list):
+        return math.prod(map(int, shape))
+    values = _equal_rows(lines)
+    for dimensions in (3, 2):
+        if values is not None and _are_poses(values, dimensions):
+            points = (values.shape[1] - 4) // dimensions
+            raise ConfigError(
+                f'--data: the labels are of a box and {points} keypoints by their looks, such as '
+                f'{lines[0]!r}; add kpt_shape: [{points}, {dimensions}] to data.yaml, and the '
+                'boxes are read.'
+            )
+    return 0
+
+
+def _equal_rows(lines: Sequence[str]) -> np.ndarray | None:
+    """The values of lines (N, values) that all have as many, more than a box and a score."""
+    rows = [line.split()[1:] for line in lines]
+    if not rows or len(rows[0]) < 7 or len({len(row) for row in rows}) > 1:
+        return None
+    try:
+        return np.array(rows, float)
+    except ValueError:
+        return None
+
+
+def _are_poses(values: np.ndarray, dimensions: int) -> bool:
+    """True if points with a visibility of 0, 1 or 2 stand behind boxes, or points in the boxes.
+
+    The first point of an outline is no middle of a box that has all others.
+    """
+    if (values.shape[1] - 4) % dimensions:
+        return False
+    points = values[:, 4:].reshape(len(values), -1, dimensions)
+    if dimensions == 3:
+        return bool(np.isin(points[..., 2], (0, 1, 2)).all())
+    seen = (points != 0).any(axis=-1)
+    middle, half = values[:, None, :2], values[:, None, 2:4] / 2
+    within = (np.abs(points - middle) <= half + BEYOND).all(axis=-1)[seen]
+    lower, upper = points.min(axis=1) < values[:, :2], values[:, :2] < points.max(axis=1)
+    between = (lower & upper).all(axis=-1)
+    return bool(within.size and within.mean() > MAINLY and between.mean() > 0.5)
 
 
 def _instance(
@@ -241,7 +292,7 @@ def _listed(
     """The part of each image in these folders and lists."""
     named_for: dict[Path, list[Split]] = {}
     for place, split in places:
-        for image in _images_of(tree, place, findings):
+        for image in images_of(tree, place, findings):
             named_for.setdefault(image, []).append(split)
     of_last = any({*splits} == {'train'} for splits in named_for.values())
     findings.note_all(
@@ -249,16 +300,3 @@ def _listed(
         (image for image, splits in named_for.items() if len({*splits}) > 1),
     )
     return {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
-
-
-def _images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
-    """The images in a folder, or in a list."""
-    if place.is_dir():
-        yield from (image for image in tree.images if place in image.parents)
-        return
-    for line in read_lines(place):
-        image = tree.find(line, place)
-        if image:
-            yield image
-        else:
-            findings.note(f'lines of {place.name} left out, whose image is not there', line)

@@ -1,0 +1,57 @@
+"""Names of classes as they are compared: what looks the same is the same."""
+
+import unicodedata
+from collections.abc import Iterable
+
+from .findings import Findings
+
+# Zero width space, word joiner, byte order mark, soft hyphen, and marks of the direction. The
+# joiners of Persian and of emoji are letters of a name.
+INVISIBLE = dict.fromkeys((0x200B, 0x2060, 0xFEFF, 0xAD, 0x200E, 0x200F))
+JOINERS = dict.fromkeys((0x200C, 0x200D, 0xFE0F))
+# Letters of Cyrillic and Greek, and the Latin ones that look like them.
+ALIKE = str.maketrans(
+    'асеорхуіјѕԁһкмтвнАВЕКМНОРСТХУІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνα',
+    'aceopxyijsdhkmtbhABEKMHOPCTXYIJSABEZHIKMNOPTYXopva',
+)
+
+
+def nfc(name: str) -> str:
+    """A name with composed letters: macOS writes those with accents as two characters."""
+    return unicodedata.normalize('NFC', name)
+
+
+def class_name(text: str) -> str:
+    """The normal form of a name: composed, with single spaces and without what is not seen."""
+    composed = ''.join(
+        unicodedata.normalize('NFKC', letter)
+        if unicodedata.east_asian_width(letter) in 'FH'
+        else letter
+        for letter in nfc(str(text).translate(INVISIBLE))
+    )
+    return ' '.join(composed.split())
+
+
+def note_merged(written: Iterable[str], findings: Findings) -> None:
+    """Note names that are written otherwise and are one class."""
+    first: dict[str, str] = {}
+    for name in dict.fromkeys(written):
+        other = first.setdefault(class_name(name), name)
+        if other.strip() != name.strip():
+            findings.note(
+                'names of classes that look the same, taken as one',
+                f'{other!r} and {name!r}',
+            )
+
+
+def near_twins(names: Iterable[str]) -> dict[str, str]:
+    """The first of the names that differ by case, blanks, hyphens or look-alike letters alone."""
+    first: dict[str, str] = {}
+    return {name: first.setdefault(twin_key(name), name) for name in sorted(names)}
+
+
+def twin_key(name: str) -> str:
+    """What is left of a name where only its look counts."""
+    plain = name.translate(ALIKE).translate(JOINERS).casefold()
+    bare = ''.join(letter for letter in plain if letter not in ' _-')
+    return name if bare.isdecimal() else bare

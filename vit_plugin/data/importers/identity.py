@@ -1,0 +1,223 @@
+"""Which image a label belongs to: the one with which it shares the most specific path.
+
+All readers ask here. A label is a file for each image, or a name in a table or a JSON file. Its
+address are its folders, without those that say what a file is (``images``, ``labels``) but with the
+part of the data set. Of the images of its name it belongs to the one
+
+1. that is not in another part,
+2. that shares as many folders with it as any folder of images does: where ``images/dogs`` is there,
+   ``labels/dogs/4.txt`` is of no image elsewhere,
+3. that has the fewest folders more or less. If it has some where another folder has none, the two
+   must not have names in common, since ``3.jpg`` is another photograph in each of them then.
+
+Two such images are an error that names both, and so are two files of labels that are equally near.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from vit_plugin.files.images import IMAGE_SUFFIXES
+
+from .class_names import nfc
+from .findings import Findings
+from .splits import Split, split_of
+
+# Names of folders, without case, that say what the files are but not which. 'other' are masks of
+# objects, and masks drawn over photographs.
+KINDS = {
+    kind: {*names.split()}
+    for kind, names in dict(
+        image='images image imgs img img_dir jpegimages photos pictures frames input inputs',
+        mask='masks mask annotations annotation annot annots ann anns ann_dir labels label '
+        'segmentationclass segmentationclasspng segmentation groundtruth ground_truth gt targets',
+        label='json jsons xml xmls txt bboxes boxes',
+        other='segmentationobject segmentationclassvisualization segmentationobjectvisualization',
+    ).items()
+}
+ANY_KIND = set().union(*KINDS.values())
+
+
+class Address(NamedTuple):
+    """The part of a file, and the names of its folders that tell it from others."""
+
+    split: Split | None
+    folders: frozenset[str]
+
+    def shared(self, other: 'Address') -> int:
+        """The number of names in both, of which a part is one; -1 if their parts differ."""
+        if self.split and other.split and self.split != other.split:
+            return -1
+        return len(self.folders & other.folders) + bool(self.split and other.split)
+
+    def apart(self, other: 'Address') -> int:
+        """The number of names in one of them alone."""
+        return len(self.folders ^ other.folders) + (self.split != other.split)
+
+
+def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
+    """The address of folders from the outermost one on; a given part counts first."""
+    names = set()
+    for folder in folders:
+        if part := split_of(folder):
+            split = split or part
+        else:
+            name = nfc(folder).casefold()
+            words = [] if name in ANY_KIND else re.split('[ _-]', name)
+            names.add(' '.join(word for word in words if word not in ANY_KIND))
+    return Address(split, frozenset(names - {'', '.', '..'}))
+
+
+class Pairs(NamedTuple):
+    """The image of each file of labels, the files without one, and images with two of them."""
+
+    image_of: dict[Path, Path]
+    lost: list[Path]
+    unclear: set[Path]
+
+
+class Index:
+    """Images by their names and addresses.
+
+    Args:
+        folder: the folder of the data.
+        images: paths in it.
+    """
+
+    def __init__(self, folder: Path, images: Sequence[Path]) -> None:
+        self.folder = folder
+        self._by_path: dict[tuple[str, ...], Path] = {}
+        self._by_name: dict[str, list[Path]] = defaultdict(list)
+        self._by_stem: dict[str, list[Path]] = defaultdict(list)
+        self._address: dict[Path, Address] = {}
+        self._stems: dict[Address, set[str]] = defaultdict(set)
+        address = cache(lambda parent: self.address(parent / '_'))
+        for path in images:
+            stem = nfc(path.stem).casefold()
+            self._by_path[path.relative_to(folder).parts] = path
+            self._by_name[nfc(path.name).casefold()].append(path)
+            self._by_stem[stem].append(path)
+            self._address[path] = address(path.parent)
+            self._stems[self._address[path]].add(stem)
+        self._splits = {place.split for place in self._stems}
+        self._nearest = cache(self._nearest_to)
+
+    def address(self, path: Path, split: Split | None = None) -> Address:
+        """The address of a file in the folder of the data."""
+        return address_of(path.relative_to(self.folder).parts[:-1], split)
+
+    def has(self, stem: str) -> bool:
+        """True if an image has this name, with a suffix or without."""
+        key = nfc(stem).casefold()
+        return key in self._by_stem or key in self._by_name
+
+    def match(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
+        """The images that an annotation may mean: one, none, or some that fit equally well.
+
+        Without an image of this suffix, or if the name has none, those of another are taken.
+
+        Args:
+            name: as written, maybe with folders of another machine, with backslashes, or as a URL
+                of Label Studio.
+            near: the annotation.
+            split: the part of the data set that the name of the annotation says, if it does.
+        """
+        said = PurePosixPath(nfc(name.replace('\\', '/').replace('?d=', '/')))
+        if said.name.casefold() not in self._by_name and '%' in said.name:
+            said = PurePosixPath(nfc(unquote(str(said))))
+        for start in (near.parent.relative_to(self.folder).parts, ()):
+            exact = self._by_path.get((*start, *said.parts))
+            if exact and (start or len(said.parts) > 1):
+                return [exact]
+        key = said.name.casefold()
+        found = self._by_name.get(key) or self._by_stem.get(key) or []
+        if not found and said.suffix.lower() in IMAGE_SUFFIXES:
+            found = self._by_stem.get(said.stem.casefold()) or []
+        if not found:
+            return []
+        written, own = address_of(said.parts[:-1]), self.address(near)
+        stated = next(
+            (part for part in (written.split, split) if part in self._splits - {None}), None
+        )
+        fitting = self._fitting(Address(stated or own.split, own.folders | written.folders), found)
+        same = [path for path in fitting if said.name in (nfc(path.name), nfc(path.stem))]
+        return same or fitting
+
+    def pair(self, labels: Mapping[Path, Sequence[str]], findings: Findings) -> Pairs:
+        """The image of each file of labels. Of several for an image the nearest is read.
+
+        Args:
+            labels: the files, and the names that their image may have, the likeliest first.
+            findings: gets what is unclear.
+        """
+        pairs = Pairs({}, [], set())
+        files_of: dict[Path, list[Path]] = {}
+        for file, names in labels.items():
+            found = next(filter(None, (self.match(name, file) for name in names)), [])
+            if image := self.only(found, str(file), findings):
+                files_of.setdefault(image, []).append(file)
+            elif not found:
+                pairs.lost.append(file)
+        for image, files in files_of.items():
+            ranks = {file: self._distance(file, image) for file in files}
+            first, *others = sorted(files, key=lambda file: ranks[file])
+            if others and ranks[first] == ranks[others[0]] and _differ(first, others[0]):
+                what = 'images have two files of labels'
+                findings.refuse(what, 'keep one of them', f'{first} and {others[0]}')
+                pairs.unclear.add(image)
+                continue
+            pairs.image_of[first] = image
+            findings.note_all(
+                'files left out: images have two files of labels, and the nearer is read',
+                (f'{other}, not {first}' for other in others),
+            )
+        return pairs
+
+    def only(self, found: Sequence[Path], origin: str, findings: Findings) -> Path | None:
+        """The image, if it is one. Several are refused."""
+        if len(found) > 1:
+            findings.refuse(
+                'labels fit several images',
+                'say the folder of each, or give them names of their own',
+                f'{found[0]} and {found[1]} by {origin}',
+            )
+        return found[0] if len(found) == 1 else None
+
+    def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
+        label, place = self.address(file), self._address[image]
+        own = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
+        return not own, -label.shared(place), label.apart(place)
+
+    def _fitting(self, label: Address, found: Sequence[Path]) -> list[Path]:
+        """Those of the images that fit an address best, see the rule of this file."""
+        most, least, nearest = self._nearest(label)
+        places = {path: self._address[path] for path in found}
+        fewest = min(
+            (label.apart(place) for place in places.values() if label.shared(place) == most),
+            default=None,
+        )
+        return [
+            path
+            for path, place in places.items()
+            if (label.shared(place), label.apart(place)) == (most, fewest)
+            and (fewest == least or not self._have_common_names(nearest, place))
+        ]
+
+    def _nearest_to(self, label: Address) -> tuple[int, int, tuple[Address, ...]]:
+        """How much any folder of images shares with a label, and the nearest of these folders."""
+        if label in self._stems:
+            return label.shared(label), 0, (label,)
+        ranks = {place: (label.shared(place), -label.apart(place)) for place in self._stems}
+        most, least = max(ranks.values())
+        return most, -least, tuple(place for place in ranks if ranks[place] == (most, least))
+
+    def _have_common_names(self, places: Iterable[Address], other: Address) -> bool:
+        return any(not self._stems[place].isdisjoint(self._stems[other]) for place in places)
+
+
+def _differ(first: Path, second: Path) -> bool:
+    return first.read_bytes() != second.read_bytes()
