@@ -163,7 +163,7 @@ def main(args: argparse.Namespace) -> None:
     import torch
     from mmengine.device import get_device
 
-    from vit_plugin.apps.command_line import check_device
+    from vit_plugin.apps.load import check_device
     from vit_plugin.files.complete import check_target, write_text
 
     args.device = 'cpu' if args.latency else args.device or get_device()

@@ -12,7 +12,7 @@ from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.models.classifier import Classifier, classifier_parts
-from vit_plugin.visualization.pictures import PreparedImage
+from vit_plugin.visualization.prepared_image import PreparedImage
 
 pytest.importorskip('mmpretrain')
 EYES = ['attention', 'rollout', 'features']

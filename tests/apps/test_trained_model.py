@@ -27,6 +27,7 @@ from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier
+from vit_plugin.visualization.pictures import draw_maps
 from vit_plugin.weights import Checkpoint
 
 pytest.importorskip('mmpretrain')
@@ -330,5 +331,5 @@ def test_a_photograph_is_the_part_that_is_seen(tiny, steps, expected):
     found = seen[0, 0, 1], seen[-1, -1, 1] + 1, seen[0, 0, 0], seen[-1, -1, 0] + 1
     np.testing.assert_allclose(found, expected, atol=2)
     assert (np.diff(seen[0, :, 0]) == 1).all()  # its own pixels
-    figure = prepared.draw([torch.rand(4, 4)], ['map'])
+    figure = draw_maps(prepared, [torch.rand(4, 4)], ['map'])
     assert figure.axes[1].images[1].get_array().shape == seen.shape[:2]

@@ -1,20 +1,16 @@
 """From a command line to a run: the runner, and errors in one sentence."""
 
 import argparse
-import io
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
-from importlib import import_module
-from importlib.util import find_spec
+from contextlib import contextmanager
 from pathlib import Path
 
 from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
 
 # isort: split
 import mmengine.runner
-import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
@@ -25,6 +21,7 @@ from torch import nn
 
 from vit_plugin.apps.explain import explained, sentence
 from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read_config
+from vit_plugin.config.scope import import_data_sets
 from vit_plugin.engine.checkpoints.chosen import LAST
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.console import quieten
@@ -32,7 +29,7 @@ from vit_plugin.engine.distributed import init_distributed, report_of_rank
 from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.engine.work_dir import alone_in
-from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
+from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.files.complete import check_path
 from vit_plugin.files.untrusted_text import printable_lines
 from vit_plugin.weights.for_mmengine import reading_safely
@@ -121,14 +118,6 @@ def _built(cfg: Config) -> mmengine.runner.Runner:
     return runner
 
 
-def import_data_sets(scope: str | None) -> None:
-    """Import a framework's data sets without their line that OneDL could not be imported."""
-    name = f'{scope}.datasets'
-    if scope and find_spec(scope) and find_spec(name):
-        with redirect_stdout(io.StringIO()):
-            import_module(name)
-
-
 def _check_schedule_length(cfg: Config) -> None:
     """Raise a ``ConfigError`` if the schedules are made for another length and are not scaled."""
     made_for, kind = cfg.get('schedule_length'), cfg.runner_type
@@ -143,17 +132,6 @@ def _check_schedule_length(cfg: Config) -> None:
             f'not; leave runner_type out, give {unit}={made_for}, or write a param_scheduler for '
             f'{length} and schedule_length={length}.'
         )
-
-
-def check_device(device: str) -> None:
-    """Raise a ``ConfigError`` if this machine does not have the device."""
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(
-            f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
-            f'{get_device()}.'
-        ) from error
 
 
 class TrainingError(RuntimeError):

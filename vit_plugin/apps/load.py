@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
@@ -14,8 +15,8 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments import look_up
 from vit_plugin.config import check_channels, of_framework
-from vit_plugin.config.scope import in_scope
-from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
+from vit_plugin.config.scope import import_data_sets, in_scope
+from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
@@ -28,7 +29,6 @@ from vit_plugin.weights.report import some
 from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
-from .command_line import check_device, import_data_sets
 from .model_inputs import TimmPixels
 from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TASKS, TrainedModel
@@ -87,6 +87,17 @@ def load(
             trained = from_config(saved, only_backbone=not classify)
     trained.model.to(device)
     return trained
+
+
+def check_device(device: str) -> None:
+    """Raise a ``ConfigError`` if this machine does not have the device."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(
+            f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
+            f'{get_device()}.'
+        ) from error
 
 
 def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:

@@ -8,7 +8,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.models.classifier import Classifier
-from vit_plugin.visualization.pictures import PER_IMAGE, PreparedImage, shown_by
+from vit_plugin.visualization.pictures import PER_IMAGE, shown_by
+from vit_plugin.visualization.prepared_image import PreparedImage
 from vit_plugin.visualization.style import as_pixels
 
 from .drawing import draw

@@ -25,7 +25,7 @@ from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 from vit_plugin.untrusted.closed import closed
-from vit_plugin.visualization.pictures import PreparedImage
+from vit_plugin.visualization.prepared_image import PreparedImage
 
 from .model_inputs import ConfigPixels, TimmPixels
 from .predictions import Prediction

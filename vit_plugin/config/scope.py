@@ -1,7 +1,10 @@
-"""Build in the scope of a framework, one thread at a time."""
+"""The scope of a framework: import its data sets, and build in it, one thread at a time."""
 
+import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
+from importlib.util import find_spec
 from threading import RLock
 
 from mmengine.registry import DefaultScope
@@ -18,3 +21,11 @@ def in_scope(scope: str | None) -> Iterator[None]:
     """
     with _building, DefaultScope.overwrite_default_scope(scope):
         yield
+
+
+def import_data_sets(scope: str | None) -> None:
+    """Import a framework's data sets without their line that OneDL could not be imported."""
+    name = f'{scope}.datasets'
+    if scope and find_spec(scope) and find_spec(name):
+        with redirect_stdout(io.StringIO()):
+            import_module(name)

@@ -13,7 +13,8 @@ from mmengine.visualization.vis_backend import LocalVisBackend, MLflowVisBackend
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
-from vit_plugin.visualization.pictures import OF_ALL, PER_IMAGE, PreparedImage
+from vit_plugin.visualization.pictures import OF_ALL, PER_IMAGE
+from vit_plugin.visualization.prepared_image import PreparedImage
 from vit_plugin.visualization.style import as_pixels
 
 from .sharding import is_sharded, unwrapped

@@ -1,16 +1,12 @@
 """The pictures that the commands and the logs show: what a model sees in an image, as figures."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.bands import as_photograph
 from vit_plugin.models.loading import find_backbone
 
 from .attention_distance import attention_distances, draw_attention_distances
@@ -18,6 +14,7 @@ from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation, is_classifier
 from .features import draw_feature_colors, feature_colors, patch_features
 from .position_similarity import draw_position_similarity, position_similarity
+from .prepared_image import PreparedImage
 from .style import draw_over
 
 # Attention of this many times the even share is drawn bright, so that even attention looks dark and
@@ -25,53 +22,17 @@ from .style import draw_over
 EVEN = 4
 
 
-class PreparedImage(NamedTuple):
-    """An image as a model gets it."""
-
-    image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalised
-    inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
-    # What the image shows, in RGB at its own resolution, if that is known.
-    photograph: np.ndarray | None = None
-    beside: bool = True  # whether pictures of it begin with the image itself
-
-    @property
-    def covered(self) -> tuple[int, int]:
-        """Height and width of the input, on which the patches lie."""
-        return self.inputs.shape[-2], self.inputs.shape[-1]
-
-    @property
-    def sharpest(self) -> np.ndarray:
-        """The pixels (H, W, 3) in RGB to draw over: the photograph, or else the image."""
-        return self.image if self.photograph is None else self.photograph
-
-    def draw(self, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.0) -> Figure:
-        """Patch maps over the photograph, see :func:`~vit_plugin.visualization.style.draw_over`."""
-        height, width = (
-            round(covered * shown / seen)
-            for covered, shown, seen in zip(
-                self.covered, self.sharpest.shape, self.image.shape, strict=False
-            )
+def draw_maps(
+    prepared: PreparedImage, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.0
+) -> Figure:
+    """Patch maps over an image, see :func:`~vit_plugin.visualization.style.draw_over`."""
+    height, width = (
+        round(covered * shown / seen)
+        for covered, shown, seen in zip(
+            prepared.covered, prepared.sharpest.shape, prepared.image.shape, strict=False
         )
-        return draw_over(self.sharpest, maps, titles, (height, width), bright, self.beside)
-
-    def without_padding(self, features: Tensor) -> Tensor:
-        """The part of a map of patches (C, h, w) that lies on the image."""
-        height, width = (
-            math.ceil(patches * min(seen / covered, 1))
-            for patches, seen, covered in zip(
-                features.shape[1:], self.image.shape, self.covered, strict=False
-            )
-        )
-        return features[:, :height, :width]
-
-    @classmethod
-    def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
-        """The one image of a batch from a pipeline, normalised by the model's data preprocessor."""
-        image = batch['inputs'][0].permute(1, 2, 0).numpy()
-        if image.shape[-1] not in (1, 3):
-            image = as_photograph(image)
-        inputs = model.data_preprocessor(batch, False)['inputs']
-        return cls(np.repeat(image[..., ::-1], 3 // image.shape[-1], axis=-1), inputs)
+    )
+    return draw_over(prepared.sharpest, maps, titles, (height, width), bright, prepared.beside)
 
 
 def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
@@ -109,7 +70,7 @@ def attention(
         f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}{_queries(model)}'
         for i, j in pairs
     ]
-    return prepared.draw([maps[pair] for pair in pairs], titles, EVEN / maps[0, 0].numel())
+    return draw_maps(prepared, [maps[pair] for pair in pairs], titles, EVEN / maps[0, 0].numel())
 
 
 def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1,)) -> Figure:
@@ -117,7 +78,7 @@ def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (
     maps = attention_rollout(model, prepared.inputs)[0]
     blocks = chosen(blocks, len(maps), 'block')
     titles = [f'rollout to block {i % len(maps) + 1}{_queries(model)}' for i in blocks]
-    return prepared.draw([maps[i] for i in blocks], titles, EVEN / maps[0].numel())
+    return draw_maps(prepared, [maps[i] for i in blocks], titles, EVEN / maps[0].numel())
 
 
 def _queries(model: nn.Module) -> str:
@@ -141,7 +102,7 @@ def cam(
     """Class activation (of the most probable class by default), over the image."""
     maps, (found,) = class_activation(model, prepared.inputs, None if label is None else [label])
     name = classes[found] if found < len(classes) else found
-    return prepared.draw(list(maps), [f'speaks for {name}'])
+    return draw_maps(prepared, list(maps), [f'speaks for {name}'])
 
 
 def distance(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmengine.registry import DATASETS, DefaultScope
 
-from vit_plugin.apps.command_line import import_data_sets
 from vit_plugin.config import read_config
+from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
 from vit_plugin.data.readers import read_by_us
 from vit_plugin.engine.checkpoints.newest import holds_run
