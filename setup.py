@@ -104,8 +104,8 @@ setup(
     python_requires='>=3.10',
     classifiers=[f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)],
     install_requires=[
-        'torch>=2.6',
-        'torchvision>=0.21',
+        'torch>=2.10',
+        'torchvision>=0.25',
         'timm>=1.0.31',
         'numpy',
         'pydantic>=2.8',

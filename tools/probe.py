@@ -88,7 +88,6 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
     from vit_plugin.apps.probing import features_of, prepare, probe
     from vit_plugin.apps.saved_model import open_model
     from vit_plugin.models.loading import load_weights
-    from vit_plugin.untrusted.closed import closed
 
     if len(args.checkpoint) > 1:
         raise ConfigError(
@@ -103,16 +102,15 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
     )
     cfg = load_config(args, saved)
     prepare(cfg)
-    with closed(saved and saved.stranger, files=False):
-        runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
-        if saved:
-            print(load_weights(runner.model, saved.checkpoint, skip=['head.{rest}']))
-        else:
-            runner.model.init_weights()
-        samples = [
-            features_of(runner.model, runner.build_dataloader(loader))
-            for loader in (cfg.train_dataloader, cfg.val_dataloader)
-        ]
+    runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
+    if saved:
+        print(load_weights(runner.model, saved.checkpoint, skip=['head.{rest}']))
+    else:
+        runner.model.init_weights()
+    samples = [
+        features_of(runner.model, runner.build_dataloader(loader))
+        for loader in (cfg.train_dataloader, cfg.val_dataloader)
+    ]
     found = probe(*samples, args.probes or PROBES, args.shots, args.seeds)
     for name, accuracy in found.items():
         if name != 'fewshot':

@@ -162,7 +162,6 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.saved_model import open_model
     from vit_plugin.files.complete import replacing
     from vit_plugin.models.loading import load_trained
-    from vit_plugin.untrusted.closed import closed
 
     *config, args.checkpoint = args.checkpoint
     if len(config) + bool(args.config) > 1:
@@ -172,17 +171,13 @@ def main(args: argparse.Namespace) -> None:
     cfg = load_config(args, saved)
     cfg.load_from = saved.path
     apply_test_flags(cfg, args)
-    with closed(saved.stranger, files=False):
-        runner = build_runner(cfg, ['test_dataloader'])
+    runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading leaves out what does not fit.
     load_trained(unwrapped(runner.model), saved.checkpoint)
     written = args.out and is_main_process()
     with (
-        closed(saved.stranger, files=False),
-        (
-            replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()
-        ) as path,
-    ):
+        replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()
+    ) as path:
         if args.out and args.out_item == 'pred':
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()

@@ -60,6 +60,18 @@ def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> 
     return str(path)
 
 
+@pytest.mark.parametrize(
+    'text', ['{', '5', '[' * 100_000, '{"steps": []}', '{"steps": 1, "classes": [], "rgb": true}']
+)
+def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
+    path = write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)))
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {KEY: text})
+    onnx.save(model, path)
+    with pytest.raises(ConfigError, match=r'does not say what its inputs and outputs are'):
+        OnnxModel(path)
+
+
 def test_a_classifier_gets_the_channels_of_the_network(tmp_path):
     image = np.zeros((16, 24, 3), np.uint8)
     image[..., 0] = 200  # blue

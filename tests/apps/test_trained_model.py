@@ -129,10 +129,12 @@ def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
     [
         (
             "model = dict(type='os.system', command='touch canary')",
-            "at model.type 'os.system' by its path",
+            "at model.type 'os.system' as a part of a model",
         ),
-        ("model = dict(type='mmengine.utils.path.os.system')", 'by its path'),
+        ("model = dict(type='mmengine.utils.path.os.system')", 'as a part of a model'),
         ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
+        ("model = dict(type='A')\ncustom_imports = dict(imports=5)", r'imports=5, where names of'),
+        ("model = dict(type='A')\ncustom_imports = dict(imports=[5])", r'imports=\[5\], where'),
         ("model = print('canary')", 'holds no config'),
         ('', 'holds no config'),
         (None, 'holds no config'),
@@ -149,8 +151,9 @@ def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
     imported = []
     monkeypatch.setattr('vit_plugin.apps.saved_model.import_module', imported.append)
     monkeypatch.setitem(sys.modules, 'vit_plugin.detection', sys)
-    text = "model = dict(type='A')\ncustom_imports = dict(imports=['vit_plugin.detection'])"
-    assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == 'A'
+    kind = 'mmpretrain.ImageClassifier'
+    text = f"model = dict(type='{kind}')\ncustom_imports = dict(imports=['vit_plugin.detection'])"
+    assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == kind
     assert imported == ['vit_plugin.detection']
 
 

@@ -4,13 +4,15 @@ leave a mark.
     python tests/campaigns hostile_configs [--minutes 5]
 
 Each class of the frameworks' registries is put into each place of a small classifier's config.
-Where the door admits it, the checkpoint is loaded and asked about an image that is a pickle too, or
-tested. In the first place that takes it, each of its arguments in turn names a pickle, a program, a
-folder, a URL of a server here, or is an expression: it is built with each as the parts of a model
-build each other, and with one of them by the whole command. A mark is what unpickling or running
-one of them leaves, a request to the server, and for a prediction any file of them that is opened,
-as Python's audit events tell. There must be none. Before, the same baits are taken by a config that
-a person gives, which leaves marks.
+Where the table has it, the checkpoint is loaded and asked about an image that is a pickle too, or
+tested. In each place that takes it, each of its arguments in turn names a pickle under every
+suffix, a program, a module, a folder or a URL of a server here, or is an expression: it is built
+with each as the parts of a model build each other, and with one of them by the whole command.
+
+Python's audit events are the judge. A mark is a file that is opened and that the table does not
+take as data in this place, whatever is written, made, renamed or removed outside of the folder of
+results, an import of a bait, a process, a connection, and what running a bait leaves. There must be
+none. Before, the same baits are taken by a config that a person gives, which leaves marks.
 
 Nothing is skipped that reads the config. What costs time and has no part in it is left out: values
 for the weights, MMEngine's pages of log, and the file around the config.
@@ -59,7 +61,8 @@ from vit_plugin.apps.saved_model import saved_config
 from vit_plugin.arguments import Signature
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
-from vit_plugin.untrusted.closed import closed
+from vit_plugin.untrusted.table import PATHS
+from vit_plugin.untrusted.table import PLACES as TABLE
 from vit_plugin.weights import Checkpoint, saved_settings
 
 FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
@@ -191,6 +194,16 @@ FIELDS = (
     'ann_file',
     'backend_args',
     'checkpoint',
+    'classes',
+    'collect_dir',
+    'csv_dir',
+    'file_path',
+    'hierarchy_file',
+    'proposal_file',
+    'resize_type',
+    'dtype',
+    'data_prefix',
+    'data_root',
     'class_weight',
     'code_init_path',
     'init_cfg',
@@ -204,7 +217,7 @@ FIELDS = (
     'tokenizer_path',
     'vis_backends',
 )
-DOOR, BUILT = 'refused at the door', 'built and asked'
+REFUSED, BUILT = 'refused by the table', 'built and asked'
 
 
 class Trap:
@@ -217,27 +230,47 @@ class Trap:
         return Path.touch, (self.mark,)
 
 
+# Events that change files. A run may change those in its own folder.
+WRITES = {
+    'os.mkdir',
+    'os.remove',
+    'os.rename',
+    'os.rmdir',
+    'os.link',
+    'os.symlink',
+    'os.truncate',
+    'os.chmod',
+    'shutil.rmtree',
+    'shutil.move',
+    'shutil.copyfile',
+}
+RUNS = {'os.system', 'os.exec', 'os.posix_spawn', 'subprocess.Popen', 'socket.connect'}
+SUFFIXES = ['']
+SUFFIXES += [f'.{name}' for name in ('pkl', 'pth', 'npy', 'npz', 'txt', 'json', 'csv', 'png')]
+SUFFIXES += ['.xml', '.mat', '.bin', '.yaml']
+
+
 class Baits:
     """Files and addresses that leave a mark, in a folder that is the working directory."""
 
     def __init__(self, folder: Path) -> None:
         self.mark, self.watched, self.seen = folder / 'mark', folder / 'baits', Counter[str]()
+        self.own, self.listening = (str(folder / 'own'), '/dev/'), False
         self.requests: list[str] = []
         self.trap = pickle.dumps(Trap(self.mark), protocol=2)
         program = f'from pathlib import Path\nPath({str(self.mark)!r}).touch()\n'
         yaml = f'!!python/object/apply:os.system ["touch {self.mark}"]\n'
-        contents = {
-            'x.pkl': self.trap,
-            'x.pth': self.trap,
+        contents = {f'x{suffix}': self.trap for suffix in SUFFIXES} | {
             'x.py': program.encode(),
-            'x.yaml': yaml.encode(),
+            'x.yml': yaml.encode(),
+            'local.py': program.encode(),
         }
         self.watched.mkdir()
+        (folder / 'own').mkdir()
+        tempfile.tempdir = str(folder / 'own')
+        sys.path.insert(0, str(self.watched))
         for name, content in contents.items():
             (self.watched / name).write_bytes(content)
-        (folder / 'local.py').write_text(program)
-        (folder / 'local').mkdir()
-        (folder / 'local' / '__init__.py').write_text(program)
         (folder / 'images' / 'a').mkdir(parents=True)
         self.image = folder / 'images' / 'a' / 'both.bmp'
         self.image.write_bytes(picture_and_pickle(self.trap))
@@ -245,13 +278,24 @@ class Baits:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.address = f'http://127.0.0.1:{server.server_port}/x.pkl'
         self.values: dict[str, Any] = {
-            **{name: str(self.watched / name) for name in contents},
+            **{name: name for name in contents},
+            **{f'/{name}': str(self.watched / name) for name in contents},
+            'module': 'local',
             'folder': str(self.watched),
+            'new folder': str(self.watched / 'new'),
+            'above': '../baits/x.txt',
+            'bytes': str(self.watched / 'x.txt').encode(),
+            'number': 0,
+            'true': True,
             'URL': self.address,
+            'file URL': f'file://{self.watched}/x.pkl',
+            'variable': '{{$HOME}}/x.pkl',
             'expression': f'__import__("pathlib").Path({str(self.mark)!r}).touch()',
             'data set': dict(type='BaseDataset', ann_file=self.address),
             'code': dict(type='local.Code'),
+            'call': dict(type='os.system', command=f'touch {self.mark}'),
             'pretrained': dict(type='Pretrained', checkpoint=self.address),
+            'loss': dict(type='mmseg.OhemCrossEntropy', class_weight='x.pkl'),
         }
         sys.addaudithook(self._listen)
 
@@ -271,19 +315,37 @@ class Baits:
         return Handler
 
     def _listen(self, event: str, args: tuple) -> None:
-        if (
-            event == 'open'
-            and isinstance(args[0], str)
-            and os.path.abspath(args[0]).startswith(str(self.watched))
-        ):
-            self.seen[f'open {Path(args[0]).name}'] += 1
+        if not self.listening:
+            return
+        if event == 'open' and isinstance(args[0], (str, bytes)):
+            path = os.path.abspath(os.fsdecode(args[0]))
+            writes = bool((args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+            if writes and not path.startswith(self.own) and '__pycache__' not in path:
+                self.seen[f'write {path}'] += 1
+            elif path.startswith(str(self.watched)):
+                self.seen[f'open {Path(path).name}'] += 1
+        elif event == 'open' and isinstance(args[0], int) and args[0] <= 2:
+            self.seen[f'open {args[0]}'] += 1
+        elif event in WRITES and not os.path.abspath(os.fsdecode(args[0])).startswith(self.own):
+            self.seen[f'{event} {args[0]}'] += 1
+        elif event in RUNS or (event == 'import' and args[0] in ('local', 'x')):
+            self.seen[f'{event} {args[1] if event == "socket.connect" else args[0]}'] += 1
 
-    def marks(self, opened: bool) -> list[str]:
-        """What has been left since the last time; with the files that were opened or without."""
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Record what happens."""
+        self.listening = True
+        try:
+            yield
+        finally:
+            self.listening = False
+
+    def marks(self, is_data: bool) -> list[str]:
+        """What has been left since the last time; but that files are read if they are data."""
         found = (
             ['ran'] * self.mark.exists()
             + self.requests
-            + (list(self.seen.elements()) if opened else [])
+            + [event for event in self.seen if not (is_data and event.startswith('open '))]
         )
         self.mark.unlink(missing_ok=True)
         self.requests.clear()
@@ -397,12 +459,14 @@ def without_pages() -> None:
 class Campaign:
     """Hostile checkpoints, and what became of them."""
 
-    def __init__(self, folder: Path, seconds: float = math.inf, only_door: bool = False) -> None:
-        os.chdir(folder)
+    def __init__(self, folder: Path, seconds: float = math.inf, only_table: bool = False) -> None:
         without_pages()
-        self.only_door = only_door
+        self.only_table = only_table
         self.ends = time.monotonic() + seconds
         self.baits, self.counts, self.marked = Baits(folder), Counter[str](), []
+        os.chdir(self.baits.watched)
+        at(CONFIG, 'test_dataloader.dataset')['data_prefix'] = str(folder / 'images')
+        self.work_dir = str(folder / 'own' / 'work')
         self.names: set[str] = set()
         self.built: set[str] = set()
         self.results: dict[Any, str] = {}
@@ -421,48 +485,51 @@ class Campaign:
         """What takes the place of a file's content."""
         return Checkpoint('checkpoint.pth', dict(self.content))
 
-    def attempt(self, place: str, part: dict[str, Any], use: str, kind: Any = None) -> str:
+    def attempt(
+        self, place: str, part: dict[str, Any], use: str, kind: Any = None, argument: str = ''
+    ) -> str:
         """Give a checkpoint with a part in a place of its config to a command, and count what
         becomes of it.
 
         Args:
             place, part, use: see :data:`PLACES`.
             kind: the class of the part, to build it alone. Default: the command builds all.
+            argument: the one that has the bait.
         """
         if time.monotonic() > self.ends:
             raise TimeoutError
         self.content = dict(state_dict=self.weights, meta=dict(cfg=text_of(put(place, part))))
-        result = DOOR
-        with quiet(), suppress(ConfigError):
-            # The commands ask this first.
-            admitted = use, kind, repr(saved_config(self.opened(), use))
-            # With what is unused left out, many are the same.
-            result = self.results.get(admitted, 'admitted')
-        if result == 'admitted' and not self.only_door:
-            with quiet():
+        result = REFUSED
+        with quiet(), self.baits.listen():
+            with suppress(ConfigError):
+                # The commands ask this first.
+                cfg = saved_config(self.opened(), use)
+                admitted = use, kind, repr(cfg)
+                # With what is unused left out, many are the same.
+                result = self.results.get(admitted, 'admitted')
+            if result == 'admitted' and not self.only_table:
                 result = (
                     self._run(use, None)
                     if kind is None
-                    else self._outcome(lambda: self._alone(kind, part, use))
+                    else self._outcome(lambda: self._alone(kind, at(cfg, place)))
                 )
-            self.results[admitted] = result
+                self.results[admitted] = result
         self.counts['tried'] += 1
         if result == BUILT:
             self.built.add(str(part['type']))
         self.counts[result] += 1
-        for mark in self.baits.marks(opened=use in ('predict', 'start')):
+        for mark in self.baits.marks(is_data_in(place, argument)):
             self.marked.append((place, part, use, mark))
             print('MARK', place, part, use, mark, flush=True)
         return result
 
-    def _alone(self, kind: Any, part: dict[str, Any], use: str) -> None:
+    def _alone(self, kind: Any, part: Mapping[str, Any]) -> None:
         """Build a class, and call it if it is a transform, as a part of a model or a pipeline would
         be.
         """
-        with closed('checkpoint.pth', files=use in ('predict', 'start')):
-            built = kind(**{name: value for name, value in part.items() if name != 'type'})
-            if hasattr(built, 'transform'):
-                built(dict(img_path=str(self.baits.image), img=np.zeros((8, 8, 3), np.uint8)))
+        built = kind(**{name: value for name, value in part.items() if name != 'type'})
+        if hasattr(built, 'transform'):
+            built(dict(img_path=str(self.baits.image), img=np.zeros((8, 8, 3), np.uint8)))
 
     def _run(self, use: str, config: str | None) -> str:
         if use == 'predict':
@@ -476,12 +543,6 @@ class Campaign:
     def _outcome(self, function: Callable[[], Any]) -> str:
         try:
             function()
-        except ConfigError as error:
-            return (
-                'refused when built'
-                if 'nothing opened that a checkpoint names' in str(error)
-                else 'failed'
-            )
         except (Exception, SystemExit):
             return 'failed'
         return BUILT
@@ -489,7 +550,15 @@ class Campaign:
     def _main(self, command: ModuleType) -> None:
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
             kind._instance_dict.clear()
-        command.main(command.make_parser().parse_args([str(self.file), '--work-dir', 'work']))
+        command.main(
+            command.make_parser().parse_args([str(self.file), '--work-dir', self.work_dir])
+        )
+
+
+def is_data_in(place: str, argument: str) -> bool:
+    """True if the table takes an argument in this place as a file or folder of data."""
+    kind = dict(dataset='dataset', test_evaluator='metric').get(place.rpartition('.')[2])
+    return kind is not None and TABLE[kind].arguments.get(argument) in PATHS
 
 
 def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
@@ -520,11 +589,12 @@ def control(campaign: Campaign) -> int:
     }
     found = 0
     for place, part in parts.items():
-        Path('given.py').write_text(text_of(put(place, part)))
+        given = Path(campaign.work_dir).with_suffix('.py')
+        given.write_text(text_of(put(place, part)))
         campaign.content = dict(state_dict=dict(a=torch.zeros(1)))
-        with quiet():
-            campaign._run('predict', 'given.py')
-        found += bool(baits.marks(False))
+        with quiet(), baits.listen():
+            campaign._run('predict', str(given))
+        found += 'ran' in baits.marks(False)
     return found
 
 
@@ -555,22 +625,24 @@ def by_path(campaign: Campaign, places: Mapping[str, str]) -> None:
 
 
 def by_name(campaign: Campaign, names: Mapping[str, Any]) -> None:
-    """Registered names in every place. In the first that takes one, its arguments are baits."""
+    """Registered names in every place. In the first that builds one, its arguments are baits."""
     turn = cycle(campaign.baits.values.values())
     for name, kind in names.items():
         campaign.names.add(name)
         arguments, needed = arguments_of(kind)
         taken = False
         for place, use in PLACES.items():
-            admitted = campaign.attempt(place, dict(type=name), use) != DOOR
-            if admitted and not taken and not campaign.only_door:
+            admitted = campaign.attempt(place, dict(type=name), use) != REFUSED
+            # Of a data set, a prediction takes the names of its classes.
+            built = admitted and place != 'test_dataloader.dataset'
+            if built and not taken and not campaign.only_table:
                 for argument in arguments:
                     for bait in campaign.baits.values.values():
-                        campaign.attempt(
-                            place, dict(needed, type=name, **{argument: bait}), use, kind
-                        )
-                    campaign.attempt(place, dict(needed, type=name, **{argument: next(turn)}), use)
-            taken |= admitted
+                        part = dict(needed, type=name, **{argument: bait})
+                        campaign.attempt(place, part, use, kind, argument)
+                    part = dict(needed, type=name, **{argument: next(turn)})
+                    campaign.attempt(place, part, use, argument=argument)
+            taken |= built
 
 
 def with_baits(campaign: Campaign) -> None:
@@ -589,7 +661,7 @@ def with_baits(campaign: Campaign) -> None:
             for bait in campaign.baits.values.values():
                 part = at(CONFIG, place)
                 for use in ('predict', 'test'):
-                    campaign.attempt(place, {**part, field: bait}, use)
+                    campaign.attempt(place, {**part, field: bait}, use, argument=field)
 
 
 def run(campaign: Campaign, places: Mapping[str, str] = PLACES) -> Campaign:
@@ -611,7 +683,7 @@ def main() -> None:
         '--minutes', type=float, default=math.inf, help='after which it ends; default: at the end'
     )
     parser.add_argument(
-        '--only-door', action='store_true', help='build nothing: what the door says of each name'
+        '--only-table', action='store_true', help='build nothing: what the table says of each name'
     )
     args = parser.parse_args()
     import vit_plugin.detection  # noqa: F401  before the detectors
@@ -621,7 +693,7 @@ def main() -> None:
         import_module(f'{framework}.registry')
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
-        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_door))
+        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_table))
         os.chdir('/')
     print(
         dict(campaign.counts),

@@ -1,7 +1,7 @@
 """Hostile configs in checkpoints, for a while; the campaign tries every registered class.
 
-It is a process of its own, because its audit hook cannot be taken back. Each mechanism has quick
-tests: tests/untrusted/test_admission.py and tests/untrusted/test_closed.py.
+It is a process of its own, because its audit hook cannot be taken back. The short form is
+tests/untrusted/test_admission.py.
 """
 
 import os
@@ -28,4 +28,4 @@ def test_no_hostile_config_leaves_a_mark():
     )
     assert done.returncode == 0, done.stderr
     assert 'marks: 0' in done.stdout
-    assert 'refused at the door' in done.stdout
+    assert 'refused by the table' in done.stdout

@@ -116,8 +116,7 @@ def test_what_is_not_there_is_named(synapse):
         slices(synapse, 'test_vol_h5')
 
 
-@pytest.mark.parametrize('stranger', [None, 'run/epoch_1.pth'])
-def test_predictions_are_of_the_pixels_of_the_test(synapse, stranger):
+def test_predictions_are_of_the_pixels_of_the_test(synapse):
     init_default_scope('mmseg')
     pipeline = [
         dict(type='vit_plugin.LoadImageSlice', window=(0.2, 0.8)),
@@ -129,7 +128,7 @@ def test_predictions_are_of_the_pixels_of_the_test(synapse, stranger):
         data_root=str(synapse), data_prefix=dict(img_path='train_npz'), pipeline=pipeline
     )
     loader = dict(dataset=dict(type='vit_plugin.VolumeSlices', pipeline=pipeline))
-    pixels = ConfigPixels(Config(dict(model=dict(backbone={}), test_dataloader=loader)), stranger)
+    pixels = ConfigPixels(Config(dict(model=dict(backbone={}), test_dataloader=loader)))
     wanted = dataset[4]
     found = pixels(wanted['data_samples'].img_path)
     assert torch.equal(found['inputs'], wanted['inputs'])

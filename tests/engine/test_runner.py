@@ -9,7 +9,6 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
-from vit_plugin.engine.sharding.sharding_options import MIN_TORCH
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -76,7 +75,6 @@ def test_the_main_process_may_save_a_plain_model_alone(tmp_path, launched):
     assert {'state_dict', 'optimizer', 'param_schedulers'} <= saved.keys()
 
 
-@pytest.mark.skipif(torch.__version__ < MIN_TORCH, reason='this torch is too old for sharding')
 def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, launched):
     on_ranks(2, tmp_path, save_a_part, str(tmp_path / 'work'))
     assert not (tmp_path / 'work/mine.pth').exists()

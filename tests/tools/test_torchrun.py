@@ -1,6 +1,7 @@
 """How ``tools/torchrun.sh`` ends. The processes that it starts need not train for this."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,6 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS
 
 SCRIPT = """
 import os, signal, sys, time
@@ -36,6 +40,9 @@ if not os.path.exists(crashed):
         sys.exit(1)
 dist.barrier()
 """
+
+
+DIGITS = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 
 
 def free_port() -> int:
@@ -104,3 +111,35 @@ def test_two_hosts_start_again_after_a_crash_on_one(tmp_path):
     outputs = [host.communicate(timeout=300)[0] for host in hosts]
     assert (tmp_path / 'crashed').exists()
     assert [host.returncode for host in hosts] == [0, 0], outputs
+
+
+@pytest.mark.nightly
+def test_two_ranks_test_a_checkpoint_by_its_own_config(tmp_path):
+    """Their results are gathered without files, and are those of one rank."""
+    pytest.importorskip('mmpretrain')
+    cfg = Config.fromfile(DIGITS)
+    preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
+    model = MODELS.build(
+        dict(cfg.model, type='mmpretrain.ImageClassifier', data_preprocessor=preprocessor)
+    )
+    classes = [str(number) for number in range(10)]
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=classes))
+    torch.save(dict(meta=meta, state_dict=model.state_dict()), tmp_path / 'epoch_1.pth')
+    lines = []
+    for processes in (1, 2):
+        command = ['test', tmp_path / 'epoch_1.pth', '--launcher', 'pytorch']
+        done = subprocess.run(
+            [
+                *(sys.executable, '-m', 'torch.distributed.run', f'--nproc-per-node={processes}'),
+                *(f'--master-port={free_port()}', '-m', 'vit_plugin', *command),
+            ],
+            cwd=tmp_path,
+            env=dict(os.environ, PYTHONPATH=os.getcwd(), CUDA_VISIBLE_DEVICES=''),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        lines += re.findall(r'accuracy/top1: \S+', done.stdout + done.stderr)[-1:]
+    assert lines[0] == lines[1]
+    assert not (tmp_path / '.dist_test').exists()

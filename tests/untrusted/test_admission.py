@@ -1,4 +1,4 @@
-"""A config from a checkpoint names registered parts of the right kind, and nothing else."""
+"""A config from a checkpoint names what the table has, and nothing else."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
-from vit_plugin.untrusted.admission import admit
-from vit_plugin.untrusted.closed import REMEDY
+from vit_plugin.untrusted import REMEDY, admit
+from vit_plugin.untrusted.admission import _Admission
+from vit_plugin.untrusted.table import NOTHING, PATHS, PLACES
 
 pytest.importorskip('mmpretrain')
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks' imports
@@ -70,55 +72,46 @@ def test_a_test_reads_its_data_and_its_averages():
     found = admit(CONFIG, 'x.pth', 'test')
     assert found['test_dataloader'] == CONFIG['test_dataloader']
     assert found['custom_hooks'] == [dict(type='EMAHook')]
-    with pytest.raises(ConfigError, match='is not registered as a visualizer'):
+    with pytest.raises(ConfigError, match="'LocalVisBackend' as a visualizer, which is not in"):
         admit(changed('visualizer', dict(type='LocalVisBackend')), 'x.pth', 'test')
+
+
+NECK, LOSS, DATASET = 'model.neck', 'model.head.loss', 'test_dataloader.dataset'
+STEP = f'{DATASET}.pipeline.0'
 
 
 @pytest.mark.parametrize(
     ('place', 'value', 'words'),
     [
-        ('model.type', 'os.system', "at model.type 'os.system' by its path"),
-        (
-            'model.neck',
-            dict(type='mmpretrain.ImageRetrievalInferencer'),
-            "Inferencer', which is not registered as a part",
-        ),
-        ('model.neck', dict(type='mmengine.fileio.load'), 'by its path'),
-        (
-            'model.neck',
-            dict(type='GlobalAveragePooling', _scope_='local'),
-            "at model.neck._scope_ the package 'local'",
-        ),
-        (
-            'model.head.loss',
-            dict(type='CIFAR10'),
-            "'CIFAR10', which is not registered as a part of a model",
-        ),
-        ('model.head.loss', dict(type='Accuracy'), 'is not registered as a part of a model'),
-        (
-            'model.prototype',
-            [dict(data=dict(type='BaseDataset'))],
-            'at model.prototype.0.data.type',
-        ),
-        (
-            'model.test_cfg',
-            dict(nms=dict(type='exec("")')),
-            'is not registered as a part of a model',
-        ),
-        ('model.warp_mode', '__import__("os")', 'could be code'),
-        ('model.vocabulary', 'http://127.0.0.1/x.pkl', "the address 'http://127.0.0.1/x.pkl'"),
-        (
-            'test_dataloader.dataset.pipeline.0',
-            dict(type='LinearClsHead'),
-            'is not registered as a transform',
-        ),
-        ('test_dataloader.dataset.pipeline.0.decode_backend', 'pickle', 'is none of cv2, pillow'),
-        (
-            'test_dataloader.dataset.type',
-            'subprocess.call',
-            "at test_dataloader.dataset.type 'subprocess.call' by its",
-        ),
-        ('default_scope', 'local', "at default_scope the package 'local'"),
+        ('model.type', 'os.system', "at model.type 'os.system' as a part of a model"),
+        ('model.type', ['os.system'], 'at model.type '),
+        (NECK, dict(type='mmpretrain.ImageRetrievalInferencer'), 'as a part of a model'),
+        (NECK, dict(type='mmengine.fileio.load'), 'as a part of a model'),
+        (NECK, dict(type='HuggingFaceClassifier', model_name='x'), 'as a part of a model'),
+        (NECK, dict(type='GlobalAveragePooling', _scope_='local'), "_scope_ the package 'local'"),
+        (f'{LOSS}.type', 'CIFAR10', "'CIFAR10' as a part of a model"),
+        (f'{LOSS}.type', 'Accuracy', "'Accuracy' as a part of a model"),
+        (f'{LOSS}.class_weight', 'x.pkl', "at model.head.loss.class_weight 'x.pkl'"),
+        (f'{LOSS}.class_weight', b'x.pkl', "at model.head.loss.class_weight b'x.pkl'"),
+        (f'{LOSS}.class_weight', {'x.pkl'}, 'at model.head.loss.class_weight {'),
+        (f'{LOSS}.reduction', '/x.pkl', "at model.head.loss.reduction '/x.pkl'"),
+        (f'{LOSS}.reduction', dict(class_weight='x'), 'at model.head.loss.reduction.class_weight'),
+        ('model.backbone.act_cfg', dict(type='os.system'), "act_cfg.type 'os.system'"),
+        ('model.backbone.arch', 'timm://hf-hub:me/x', "at model.backbone.arch 'timm://hf-hub"),
+        ('model.prototype', [dict(data=dict(type='BaseDataset'))], 'model.prototype.0.data.type'),
+        ('model.test_cfg', dict(nms=dict(type='exec("")')), 'as a part of a model'),
+        ('model.warp_mode', '__import__("os")', 'at model.warp_mode '),
+        ('model.vocabulary', 'http://127.0.0.1/x.pkl', 'at model.vocabulary '),
+        (STEP, dict(type='LinearClsHead'), "'LinearClsHead' as a transform"),
+        (STEP, dict(type='Albumentations', transforms=[]), "'Albumentations' as a transform"),
+        (STEP, dict(type='torchvision/Lambda', lambd='x'), 'as a transform'),
+        (f'{STEP}.resize_type', 'mmengine.load', "resize_type 'mmengine.load' as a transform"),
+        (f'{STEP}.decode_backend', 'pickle', "decode_backend 'pickle'"),
+        (f'{STEP}.backend_args', dict(backend='petrel'), "backend_args.backend 'petrel'"),
+        (f'{DATASET}.type', 'subprocess.call', "at test_dataloader.dataset.type 'subprocess.call'"),
+        (f'{DATASET}.metainfo.classes', '/any/file', "'/any/file', which is no list of names"),
+        (f'{DATASET}.metainfo.palette', '/any/file', 'at test_dataloader.dataset.metainfo.palette'),
+        ('default_scope', 'local', "the package 'local'"),
     ],
 )
 @pytest.mark.parametrize('use', ['predict', 'test'])
@@ -131,18 +124,76 @@ def test_everything_else_is_refused_with_its_place(place, value, words, use):
 
 
 @pytest.mark.parametrize(
-    'file',
-    ['x.pkl', 'x.yaml', 'x.yml', 'x.py', 'x.PKL', 'http://127.0.0.1/x.json', 'val', 'x.unknown'],
+    ('place', 'value'),
+    [
+        (f'{DATASET}.ann_file', 'x.pkl'),
+        (f'{DATASET}.ann_file', 'x.txt.yaml'),
+        (f'{DATASET}.ann_file', 'http://127.0.0.1/x.json'),
+        (f'{DATASET}.ann_file', '../x.txt'),
+        (f'{DATASET}.ann_file', 0),
+        (f'{DATASET}.data_prefix', '../other'),
+        (f'{DATASET}.data_root', 's3://x'),
+        (f'{DATASET}.img_suffix', '/../x'),
+        (f'{DATASET}.proposal_file', 'x.json'),
+        (f'{DATASET}.hierarchy_file', 'x.json'),
+        (f'{DATASET}.download', True),
+        (DATASET, dict(type='MNIST', data_root='x')),
+        (DATASET, dict(type='CIFAR10', data_root='x')),
+        (DATASET, dict(type='ConcatDataset', datasets=[dict(type='MNIST')])),
+        (DATASET, dict(type='RepeatDataset', times=2, dataset=dict(type='CIFAR10'))),
+        ('test_dataloader.multiprocessing_context', 'x'),
+        ('test_dataloader.sampler', dict(type='DefaultSampler', seed='x')),
+        ('test_evaluator.0.csv_dir', 'x'),
+        ('test_evaluator.0.ann_file', 'x.pkl'),
+        ('test_evaluator.0', dict(type='ShapeBiasMetric', csv_dir='x', dataset_name='x')),
+        ('test_evaluator.0', dict(type='ReportVQA', file_path='x')),
+        ('test_evaluator.0', dict(type='DumpResults', out_file_path='x.pkl')),
+        ('test_cfg', dict(type='EpochBasedTrainLoop', max_epochs=1)),
+        ('tta_model', dict(type='os.system')),
+        ('tta_pipeline', [dict(type='TestTimeAug', transforms=[[dict(type='os.system')]])]),
+        ('env_cfg', dict(dist_cfg=dict(init_method='file:///x'))),
+        ('visualizer', dict(type='Visualizer', name='/x')),
+        ('custom_hooks.0.ema_type', 'os.system'),
+        ('lora', dict(targets=['/x'])),
+    ],
 )
-def test_a_test_reads_only_formats_of_data(file):
-    cfg = changed('test_dataloader.dataset.ann_file', file)
-    with pytest.raises(
-        ConfigError, match=r'at test_dataloader.dataset.ann_file the (file|address)'
-    ):
-        admit(cfg, 'x.pth', 'test')
-    admit(cfg, 'x.pth')  # a prediction has nothing to do with it
-    with pytest.raises(ConfigError, match=r'at test_evaluator.0.ann_file'):
-        admit(changed('test_evaluator.0.ann_file', file), 'x.pth', 'test')
+def test_a_test_reads_only_lists_and_images_and_writes_nothing(place, value):
+    at = place.removesuffix('.ann_file')
+    with pytest.raises(ConfigError, match=rf'names at {at}.* which is not in the table'):
+        admit(changed(place, value), 'x.pth', 'test')
+    admit(CONFIG, 'x.pth', 'test')
+
+
+def test_what_says_where_results_go_is_left_out():
+    metric = dict(type='Accuracy', collect_dir='x', topk=(1,))
+    found = admit(changed('test_evaluator.0', metric), 'x.pth', 'test')
+    assert found['test_evaluator'] == [dict(type='Accuracy', topk=(1,))]
+
+
+HOSTILE = ('/x.pkl', 'http://127.0.0.1/x.pkl', b'x.pkl', '__import__("os")', '../x.txt', 'x y')
+
+
+@pytest.mark.parametrize('name', ['model', 'transform', 'dataset', 'metric', 'sampler', 'hook'])
+def test_no_argument_of_a_registered_class_is_a_file_an_address_or_code(name):
+    """For MMPretrain's classes; tests/campaigns/hostile_configs.py builds those of all."""
+    place, tried = PLACES[name], 0
+    for registry in place.registries:
+        registry.children['mmpretrain'].import_from_location()
+        for kind, found in registry.children['mmpretrain'].module_dict.items():
+            for argument in Signature.of(found).fields:
+                for value in HOSTILE:
+                    part = {'type': kind, argument: value}
+                    admission = _Admission('x.pth')
+                    try:
+                        part = admission.part(part, place, NOTHING, name, 'mmpretrain')
+                    except ConfigError:
+                        tried += 1
+                        continue
+                    assert argument not in part or place.arguments[argument] in PATHS
+                    assert '..' not in str(part) or argument == 'data_root'
+                    assert '://' not in str(part)
+                    assert not isinstance(part.get(argument), bytes)
+    assert tried
 
 
 def test_no_module_is_imported_to_look_for_a_name(tmp_path, monkeypatch):
@@ -151,13 +202,14 @@ def test_no_module_is_imported_to_look_for_a_name(tmp_path, monkeypatch):
         Path(tmp_path, 'local', name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     monkeypatch.syspath_prepend(tmp_path)
     for place, value in (
+        ('model.type', 'local'),
         ('model.type', 'local.X'),
         ('model.type', 'local.registry'),
+        ('model.type', 'mmpretrain.local'),
         ('default_scope', 'local'),
         ('model._scope_', 'local'),
+        (f'{STEP}.resize_type', 'local'),
     ):
-        with pytest.raises(ConfigError, match=f'at {place} '):
+        with pytest.raises(ConfigError, match='names at '):
             admit(changed(place, value), 'x.pth')
-    # A word, which building looks for in the registries alone.
-    admit(changed('model.type', 'local'), 'x.pth')
     assert not (tmp_path / 'ran').exists()

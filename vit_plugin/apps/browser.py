@@ -32,10 +32,10 @@ PRIVATE = 'A picture stays on this machine, and is deleted after at most two hou
 def examples(trained: TrainedModel) -> list[str]:
     """Image files of the model's test data, or none where they are not on this machine.
 
-    There are none either where only a checkpoint names them.
+    There are none either where only a checkpoint names them, whose config has no data.
     """
-    dataset = (trained.cfg.get('test_dataloader') or {}).get('dataset')
-    if not dataset or trained.stranger:
+    dataset = (trained.cfg.get('test_dataloader') or {}).get('dataset') or {}
+    if not dataset.keys() & {'data_root', 'data_prefix', 'ann_file'}:
         return []
     try:
         with in_scope(trained.cfg.default_scope):

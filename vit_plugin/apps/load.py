@@ -20,7 +20,6 @@ from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal, nam
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
-from vit_plugin.untrusted.closed import closed
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -108,12 +107,12 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
         only_backbone: whether weights of another format may leave the neck and head at their
             initialisation.
     """
-    checkpoint, cfg, stranger = saved
+    checkpoint, cfg = saved
     path = checkpoint.source
     cfg.setdefault('default_scope', 'mmpretrain')
     of_framework(TASKS, cfg)
     import_data_sets(cfg.default_scope)
-    with in_scope(cfg.default_scope), closed(stranger):
+    with in_scope(cfg.default_scope):
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
@@ -130,7 +129,7 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
         load_trained(model, checkpoint)
     check_classes(model, checkpoint.dataset_meta, f'the checkpoint {path!r}')
     meta.update(checkpoint.dataset_meta)
-    return TrainedModel(model, cfg, meta, stranger=stranger)
+    return TrainedModel(model, cfg, meta)
 
 
 def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: bool) -> None:

@@ -16,7 +16,6 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import check_bands
 from vit_plugin.files.images import read_image
 from vit_plugin.files.volume_slices import file_and_number
-from vit_plugin.untrusted.closed import REMEDY, closed
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
@@ -35,15 +34,13 @@ class ConfigPixels:
 
     Args:
         cfg: the config.
-        stranger: where it comes from, if it is that of a checkpoint. Then the image is the only
-            file that is opened.
 
     Raises:
         ConfigError: if the config has no ``test_dataloader``, or its first step is none that reads
             an image.
     """
 
-    def __init__(self, cfg: Config, stranger: str | None = None) -> None:
+    def __init__(self, cfg: Config) -> None:
         if not cfg.get('test_dataloader'):
             raise ConfigError(
                 f'The config {cfg.filename or "of the checkpoint"!r} has no test_dataloader; add '
@@ -55,16 +52,9 @@ class ConfigPixels:
         loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
         self.bands = (loads and steps[0].get('bands')) or 3
         own_way = loads and not is_plain(steps[0])
-        self.stranger = stranger
-        with closed(stranger):
-            self.load = Compose(steps[:1]) if own_way else None
-            self.from_pixels = Compose(steps[1:] if loads else steps)
+        self.load = Compose(steps[:1]) if own_way else None
+        self.from_pixels = Compose(steps[1:] if loads else steps)
         self.transforms = self.from_pixels.transforms
-        if stranger and self.load and not _is_reader_of_images(self.load.transforms[0]):
-            raise ConfigError(
-                f'The config in {stranger!r} reads images by {steps[0]["type"]!r}, which may read '
-                f'other files too; {REMEDY}.'
-            )
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         # Also of a file that the config reads: it says in a sentence what is wrong with it.
@@ -79,16 +69,7 @@ class ConfigPixels:
             pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if grey else pixels
             shape = pixels.shape[:2]
             loaded = dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape)
-        with closed(self.stranger):
-            return self.from_pixels(loaded)
-
-
-def _is_reader_of_images(transform: Any) -> bool:
-    """True if a step is MMCV's reader, of which a config with a pipeline has one, or of slices."""
-    from mmcv.transforms import LoadImageFromFile
-
-    slices = type(transform).__module__ == 'vit_plugin.data.volumes'  # which needs MMSegmentation
-    return isinstance(transform, LoadImageFromFile) or slices
+        return self.from_pixels(loaded)
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:

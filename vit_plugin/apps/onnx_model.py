@@ -7,7 +7,11 @@ from typing import Any
 
 import cv2
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import OPEN
 from vit_plugin.errors import ConfigError, first_line, needed_by
 from vit_plugin.files.bands import check_bands
 
@@ -15,6 +19,16 @@ from .pixel_steps import Placed, apply_steps
 from .predictions import Prediction, names_of
 
 KEY = 'vit_plugin'  # of the file's metadata
+
+
+@with_config(OPEN)
+class Facts(TypedDict):
+    """The metadata that :func:`facts_of` writes."""
+
+    classes: list[str]
+    multi_label: bool
+    rgb: bool
+    steps: list[dict[str, Any]]
 
 
 class OnnxModel:
@@ -40,8 +54,11 @@ class OnnxModel:
                 f'{str(path)!r} cannot be run ({first_line(error)}); export it again.'
             ) from error
         meta = self.session.get_modelmeta().custom_metadata_map
-        self.facts: dict[str, Any] = json.loads(meta.get(KEY, '{}'))
-        if 'steps' not in self.facts:
+        try:
+            self.facts: dict[str, Any] = json.loads(meta.get(KEY, '{}'))
+        except (ValueError, RecursionError):
+            self.facts = {}
+        if not fits(Facts, self.facts):
             raise ConfigError(
                 f'{str(path)!r} does not say what its inputs and outputs are; write it with '
                 'vit-plugin export of this version.'

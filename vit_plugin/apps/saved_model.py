@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmengine.config import Config
 
+from vit_plugin.arguments import fits
 from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
 from vit_plugin.config.read import DETECTION
 from vit_plugin.config.scope import in_scope
@@ -16,7 +17,7 @@ from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.place import moved
-from vit_plugin.untrusted import REMEDY, admit, closed
+from vit_plugin.untrusted import REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
@@ -28,8 +29,6 @@ class SavedModel(NamedTuple):
 
     checkpoint: Checkpoint
     cfg: Config
-    # Where the config comes from, if it is the checkpoint's: see vit_plugin.untrusted.
-    stranger: str | None = None
 
     @property
     def path(self) -> str:
@@ -59,13 +58,12 @@ def open_model(
     """
     cfg = read_config(config, options) if config else None
     checkpoint = open_checkpoint(find_checkpoint(path, which))
-    stranger = None if cfg else checkpoint.source
     if cfg is None:
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
-    with in_scope(cfg.get('default_scope')), closed(stranger):
+    with in_scope(cfg.get('default_scope')):
         check_channels(cfg.model)
-    return SavedModel(checkpoint, cfg, stranger)
+    return SavedModel(checkpoint, cfg)
 
 
 def find_checkpoint(path: str, which: str | None = None, otherwise: str | None = None) -> str:
@@ -120,6 +118,12 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
         )
     imports = settings.get('custom_imports')
     modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()
+    modules = [modules] if isinstance(modules, str) else modules
+    if not fits(Sequence[str], modules):
+        raise ConfigError(
+            f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
+            f'modules are expected; {REMEDY}.'
+        )
     if DETECTION in modules:
         import_module(DETECTION)
     missing = [name for name in modules if name not in sys.modules]

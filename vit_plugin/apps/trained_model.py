@@ -24,7 +24,6 @@ from vit_plugin.files.inputs import Frame
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
-from vit_plugin.untrusted.closed import closed
 from vit_plugin.visualization.prepared_image import PreparedImage
 
 from .model_inputs import ConfigPixels, TimmPixels
@@ -47,8 +46,6 @@ class TrainedModel:
         cfg: its config. That of a model without one says its ``default_scope`` alone.
         meta: what is known of the data, such as the names of the ``classes``.
         pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
-        stranger: where the config comes from, if it is that of a checkpoint: see
-            :mod:`vit_plugin.untrusted.closed`.
 
     Attributes:
         classes: the names of the classes, as far as they are known.
@@ -62,9 +59,7 @@ class TrainedModel:
         cfg: Config,
         meta: Mapping[str, Any],
         pixels: Callable[..., dict[str, Any]] | None = None,
-        stranger: str | None = None,
     ) -> None:
-        self.stranger = stranger
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
         self.task = of_framework(TASKS, cfg)
@@ -92,7 +87,7 @@ class TrainedModel:
         with self._building:
             if self._pixels is None:
                 with in_scope(self.cfg.default_scope):
-                    self._pixels = ConfigPixels(self.cfg, self.stranger)
+                    self._pixels = ConfigPixels(self.cfg)
         return self._pixels
 
     def takes(self, frame: Frame) -> str | np.ndarray:
@@ -183,8 +178,7 @@ class TrainedModel:
             sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__
         ):
             indices = list(group)
-            with closed(self.stranger):
-                results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
+            results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
             found |= {
                 i: Prediction.of(one.cpu(), self.classes)
                 for i, one in zip(indices, results, strict=True)
@@ -207,10 +201,9 @@ class TrainedModel:
                 f'A model of {self.task} has no single vector for an image, as a classifier has; '
                 'give the checkpoint of one, or --arch.'
             )
-        with closed(self.stranger):
-            return vectors_of(
-                self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs']
-            )
+        return vectors_of(
+            self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+        )
 
     def optimized(self) -> 'TrainedModel':
         """This model, with the passes for its device unless the config has ``optimize=False``."""

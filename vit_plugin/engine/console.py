@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from mmengine.dist import get_world_size
+from mmengine.dist import get_backend, get_world_size
 from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, Runner
@@ -137,9 +137,15 @@ def printing_logged(logger: logging.Logger) -> Iterator[None]:
 
 
 class LoggedEvaluator(Evaluator):
-    """MMEngine's, but what a metric prints is logged."""
+    """MMEngine's, but what a metric prints is logged, and results on CPUs are gathered by messages.
+
+    MMEngine's way are pickles in a folder, which all machines must have in common.
+    """
 
     def evaluate(self, size: int) -> dict[str, Any]:
+        if get_backend() == 'gloo':
+            for metric in self.metrics:
+                metric.collect_device = 'gpu'  # MMEngine's name for messages, on any device
         with printing_logged(MMLogger.get_current_instance()):
             return super().evaluate(size)
 

@@ -28,7 +28,6 @@ from vit_plugin.files.place import HERE
 from vit_plugin.files.text import read_text
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
-from vit_plugin.untrusted.closed import files_closed
 from vit_plugin.weights.for_mmengine import reading_safely
 
 from .checkpoints.hook import CheckpointHook
@@ -147,10 +146,6 @@ class Runner(mmengine.runner.Runner):
     def _log_env(self, env_cfg: dict) -> None:
         with without_stderr():
             super()._log_env(env_cfg)
-
-    def build_model(self, model: nn.Module | dict) -> nn.Module:
-        with files_closed():
-            return super().build_model(model)
 
     def dump_config(self) -> None:
         """Wait until the work directory is this run's, see :meth:`train`."""

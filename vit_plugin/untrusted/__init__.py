@@ -1,6 +1,5 @@
-"""A config in a checkpoint is data from a stranger: what it names is admitted, or refused."""
+"""The config in a checkpoint is data of an unknown person: a table says what it may name."""
 
-from .admission import admit
-from .closed import REMEDY, closed, files_closed
+from .admission import REMEDY, admit
 
-__all__ = ['REMEDY', 'admit', 'closed', 'files_closed']
+__all__ = ['REMEDY', 'admit']

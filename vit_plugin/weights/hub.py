@@ -3,8 +3,8 @@
 Such a folder has ``model.safetensors``, maybe in several files, and ``config.json``, which
 describes it. Any library's folder gives its weights. One of ``vit-plugin convert RUN --out FOLDER``
 has an entry of ours in its config, which makes it a checkpoint as MMEngine has them: with the
-config of the model, its pixels and the names of its classes. The entry is data from a stranger, as
-the config in a checkpoint is, see :mod:`vit_plugin.untrusted`.
+config of the model, its pixels and the names of its classes. The entry is data of an unknown
+person, as the config in a checkpoint is, see :mod:`vit_plugin.untrusted`.
 """
 
 import json

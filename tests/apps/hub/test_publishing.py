@@ -141,14 +141,14 @@ def test_weights_alone_of_a_folder(saved, tmp_path):
     assert load_weights(backbone, tmp_path / 'folder').format == 'timm'
 
 
-def test_an_entry_is_data_of_a_stranger(saved, tmp_path):
+def test_an_entry_names_what_a_checkpoint_may(saved, tmp_path):
     folder = tmp_path / 'folder'
     publish(str(saved()), str(folder))
     content = json.loads((folder / 'config.json').read_text())
     text = content['vit_plugin']['config']
     content['vit_plugin']['config'] = text.replace('ImageClassifier', 'subprocess.Popen')
     (folder / 'config.json').write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match=r"model.type 'subprocess.Popen' by its path"):
+    with pytest.raises(ConfigError, match=r"model.type 'subprocess.Popen' as a part of a model"):
         load(folder, device='cpu')
     content['vit_plugin']['config'] = 3
     (folder / 'config.json').write_text(json.dumps(content))

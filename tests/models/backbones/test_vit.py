@@ -471,7 +471,6 @@ def test_the_class_token_alone_is_what_it_is_among_all(tiny, with_cp, pos_embed)
         torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.skipif(torch.__version__ < '2.9', reason='torch 2.6 counts a product less')
 def test_the_last_block_does_not_compute_the_patches(tiny):
     from torch.utils.flop_counter import FlopCounterMode
 

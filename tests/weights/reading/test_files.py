@@ -269,6 +269,9 @@ def test_arrays_of_objects_are_refused(tmp_path):
 
 
 def test_missing_and_empty(tmp_path):
+    (tmp_path / 'x.JPG').write_bytes(b'x')
+    with pytest.raises(ConfigError, match=r"x.JPG' is an image, .* are the arguments swapped"):
+        read_checkpoint(tmp_path / 'x.JPG')
     with pytest.raises(ConfigError, match='There is no checkpoint file'):
         open_checkpoint(tmp_path / 'none.pth')
     torch.save({'epoch': 3}, tmp_path / 'empty.pth')

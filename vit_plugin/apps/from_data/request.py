@@ -17,7 +17,6 @@ from vit_plugin.data.importers.photos import read_sizes
 from vit_plugin.data.importers.records import Photo
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
-from vit_plugin.untrusted.closed import closed
 from vit_plugin.weights.saved_settings import saved_backbone, training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
@@ -175,13 +174,10 @@ class Request:
 
     @cached_property
     def saved_backbone(self) -> dict[str, Any]:
-        """The backbone in a stranger's weights, built where it can open nothing.
-
-        So it is checked before it becomes a config.
-        """
+        """The backbone in a checkpoint, built once, so that it is checked before it is a config."""
         arguments = saved_backbone(self.weights)
         if arguments:
-            with closed(self.weights), torch.device('meta'):
+            with torch.device('meta'):
                 VisionTransformer(**arguments)
         return arguments
 

@@ -19,7 +19,7 @@ from vit_plugin.apps.saved_model import find_checkpoint
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.complete import check_target, new_folder
-from vit_plugin.untrusted.admission import PREDICT
+from vit_plugin.untrusted.table import PREDICT
 from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
 

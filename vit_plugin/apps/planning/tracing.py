@@ -26,7 +26,7 @@ try:
     from torch.distributed._tools.mem_tracker import MemTracker
 except ImportError as error:
     raise ConfigError(
-        f'Planning needs the memory trackers of torch 2.6 or newer, and torch {torch.__version__} '
+        f'Planning needs the memory trackers of torch, and torch {torch.__version__} '
         f'lacks them ({error}); install another torch.'
     ) from error
 

@@ -20,7 +20,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
+from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.storage import WriteResult
 from torch.distributed.tensor import DTensor
 from torch.futures import Future
 
@@ -39,14 +42,6 @@ from vit_plugin.weights.reading.folders import (
 from vit_plugin.weights.reading.plain import join, tensor_names, to_text
 
 from ..distributed import from_rank_0
-from ..sharding.sharding_options import MIN_TORCH
-
-if torch.__version__ >= MIN_TORCH:
-    import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
-    from torch.distributed.checkpoint.storage import WriteResult
-else:
-    HuggingFaceStorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
 
 # safetensors' names of the types.
 DTYPES = {
@@ -61,15 +56,6 @@ DTYPES = {
     torch.uint8: 'U8',
     torch.bool: 'BOOL',
 }
-
-
-def check_torch() -> None:
-    """Raise a ``ConfigError`` if this torch is too old for checkpoints in folders."""
-    if torch.__version__ < MIN_TORCH:
-        raise ConfigError(
-            f"default_hooks.checkpoint: format='folder' needs torch {MIN_TORCH} or newer, and "
-            f"this is {torch.__version__}; update it, or give format='file'."
-        )
 
 
 def write_folder(
@@ -210,7 +196,6 @@ def read_state(
         ConfigError: if the folder is not a complete checkpoint of this version, the same on every
             rank.
     """
-    check_torch()
 
     def find() -> Any:
         if verify:

@@ -20,7 +20,6 @@ from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, unwrapped
 from ..step import in_window
-from .folder import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
@@ -107,7 +106,6 @@ class CheckpointHook(EagerCheckpointHook):
             self._format == 'auto' and is_sharded(unwrapped(runner.model))
         )
         if self._folder:
-            check_torch()
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
         info, resumed = runner.message_hub.runtime_info, runner._resume
         runner.message_hub.update_info(BEGAN, (resumed and info.get(BEGAN)) or runner.timestamp)

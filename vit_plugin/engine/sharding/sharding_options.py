@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from vit_plugin.arguments import checked
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-
-MIN_TORCH = '2.9'
 
 
 @checked
@@ -41,13 +38,6 @@ class Sharding:
     reduce_dtype: Literal['float32', 'bfloat16'] | None = None
     reshard_after_forward: bool = True
     cpu_offload: bool = False
-
-    def __post_init__(self) -> None:
-        if torch.__version__ < MIN_TORCH:
-            raise ConfigError(
-                f'sharding needs torch {MIN_TORCH} or newer, and this is {torch.__version__}; '
-                'update it, or leave sharding out.'
-            )
 
     def mesh(self, device_type: str) -> DeviceMesh:
         """The ranks as a mesh: (shard, ) if all share one copy, and (replicate, shard) otherwise.

@@ -16,7 +16,6 @@ import vit_plugin
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Size, Typed
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.untrusted.closed import closed
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.pixels import data_config_of
@@ -93,7 +92,7 @@ class Teacher:
         else:
             self.name = source
             found = _loaded(source, given.get('arch'), given.get('config'))
-        self.model, self.pixels, size, self.stranger = found
+        self.model, self.pixels, size = found
         size = given.get('img_size') or size
         self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
         self.fingerprint = _fingerprint(self.model)
@@ -112,7 +111,7 @@ class Teacher:
         first = next(self.model.parameters())
         if first.device != images.device and not isinstance(first, DTensor):
             self.model.to(images.device)
-        with closed(self.stranger), torch.autocast(images.device.type, enabled=False):
+        with torch.autocast(images.device.type, enabled=False):
             found = self.module(self.seen(images, pixels).to(self.dtype))
         return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
 
@@ -152,12 +151,11 @@ class Teacher:
 
 
 class Found(NamedTuple):
-    """A teacher that was found. ``stranger`` is the checkpoint whose own config it is built by."""
+    """A teacher that was found."""
 
     model: nn.Module
     pixels: Pixels
     size: Size | None
-    stranger: str | None = None
 
 
 def _of_timm(source: str, name: str) -> Found:
@@ -184,7 +182,7 @@ def _loaded(source: str, arch: str | None, config: str | None) -> Found:
     classify = bool(arch or config)
     trained = vit_plugin.load(source, config, arch, device='cpu', classify=classify)
     model = trained.model
-    return Found(_core(model), Pixels.of(model), _native_size(model), trained.stranger)
+    return Found(_core(model), Pixels.of(model), _native_size(model))
 
 
 def _core(model: nn.Module) -> nn.Module:

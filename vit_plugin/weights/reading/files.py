@@ -15,6 +15,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import IMAGE_SUFFIXES
 
 from .folders import check_complete, read_folder
 from .lazy import LazyArrays
@@ -52,6 +53,10 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
         check_complete(path)
     elif not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
+    elif path.suffix.lower() in IMAGE_SUFFIXES:
+        raise ConfigError(
+            f'{str(path)!r} is an image, where a checkpoint is expected; are the arguments swapped?'
+        )
     with _one_sentence(path):
         if path.is_dir():
             return read_folder(path)
