@@ -1,6 +1,7 @@
 """There is a whole checkpoint at every moment, and the ones that are asked for are kept."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,17 @@ def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, 
     with pytest.raises(ConfigError, match='epoch_1.pth.*No space left on device'):
         runner.train()
     assert not list(tmp_path.glob('.*'))
+
+
+def test_the_marker_follows_a_save_that_was_killed_before_it(tmp_path):
+    options = {'default_hooks.checkpoint.max_keep_ckpts': 1, 'train_cfg.max_epochs': 2}
+    build(tiny_cfg(tmp_path, **options)).train()
+    shutil.copy(tmp_path / 'epoch_2.pth', tmp_path / 'epoch_1.pth')
+    (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_1.pth'))
+    path = str(tmp_path / 'epoch_2.pth')
+    build(tiny_cfg(tmp_path, resume=True, load_from=path, **options)).train()
+    assert (tmp_path / 'last_checkpoint').read_text() == path
+    assert not (tmp_path / 'epoch_1.pth').exists()
 
 
 def test_leftovers_of_a_killed_save_are_removed(tmp_path):

@@ -20,6 +20,7 @@ Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this 
 
 FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
 OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
+OTHERS = 'other ones', 'those of this config'
 LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
 
@@ -33,9 +34,11 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     """
     meta = checkpoint['meta']
     recorded, own = meta.get('run', {}), identity(runner)
-    changed: Changes = dict(changed_settings(runner.cfg, meta))
-    rescheduled = any(changed.pop(name) for name in [*changed] if name.startswith(SCHEDULES))
-    changed |= _schedules(runner, checkpoint, rescheduled)
+    settings = changed_settings(runner.cfg, meta)
+    rescheduled = any(name.startswith(SCHEDULES) for name in settings)
+    changed: Changes = {
+        name: pair for name, pair in settings.items() if not name.startswith(SCHEDULES)
+    }
     facts = {
         'samples in an iteration': (recorded.get('batch'), own['batch']),
         LENGTH: (recorded.get('epoch_length'), own['epoch_length']),
@@ -49,6 +52,14 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
         changed.pop(f'{CONTENT}train_dataloader', None)  # it says nothing more
     if 'teacher' in recorded and recorded['teacher'] != own['teacher']:
         changed['the teacher'] = recorded['teacher'], own['teacher']
+    kept = _schedules(runner, checkpoint, rescheduled)
+    if rescheduled or runner.cfg.get('resume_changed'):
+        changed |= kept
+    elif kept and not changed:
+        runner.logger.warning(
+            'The length of the run changed, and schedules that have begun stay as they were '
+            f'({in_words(kept)}); with --resume-changed they become those of the new length.'
+        )
     return changed
 
 
@@ -59,16 +70,11 @@ def _schedules(runner: Runner, checkpoint: Mapping[str, Any], rescheduled: bool)
         isinstance(theirs, Mapping) and theirs.keys() == scheduler_state(mine).keys()
         for mine, theirs in zip(schedulers, saved, strict=True)
     )
-    if not alike:  # of the same config it is damage, which is found later
-        return {'param_scheduler': ('others', 'these')} if rescheduled else {}
-    kept = follow_config(schedulers, saved)
-    if not kept or rescheduled or runner.cfg.get('resume_changed'):
-        return kept
-    runner.logger.warning(
-        f'The length of the run changed, and schedules that have begun stay as they were '
-        f'({in_words(kept)}); with --resume-changed they become those of the new length.'
-    )
-    return {}
+    if alike:
+        return follow_config(schedulers, saved)
+    # Of the same config it is damage, which is found later.
+    kinds = len(saved), len(schedulers)
+    return {'param_scheduler': kinds if len({*kinds}) > 1 else OTHERS} if rescheduled else {}
 
 
 def in_words(changed: Changes) -> str:

@@ -122,7 +122,10 @@ class CheckpointHook(EagerCheckpointHook):
             )
         self._kept = list(runner.message_hub.runtime_info.get(KEPT, ()))
         if is_main_process():
-            self._delete(self._outdated())
+            if outdated := self._outdated():  # a kill came before the marker was written
+                last = self.file_backend.join_path(self.out_dir, self._kept[-1])
+                write_text(Path(runner.work_dir, MARKER), last)
+                self._delete(outdated)
             _remove_leftovers({str(runner.work_dir), str(self.out_dir)})
         window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
         if self.by_epoch and len(runner.train_dataloader) % window:

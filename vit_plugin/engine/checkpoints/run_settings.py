@@ -1,7 +1,7 @@
 """What determines a run, and what may change at a resume without a word."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vit_plugin.weights.saved_settings import literals
@@ -10,7 +10,7 @@ from ..same_ranks import facts_of_config
 
 # The sections of a config that determine the run. What is in no section may change: the validation
 # and its data, logs, work_dir, compile, sharding, env_cfg and so on. docs/cluster_reference.md has
-# these tables, too.
+# the same tables.
 SECTIONS = (
     'model',
     'data_preprocessor',
@@ -24,25 +24,39 @@ SECTIONS = (
     'float8',
     'lora',
 )
-# Within the sections: the length of the run, where initial weights and files are, and what changes
-# only the speed. `batch_size`, `seed` and the schedules are compared as facts of the built run.
-FREE = re.compile(
-    r'train_cfg\.(?!by_epoch).*'
-    r'|train_dataloader\.(batch_size|persistent_workers|pin_memory\w*|prefetch_factor|timeout'
-    r'|worker_init_fn|multiprocessing_context)\b.*'
-    r'|(.*\.)?(num_workers|data_root|init_cfg|pretrained|with_cp|test_cfg)\b.*'
-    r'|randomness\.seed'
-)
+# What may change within a section: the length of the run, where files and initial weights are, and
+# what changes only the speed. The batch, the seed and the schedules are compared as built.
+FREE = {
+    'train_cfg': (
+        'type',
+        'max_epochs',
+        'max_iters',
+        'val_begin',
+        'val_interval',
+        'dynamic_intervals',
+    ),
+    'train_dataloader': (
+        'batch_size',
+        'persistent_workers',
+        'pin_memory',
+        'prefetch_factor',
+        'timeout',
+        'worker_init_fn',
+        'multiprocessing_context',
+    ),
+    'randomness': ('seed',),
+}
+FREE_ANYWHERE = ('data_root', 'init_cfg', 'num_workers', 'pretrained', 'test_cfg', 'with_cp')
 # Hooks that watch, save or end a run. All others determine it.
 WATCHING = (
     'CheckpointHook',
+    'DetVisualizationHook',
     'DistSamplerSeedHook',
     'EarlyStoppingHook',
     'EmptyCacheHook',
     'IterTimerHook',
     'LoggerHook',
     'MemoryProfilerHook',
-    'NPUProfilerHook',
     'OptimizeHook',
     'ParamSchedulerHook',
     'PicturesHook',
@@ -51,9 +65,8 @@ WATCHING = (
     'ProgressHook',
     'ReportHook',
     'RuntimeInfoHook',
-    'VisualizationHook',
-    'DetVisualizationHook',
     'SegVisualizationHook',
+    'VisualizationHook',
 )
 LEFT_OUT = 'left out'
 SCHEDULES = ('param_scheduler', 'schedule_length')
@@ -70,8 +83,13 @@ def settings_of(cfg: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: _class_name(value) if name.endswith(('.type', '.constructor')) else value
         for name, value in facts_of_config(used).items()
-        if not FREE.fullmatch(name)
+        if not _is_free(name.split('.'))
     }
+
+
+def _is_free(names: Sequence[str]) -> bool:
+    section, inner, *_ = *names, ''
+    return inner in FREE.get(section, ()) or any(name in FREE_ANYWHERE for name in names)
 
 
 def _hooks(cfg: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,0 +1,69 @@
+"""The table of what may change at a resume, and what is compared."""
+
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+from mmengine.hooks import EMAHook
+from test_configs import recipes
+
+from vit_plugin.config import read_config
+from vit_plugin.engine.checkpoints.run_settings import (
+    FREE,
+    FREE_ANYWHERE,
+    SECTIONS,
+    WATCHING,
+    changed_settings,
+    settings_of,
+)
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+CFG = dict(
+    model=dict(type='mmpretrain.ImageClassifier', backbone=dict(drop_rate=0.1, with_cp=False)),
+    train_dataloader=dict(num_workers=2, dataset=dict(data_root='a', pipeline=[dict(type='Flip')])),
+    train_cfg=dict(by_epoch=True, max_epochs=3),
+    val_dataloader=dict(batch_size=3),
+    default_hooks=dict(logger=dict(type='LoggerHook', interval=2), nothing=None),
+    custom_hooks=[dict(type='EMAHook', momentum=0.1, priority='LOW'), dict(type=EMAHook)],
+    randomness=dict(seed=1, deterministic=False),
+)
+
+
+def test_what_determines_a_run():
+    assert settings_of(CFG) == {
+        'model.type': 'ImageClassifier',
+        'model.backbone.drop_rate': '0.1',
+        'train_dataloader.dataset.pipeline.0.type': 'Flip',
+        'train_cfg.by_epoch': 'True',
+        'randomness.deterministic': 'False',
+        'hooks.EMAHook.momentum': '0.1',
+        'hooks.EMAHook.2': '{}',
+    }
+
+
+def test_the_page_has_the_table():
+    page = Path('docs/cluster_reference.md').read_text()
+    table = page.partition('## What may change at a resume')[2].partition('\n## ')[0]
+    names = (
+        *SECTIONS,
+        *FREE_ANYWHERE,
+        *WATCHING,
+        *FREE,
+        *(name for some in FREE.values() for name in some),
+    )
+    missing = [name for name in names if f'`{name}`' not in table and f'`{name}.' not in table]
+    assert not missing
+
+
+@recipes()
+def test_the_text_of_a_config_says_the_same(path):
+    """MMEngine's checkpoints have no more."""
+    cfg = read_config(path)
+    text = Config(cfg._cfg_dict, format_python_code=False).pretty_text
+    assert changed_settings(cfg, dict(cfg=text)) == {}
+    assert changed_settings(cfg, dict(run=dict(settings=settings_of(cfg)))) == {}
+
+
+@pytest.mark.parametrize('text', ['', None, 'model = <function f at 0x7f>', 'x = 1'])
+def test_a_config_that_is_not_plain_is_not_compared(text):
+    assert changed_settings(CFG, dict(cfg=text)) == {}
