@@ -19,7 +19,7 @@ BIG_TIFFS = b'II+\0', b'MM\0+'
 TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
 # Tags of TIFF, and their values in files of bands: photographs may be of palettes or CMYK, too.
 WIDTH, HEIGHT, PHOTOMETRIC, SAMPLES, EXTRA_SAMPLES = 256, 257, 262, 277, 338
-GREY_OR_RGB, ALPHA = (0, 1, 2), (1, 2)
+GREY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
 SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
 
 
@@ -33,7 +33,7 @@ def shape_of(source: Source) -> tuple[int, int, int] | None:
         source: a path, or the content of the file.
 
     Raises:
-        ValueError: if an array of NumPy is no image.
+        ValueError: if an array of NumPy is no image, or for a TIFF in CIE L*a*b*.
         OSError: if the file cannot be read.
     """
     with _opened(source) as file:
@@ -118,6 +118,8 @@ def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
     pages = list(_pages(file))
     first = pages[0]
     size = first[HEIGHT], first[WIDTH]
+    if first.get(PHOTOMETRIC) in LAB:
+        raise ValueError('it has colours of CIE L*a*b*; save it as RGB')
     if first.get(PHOTOMETRIC) not in GREY_OR_RGB:
         return None
     if len(pages) > 1 and _samples(first) == 1:  # a band on each page, and no smaller overviews

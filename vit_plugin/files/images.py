@@ -130,6 +130,15 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
     return (height, width) if on_its_side else (width, height)
 
 
+def bits_of(source: str | Path | bytes) -> int:
+    """The bits of a value of a photograph: 8, 16 or 32."""
+    with _opened(source) as image:
+        stored = f'{image.mode} {getattr(image, "tile", "")}'
+        if ';16' in stored:
+            return 16
+        return 32 if image.mode in ('I', 'F') else 8
+
+
 def orientation_of(source: str | Path | bytes) -> int:
     """The orientation of a photograph in EXIF, 1 if it is stored as it is seen."""
     if shape_of(source):
@@ -192,6 +201,10 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             raise ValueError('of AVIF and HEIC only 8 bits are read, and a window needs all')
         return _decoded_by_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+    if image is None and deep:  # values of 32 bits, which OpenCV does not convert
+        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
+        if image is not None and image.ndim == 2 and flag & cv2.IMREAD_COLOR:
+            image = np.stack([image] * 3, axis=-1)
     if image is None:
         raise ValueError(
             'the file is damaged, or of a format that is not known, such as values of 32 bits'

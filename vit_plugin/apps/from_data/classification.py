@@ -124,7 +124,7 @@ def read_classes(request: Request) -> Listing:
             f'--data: {request.data!r} has {has}; give --task {task}, or to classify, a folder '
             'that has folders of classes alone.'
         )
-    return read_class_folders(tree, request.work_dir)
+    return read_class_folders(tree, request.work_dir, request.skip_invalid)
 
 
 def is_plain(found: Listing) -> bool:

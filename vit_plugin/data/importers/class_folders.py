@@ -24,7 +24,9 @@ REMEDY = (
 )
 
 
-def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listing:
+def read_class_folders(
+    tree: Tree, work_dir: str | Path | None = None, skip_invalid: bool = False
+) -> Listing:
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
     Or images and a table of their classes, see :mod:`~vit_plugin.data.importers.label_tables`.
@@ -39,7 +41,7 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
             validate is not among those to train on, if no class has an image to hold out, or if
             ``work_dir`` lies among the classes.
     """
-    findings = Findings()
+    findings = Findings(skip_invalid)
     photos, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
     multi_label, tables = False, list[Path]()
     findings.note_all(
@@ -53,11 +55,12 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
         if listed:
             photos, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
-            return read_class_folders(Tree(inner), work_dir)
+            return read_class_folders(Tree(inner), work_dir, skip_invalid)
     note_unused(tree, [*tables, *(photo.path for photo in photos)], findings)
     _check_any(tree, photos)
     if len(photos) <= MOST_HEADERS:
         photos = read_sizes(photos, findings)
+    findings.check()
     found = {name for photo in photos for name in photo.labels}
     if len(found) == 1 and not multi_label:
         raise ConfigError(

@@ -203,7 +203,7 @@ class Index:
         return [
             path
             for path, place in places.items()
-            if (label.shared(place), label.apart(place)) == (most, fewest)
+            if (label.shared(place), label.apart(place)) == (max(most, 0), fewest)
             and (fewest == least or not self._have_common_names(nearest, place))
         ]
 

@@ -8,8 +8,16 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.bands import shape_of
-from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_litter, seen_size, walk_files
+from vit_plugin.files.images import (
+    IMAGE_SUFFIXES,
+    bits_of,
+    is_image,
+    is_litter,
+    seen_size,
+    walk_files,
+)
 
+from .depth import note_depth
 from .findings import Findings
 from .identity import Index
 from .records import Photo
@@ -118,13 +126,15 @@ class Tree:
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
     """The photographs that can be read, with what their headers say. The others are noted."""
 
-    def read(photo: Photo) -> tuple[tuple[int, int], int] | str:
+    def read(photo: Photo) -> tuple[tuple[int, int], int, int] | str:
         try:
-            return seen_size(photo.path), (shape_of(photo.path) or (0, 0, 0))[2]
+            bands = (shape_of(photo.path) or (0, 0, 0))[2]
+            return seen_size(photo.path), bands, 0 if bands else bits_of(photo.path)
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             return first_line(error)
 
     readable = []
+    deep: dict[int, list[Path]] = {}
     with ThreadPoolExecutor(8) as pool:
         for photo, found in zip(photos, pool.map(read, photos), strict=True):
             if isinstance(found, str):
@@ -132,8 +142,13 @@ def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
                     'images left out, since they cannot be read', f'{photo.path} ({found})'
                 )
             else:
-                photo.size, photo.bands = found
-                readable.append(photo)
+                photo.size, photo.bands, bits = found
+                if bits <= 16:
+                    readable.append(photo)
+                if bits > 8:
+                    deep.setdefault(bits, []).append(photo.path)
+    for bits, paths in deep.items():
+        note_depth(bits, paths, findings)
     return readable
 
 
