@@ -1,6 +1,7 @@
 import json
 
 import yaml
+from PIL import Image
 
 from vit_plugin.apps.hub.card import _begun_with
 from vit_plugin.apps.hub.publishing import publish
@@ -17,6 +18,7 @@ REPORT = dict(
     ),
     findings=[dict(what='is no image', count=2, examples=['somebody/1.jpg', 'somebody/2.jpg'])],
 )
+SCORES = dict(per_class=[dict(name=NAME, f1=90.0, samples=4)], macro=dict(f1=90.0))
 METRICS = dict(
     last={'accuracy/top1': 91.25},
     max={'accuracy/top1': 92.5},
@@ -31,9 +33,8 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
     (run / 'last_checkpoint').write_text(str(run / 'epoch_3.pth'))
     (run / 'metrics.json').write_text(json.dumps(METRICS))
     (run / 'data_report.json').write_text(json.dumps(REPORT))
-    (run / 'classes.json').write_text(json.dumps(dict(per_class=[dict(name=NAME, f1=90.0)])))
-    (run / 'classes.md').write_text('![](https://example.org/beacon.png)')
-    (run / 'learning_curve.png').write_bytes(b'a picture')
+    (run / 'classes.json').write_text(json.dumps(SCORES))
+    Image.new('RGBA', (3, 2), 'red').save(run / 'learning_curve.png')
     publish(str(run), str(tmp_path / 'pets'), licence='apache-2.0')
     _, head, text = (tmp_path / 'pets/README.md').read_text().split('---\n', 2)
     facts = yaml.safe_load(head)
@@ -48,7 +49,7 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
         "model = timm.create_model('hf_hub:USER/pets', pretrained=True).eval()",
         '3 classes: cat, dog, rabbit.',
         '| accuracy/top1 | 91.25 | 92.50 |',
-        f'| {markdown(NAME)} | 90.00 |',
+        f'| {markdown(NAME)} | 90.00 | 4 |',
         '![learning curve](learning_curve.png)',
         '| images | 7 | 2 |',
         '| dog | 4 | 1 |',
@@ -56,7 +57,8 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
     ):
         assert line in text.splitlines()
     assert 'somebody' not in text
-    assert (tmp_path / 'pets/learning_curve.png').read_bytes() == b'a picture'
+    with Image.open(tmp_path / 'pets/learning_curve.png') as picture:
+        assert (picture.size, picture.getpixel((0, 0))) == ((3, 2), (255, 0, 0, 255))
 
 
 def test_what_is_not_known_is_not_said(saved, tmp_path):

@@ -13,6 +13,7 @@ from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.saved_settings import settings_of
 
 from .libraries import Library
+from .run_files import read_json, read_picture
 
 PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
 TASKS = dict(
@@ -37,6 +38,13 @@ class Card:
         library: another library that reads the folder.
         difference: of its logits, see :func:`~vit_plugin.apps.hub.libraries.difference`.
         licence: the hub's name of the licence.
+
+    Attributes:
+        pictures: the run's, as PNG, by their names.
+
+    Raises:
+        ConfigError: if a file of the run is a link or not what its name says, see
+            :mod:`~vit_plugin.apps.hub.run_files`.
     """
 
     def __init__(
@@ -51,9 +59,11 @@ class Card:
         self.trained, self.checkpoint, self.name = trained, checkpoint, name
         self.run = Path(checkpoint).parent
         self.library, self.difference, self.licence = library, difference, licence
-        self.metrics = self._json('metrics.json')
-        drawn = [self.run / name for name in PICTURES]
-        self.pictures = [path for path in drawn if path.is_file()]
+        self.metrics = read_json(self.run, 'metrics.json')
+        self.scores = read_json(self.run, 'classes.json')
+        self.report = read_json(self.run, 'data_report.json')
+        drawn = {name: read_picture(self.run, name) for name in PICTURES}
+        self.pictures = {name: picture for name, picture in drawn.items() if picture}
 
     def text(self) -> str:
         """The card."""
@@ -66,10 +76,6 @@ class Card:
             self._terms(),
         )
         return '\n'.join(line for section in sections for line in (*section, '')).rstrip() + '\n'
-
-    def _json(self, name: str) -> dict[str, Any]:
-        path = self.run / name
-        return json.loads(path.read_text(encoding='utf-8')) if path.is_file() else {}
 
     def _head(self) -> Iterator[str]:
         task, title = TASKS[self.trained.task], self.name.rpartition('/')[2]
@@ -123,14 +129,14 @@ class Card:
         yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
         for name, value in self.metrics['last'].items():
             yield f'| {markdown(name)} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
-        if scores := self._json('classes.json'):
-            yield from ('', as_markdown(scores).rstrip())
-        for picture in self.pictures:
-            yield from ('', f'![{picture.stem.replace("_", " ")}]({picture.name})')
+        if self.scores:
+            yield from ('', as_markdown(self.scores).rstrip())
+        for name in self.pictures:
+            yield from ('', f'![{Path(name).stem.replace("_", " ")}]({name})')
 
     def _data(self) -> Iterator[str]:
         yield from ('## Data', '')
-        report = self._json('data_report.json')
+        report = self.report
         if not report:
             yield 'The folder of the run has no report of its data.'
             return

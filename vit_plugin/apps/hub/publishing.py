@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
 from .card import Card
 from .libraries import LIBRARIES, TOLERANCE, Library, difference
 from .preprocessing import data_config_of, processor_of
+from .run_files import check_own
 
 HUB = 'hf://'
 OURS = 'vit_plugin'  # the format of models that no other library has
@@ -40,6 +40,7 @@ def publish(
     dtype: str | None = None,
     licence: str | None = None,
     private: bool = False,
+    which: str | None = None,
 ) -> str:
     """Write a run's model as a folder of the hub, or upload it.
 
@@ -51,13 +52,16 @@ def publish(
         dtype: that of the weights. Default: that of the source.
         licence: the hub's name of the licence.
         private: whether an upload is private.
+        which: the checkpoint of a run's folder, see
+            :func:`~vit_plugin.apps.saved_model.find_checkpoint`.
 
     Returns:
         What was written, and who reads it.
 
     Raises:
         ConfigError: if the source holds no config, if the library does not have the model, if the
-            target is there already, or if the hub refuses.
+            target is there already, if a file of the run is a link or not what its name says, or if
+            the hub refuses.
     """
     if form not in (None, OURS, *LIBRARIES):
         raise ConfigError(
@@ -69,7 +73,8 @@ def publish(
     else:
         name = f'USER/{Path(target).name}'
         _check_empty(Path(target))
-    path = find_checkpoint(source)
+    path = find_checkpoint(source, which)
+    check_own(source, path)
     trained = load(path, device='cpu')
     if 'model' not in trained.cfg:
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
@@ -77,8 +82,8 @@ def publish(
         found = _write(trained, folder, form, dtype)
         card = Card(trained, path, name, found.library, found.difference, licence)
         (folder / 'README.md').write_text(card.text(), encoding='utf-8')
-        for picture in card.pictures:
-            shutil.copy2(picture, folder)
+        for picture, content in card.pictures.items():
+            (folder / picture).write_bytes(content)
         if target.startswith(HUB):
             upload(folder, name, private)
             return f'https://huggingface.co/{name}: {found}'

@@ -1,0 +1,145 @@
+"""The files of a run's folder that are published, each checked to be what its name says."""
+
+import io
+import json
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from PIL import Image
+from pydantic import Field, with_config
+from typing_extensions import NotRequired, TypedDict
+
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import OPEN
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.weights.reading.shards import INDEX, files_of
+
+Name = Annotated[str, Field(max_length=200, pattern=r'^[^\n\r]*$')]
+Count = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(allow_inf_nan=True)]
+
+
+@with_config(OPEN)
+class Metrics(TypedDict):
+    """``metrics.json``, as far as a card has it."""
+
+    last: dict[Name, Number]
+    max: dict[Name, Number]
+    epochs: NotRequired[Count]
+    iterations: NotRequired[Count]
+    seconds: NotRequired[float]
+
+
+@with_config(OPEN)
+class Scores(TypedDict):
+    """``classes.json``."""
+
+    per_class: Annotated[list[dict[Name, Name | Number | None]], Field(min_length=1)]
+    macro: dict[Name, Number | None]
+    overall: NotRequired[dict[Name, Number | None] | None]
+
+
+@with_config(OPEN)
+class Part(TypedDict):
+    """A part of the data in a report."""
+
+    images: Count
+    by_class: dict[Name, Count]
+
+
+@with_config(OPEN)
+class Kind(TypedDict):
+    """What was left out or repaired. Its examples, names of files, are not published."""
+
+    what: Name
+    count: Count
+
+
+@with_config(OPEN)
+class Report(TypedDict):
+    """``data_report.json``, as far as a card has it."""
+
+    form: Name
+    classes: list[Name]
+    parts: dict[Name, Part]
+    findings: list[Kind]
+
+
+FORMS = {'metrics.json': Metrics, 'classes.json': Scores, 'data_report.json': Report}
+
+
+def check_own(source: str, path: str) -> None:
+    """Check that the checkpoint that was found in a folder is a file there, and not a link.
+
+    Raises:
+        ConfigError: if it is one.
+    """
+    file = Path(path)
+    if not os.path.isdir(source) or not file.parent.samefile(source):  # it was named itself
+        return
+    shards = files_of(file).values() if file.name == INDEX else ()
+    for name in (file.name, *sorted({*shards})):
+        if file.with_name(name).is_symlink():
+            raise _refused(file.with_name(name), 'a link')
+
+
+def read_json(folder: Path, name: str) -> dict[str, Any]:
+    """The content of a file of :data:`FORMS`. Empty if it is not there.
+
+    Raises:
+        ConfigError: see :func:`content_of`, and if it has another form.
+    """
+    content = content_of(folder, name)
+    if content is None:
+        return {}
+    found: Any = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(content)
+    if not fits(FORMS[name], found):
+        raise _refused(folder / name, f'not the {name} that a run writes')
+    return found
+
+
+def read_picture(folder: Path, name: str) -> bytes | None:
+    """A picture in PNG, written anew: its pixels, and nothing that may stand beside them.
+
+    Raises:
+        ConfigError: see :func:`content_of`, and if it is no PNG.
+    """
+    content = content_of(folder, name)
+    if content is None:
+        return None
+    written = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(content), formats=['PNG']) as image:
+            Image.fromarray(np.asarray(image.convert('RGBA'))).save(written, 'PNG')
+    except Exception as error:  # a damaged file can raise any error in a reader
+        raise _refused(folder / name, f'no PNG ({first_line(error)})') from error
+    return written.getvalue()
+
+
+def content_of(folder: Path, name: str) -> bytes | None:
+    """The content of a file, or None if it is not there.
+
+    Raises:
+        ConfigError: if it is a link, a device or the like.
+    """
+    path = folder / name
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(kind):
+        raise _refused(path, 'a link' if stat.S_ISLNK(kind) else 'not a regular file')
+    return path.read_bytes()
+
+
+def _refused(path: Path, what: str) -> ConfigError:
+    return ConfigError(
+        f'{str(path)!r} is {what}, and only files that the run wrote into its folder are '
+        'published; remove it, or put the file in its place.'
+    )
