@@ -1,6 +1,6 @@
 """What differs between a checkpoint's run and this one, and how the differences are applied."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -20,7 +20,6 @@ Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this 
 
 FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
 OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
-OTHERS = 'other ones', 'those of this config'
 LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
 
@@ -35,10 +34,8 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     meta = checkpoint['meta']
     recorded, own = meta.get('run', {}), identity(runner)
     settings = changed_settings(runner.cfg, meta)
-    rescheduled = any(name.startswith(SCHEDULES) for name in settings)
-    changed: Changes = {
-        name: pair for name, pair in settings.items() if not name.startswith(SCHEDULES)
-    }
+    of_schedules = {name: pair for name, pair in settings.items() if name.startswith(SCHEDULES)}
+    changed: Changes = {name: pair for name, pair in settings.items() if name not in of_schedules}
     facts = {
         'samples in an iteration': (recorded.get('batch'), own['batch']),
         LENGTH: (recorded.get('epoch_length'), own['epoch_length']),
@@ -52,8 +49,11 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
         changed.pop(f'{CONTENT}train_dataloader', None)  # it says nothing more
     if 'teacher' in recorded and recorded['teacher'] != own['teacher']:
         changed['the teacher'] = recorded['teacher'], own['teacher']
-    kept = _schedules(runner, checkpoint, rescheduled)
-    if rescheduled or runner.cfg.get('resume_changed'):
+    schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
+    if not _are_alike(schedulers, saved):
+        return changed | of_schedules  # of the same config it is damage, which is found later
+    kept = follow_config(schedulers, saved)
+    if of_schedules or runner.cfg.get('resume_changed'):
         changed |= kept
     elif kept and not changed:
         runner.logger.warning(
@@ -63,18 +63,12 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     return changed
 
 
-def _schedules(runner: Runner, checkpoint: Mapping[str, Any], rescheduled: bool) -> Changes:
-    """The schedules that are in progress and differ."""
-    schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
-    alike = len(schedulers) == len(saved) and all(
+def _are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
+    """True if the saved states are of schedulers of the same classes, as far as they show it."""
+    return len(schedulers) == len(saved) and all(
         isinstance(theirs, Mapping) and theirs.keys() == scheduler_state(mine).keys()
         for mine, theirs in zip(schedulers, saved, strict=True)
     )
-    if alike:
-        return follow_config(schedulers, saved)
-    # Of the same config it is damage, which is found later.
-    kinds = len(saved), len(schedulers)
-    return {'param_scheduler': kinds if len({*kinds}) > 1 else OTHERS} if rescheduled else {}
 
 
 def in_words(changed: Changes) -> str:

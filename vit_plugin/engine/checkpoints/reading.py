@@ -122,7 +122,7 @@ def resumable_only(runner: Runner, path: str) -> Iterator[None]:
         yield
     except ConfigError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f'{path!r} cannot be resumed from ({first_line(error)}): it is not the state of a run '
             'of this config; to start from its weights alone give --cfg-options load_from=FILE in '

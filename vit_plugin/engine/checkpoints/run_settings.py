@@ -78,6 +78,8 @@ def settings_of(cfg: Mapping[str, Any]) -> dict[str, str]:
     Names of classes are without their scope: ``vit_plugin.EMAHook`` computes what ``EMAHook`` does.
     """
     used = {name: cfg[name] for name in SECTIONS if cfg.get(name) is not None}
+    if not (cfg.get('auto_scale_lr') or {}).get('enable'):
+        used.pop('auto_scale_lr', None)
     for name, hook in _hooks(cfg):
         used[name] = {key: value for key, value in hook.items() if key not in ('type', 'priority')}
     return {

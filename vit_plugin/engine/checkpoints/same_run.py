@@ -41,9 +41,9 @@ def check_same_run(runner: Runner, checkpoint: dict[str, Any], path: str) -> Non
     if changed := changes_of(runner, checkpoint):
         if not runner.cfg.get('resume_changed'):
             raise ConfigError(
-                f'What determines the run has changed since {path!r} ({in_words(changed)}); give '
-                'it as it was, add --resume-changed (resume_changed=True in a config) to train on '
-                f'with the changes, or {WEIGHTS_ALONE}.'
+                f'What determines the run has changed since {path!r}: {in_words(changed)}; undo '
+                'this, or add --resume-changed (resume_changed=True in a config) to apply it from '
+                f'here on, or {WEIGHTS_ALONE}.'
             )
         apply_changes(runner, checkpoint, changed)
         recorded = checkpoint['meta'].get('run', {})
