@@ -21,7 +21,8 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1] / 'support'))
 from ranks import on_ranks
 
-from vit_plugin.engine.checkpoints.folder import read_state, write_folder
+from vit_plugin.engine.checkpoints.folder import write_folder
+from vit_plugin.engine.checkpoints.read_state import read_state
 from vit_plugin.engine.checkpoints.reading import shard_optimizer_state
 from vit_plugin.engine.checkpoints.saver import write_file
 from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, parts_of

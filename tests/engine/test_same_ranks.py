@@ -1,11 +1,15 @@
 """Ranks that were given other configs or other data."""
 
+import os
+from pathlib import Path
+
 import pytest
+import torch
 from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dist import get_rank
 from ranks import on_ranks
 
-from vit_plugin.engine.same_ranks import OWN, facts_of_config, facts_of_data
+from vit_plugin.engine.same_ranks import OWN, facts_of_checkpoint, facts_of_config, facts_of_data
 from vit_plugin.errors import ConfigError
 
 # What the second of two ranks has of its own, and the sentence that both end with.
@@ -62,3 +66,38 @@ def test_facts():
         assert facts != facts_of_data(other, 'it')
     settings = dict(a=[dict(b=1), ()], f=facts_of_data, **dict.fromkeys(OWN, 1))
     assert facts_of_config(settings) == {'a.0.b': '1', 'a.1': '()', 'f': '<function facts_of_data>'}
+
+
+def test_a_checkpoint_is_known_by_its_size_and_ends(tmp_path):
+    def fact(name: str, **weights: float) -> str:
+        path = tmp_path / name
+        torch.save({key: torch.full((99_999,), value) for key, value in weights.items()}, path)
+        return facts_of_checkpoint(str(path))[f'the checkpoint {str(path)!r}']
+
+    first = fact('a.pth', x=1.0, y=2.0)
+    assert first == fact('a.pth', x=1.0, y=2.0)
+    assert first != fact('a.pth', x=1.5, y=2.0)
+    missing = str(tmp_path / 'none.pth')
+    assert facts_of_checkpoint(missing) == {
+        f'the checkpoint {missing!r}': 'No such file or directory'
+    }
+    assert facts_of_checkpoint('https://there.org/a.pth') == {}
+
+
+def resume_apart(folder: Path) -> None:
+    """Rank 1 has no checkpoint of the run, as on a machine with a disk of its own."""
+    os.chdir(folder / f'machine_{get_rank()}')
+    file = 'run/epoch_3.pth'  # relative, so that each has its own
+    runner = build(tiny_cfg('run', launcher='pytorch', load_from=file, resume=True))
+    words = r"'run/epoch_3.pth': \d+ bytes, \w+ \(rank 0\) or No such file .*; put the same file"
+    with pytest.raises(ConfigError, match=words):
+        runner.train()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_resumed_run_needs_the_checkpoint_in_all_ranks(tmp_path, monkeypatch):
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    for rank in (0, 1):
+        (tmp_path / f'machine_{rank}').mkdir()
+    build(tiny_cfg(tmp_path / 'machine_0/run', **{'train_cfg.val_interval': 9})).train()
+    on_ranks(2, tmp_path, resume_apart, tmp_path)

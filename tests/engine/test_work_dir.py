@@ -1,4 +1,4 @@
-"""A work directory has one training at a time."""
+"""A work directory has one training at a time, and sharded ranks share it."""
 
 import fcntl
 import multiprocessing
@@ -11,10 +11,14 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
+from campaigns.tiny_run import build, tiny_cfg
+from mmengine.dist import get_rank
+from ranks import on_ranks
 
 from vit_plugin.apps.command_line import build_runner, training_runner
 from vit_plugin.config import read_config
-from vit_plugin.engine.work_dir import OWNER, alone_in
+from vit_plugin.engine import work_dir
+from vit_plugin.engine.work_dir import OWNER, alone_in, unseen
 from vit_plugin.errors import ConfigError
 
 
@@ -122,3 +126,66 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
     with alone_in(tmp_path):
         pass
     assert not (tmp_path / OWNER).exists()
+
+
+def see(folder: Path, shared: bool) -> None:
+    work_dir.SIGHT = 0.5
+    own = folder if shared else folder / f'of_{get_rank()}'
+    found = unseen(own)
+    if shared:
+        assert found is None
+    else:
+        assert f"rank 1 does not see in '{folder / 'of_1'}' of " in found
+        assert f"what rank 0 writes in '{folder / 'of_0'}' of " in found
+    if get_rank() == 0:
+        assert not [*folder.rglob('.shared*')]
+
+
+@pytest.mark.parametrize('shared', [True, False])
+def test_ranks_find_out_whether_they_share_a_folder(tmp_path, shared):
+    on_ranks(2, tmp_path, see, tmp_path, shared)
+
+
+def train_apart(folder: Path, options: dict, message: str | None) -> None:
+    """A run of two ranks on machines with folders of their own."""
+    work_dir.SIGHT = 0.5
+    os.chdir(folder / f'machine_{get_rank()}')
+    more = {'train_dataloader.batch_size': 8, 'custom_hooks': [], **WITHOUT_VALIDATION}
+    runner = build(tiny_cfg('run', **more, **options))
+    if message is None:
+        runner.train()
+    else:
+        with pytest.raises(ConfigError, match=message):
+            runner.train()
+    saved = [path.name for path in Path('run').iterdir() if path.name.startswith(('epoch', 'last'))]
+    if message is None and get_rank() == 0:
+        assert {'epoch_3.pth', 'last_checkpoint'} < {*saved}
+    else:
+        assert not saved
+
+
+WITHOUT_VALIDATION = {
+    'val_dataloader': None,
+    'val_cfg': None,
+    'val_evaluator': None,
+    'default_hooks.checkpoint.save_best': None,
+}
+SHARDED = {'sharding': {}, 'launcher': 'pytorch'}
+APART = {
+    'sharded': (
+        SHARDED,
+        r'rank 1 does not see in .* give a --work-dir on a disk that all machines',
+    ),
+    'a file of rank 0': ({**SHARDED, 'default_hooks.checkpoint.format': 'file'}, None),
+}
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(
+    'name', ['sharded', pytest.param('a file of rank 0', marks=pytest.mark.nightly)]
+)
+def test_a_sharded_run_ends_before_it_saves_what_nobody_can_read(tmp_path, monkeypatch, name):
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    for rank in (0, 1):
+        (tmp_path / f'machine_{rank}').mkdir()
+    on_ranks(2, tmp_path, train_apart, tmp_path, *APART[name])

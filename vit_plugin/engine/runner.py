@@ -55,7 +55,7 @@ from .float8 import float8_of
 from .lora_adapters import Lora, adapt, lora_of
 from .optim.schedules import scaled
 from .progress import ProgressHook
-from .same_ranks import check_same, facts_of_config, facts_of_data
+from .same_ranks import check_same, facts_of_checkpoint, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .throughput import ThroughputHook
 from .work_dir import alone_in
@@ -343,6 +343,11 @@ class Runner(mmengine.runner.Runner):
                 self.logger.info(
                     f'There is no checkpoint in {self.work_dir} yet: the run begins anew.'
                 )
+        if self._load_from and not self._has_loaded:
+            check_same(
+                facts_of_checkpoint(self._load_from),
+                'put the same file or folder at this path for all ranks, such as on a shared disk',
+            )
         super().load_or_resume()
         if self._train_loop is not None and not isinstance(self._train_loop, dict):
             self.logger.info(f'Training:\n{summary(self)}')

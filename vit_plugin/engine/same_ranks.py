@@ -3,15 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from mmengine.dist import all_gather_object, get_world_size
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.visualization.data_pictures import classes_of, evenly
+from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
 
 # What ranks may have of their own: where their files are, and what only changes the speed.
 OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
+END = 1 << 16  # bytes of a file
 SAMPLES = 10_000  # of a data set that are compared
 # What is known of a data set, by the name of its loader.
 CLASSES, NUMBER, CONTENT = (
@@ -22,7 +25,10 @@ CLASSES, NUMBER, CONTENT = (
 WIDTH = 100  # characters of a value that are shown
 
 
-def check_same(facts: Mapping[str, str]) -> None:
+def check_same(
+    facts: Mapping[str, str],
+    remedy: str = f'start all with one config and the same data. Only {", ".join(OWN)} may differ',
+) -> None:
     """Compare what all ranks know by the same names. Every rank calls this.
 
     Raises:
@@ -40,8 +46,7 @@ def check_same(facts: Mapping[str, str]) -> None:
         if len(ranks) > 1:
             found = [f'{value[:WIDTH]} (rank {_some(which)})' for value, which in ranks.items()]
             raise ConfigError(
-                f'The processes of this run differ in {name}: {" or ".join(found[:3])}; start all '
-                f'with one config and the same data. Only {", ".join(OWN)} may differ.'
+                f'The processes of this run differ in {name}: {" or ".join(found[:3])}; {remedy}.'
             )
 
 
@@ -65,6 +70,25 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
         root = str(getattr(dataset, 'data_root', None) or '')
         facts[f'{CONTENT}{name}'] = _digest(text.replace(root, '') if root else text)
     return facts
+
+
+def facts_of_checkpoint(path: str) -> dict[str, str]:
+    """The size of a checkpoint and a digest of its ends, or of a folder's manifest.
+
+    There are the names and checksums of what it holds. Of a URL there is nothing.
+    """
+    if '://' in path:
+        return {}
+    file = Path(path, MANIFEST) if is_checkpoint_folder(path) else Path(path)
+    try:
+        with open(file, 'rb') as stream:
+            ends, size = stream.read(END), file.stat().st_size
+            stream.seek(max(size - END, 0))
+            digest = blake2b(ends + stream.read(), digest_size=8).hexdigest()
+        found = f'{size} bytes, {digest}'
+    except OSError as error:
+        found = error.strerror or 'nothing'
+    return {f'the checkpoint {path!r}': found}
 
 
 def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:

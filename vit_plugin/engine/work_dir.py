@@ -1,4 +1,4 @@
-"""One training at a time in a work directory."""
+"""One training at a time in a work directory, which all ranks of a sharded model must share."""
 
 import json
 import logging
@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
-from mmengine.dist import is_main_process
+from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.logging import print_log
 
 from vit_plugin.errors import ConfigError
@@ -20,6 +21,7 @@ from .distributed import from_rank_0
 
 LOCK, OWNER = '.lock', '.running.json'
 PATIENCE = 10.0  # seconds in which the data workers of a killed run, which share its lock, end
+SIGHT = 10.0  # seconds in which a file that one machine writes is seen by the others
 
 
 @contextmanager
@@ -72,3 +74,30 @@ def _named(owner: Path) -> str:
         return f'process {run["pid"]} on {run["host"]}, since {run["since"]}'
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun or ended
         return 'another process'
+
+
+def unseen(folder: str | Path) -> str | None:
+    """The first rank that does not see in its folder what rank 0 writes in its own; None if all do.
+
+    Every rank calls it. The folders have one name if the ranks' configs name one.
+    """
+
+    def write() -> str:
+        # A new name each time, as some file systems remember for a while what was not there.
+        token = f'.shared.{uuid4().hex[:8]}'
+        write_text(Path(folder, token), token)
+        return token
+
+    if get_world_size() == 1:
+        return None
+    token = from_rank_0(write)
+    path, end = Path(folder, token), time.monotonic() + SIGHT
+    while not path.is_file() and time.monotonic() < end:
+        time.sleep(0.1)
+    found = all_gather_object((path.is_file(), f'{str(folder)!r} of {socket.gethostname()}'))
+    if is_main_process():
+        path.unlink(missing_ok=True)
+    for rank, (is_there, place) in enumerate(found):
+        if not is_there:
+            return f'rank {rank} does not see in {place} what rank 0 writes in {found[0][1]}'
+    return None

@@ -1,12 +1,21 @@
 """A checkpoint of some ranks is read by any others."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from campaigns import reshard
+from ranks import on_ranks
 from safetensors import safe_open
+
+from vit_plugin.engine.checkpoints import folder as module
+from vit_plugin.engine.checkpoints.folder import write_folder
+from vit_plugin.engine.checkpoints.state import parts_of
+from vit_plugin.errors import ConfigError
 
 pytest.importorskip('torch', minversion='2.9')
 
@@ -38,3 +47,62 @@ def test_it_is_plain_safetensors(tmp_path):
         for name, value in saved['state_dict'].items():
             assert torch.equal(file.get_tensor(f'state_dict.{name}'), value)
     assert json.loads((folder / 'run.json').read_text())['meta']['iter'] == 3
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+# What a disk does to the second rank's file after it was written, and what is said of it.
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    'other bytes': (flip, 'rank 0: shard-00002.safetensors has other content'),
+    'short': (lambda file: os.truncate(file, 100), 'rank 0: shard-00002.safetensors has 100 bytes'),
+    'elsewhere': (Path.unlink, 'rank 0: shard-00002.safetensors is missing'),
+}
+
+
+def save_to_a_bad_disk(place: Path, name: str) -> None:
+    damage, words = DAMAGE[name]
+    model, optimizer = reshard.build('fsdp', seed=1)
+    reshard.step(model, optimizer)
+    parts = parts_of(reshard.state_of(model, optimizer), main=dist.get_rank() == 0)
+    group = dist.new_group(backend='gloo')
+    write_folder(place / 'saved', *parts, group)
+    dist.barrier()
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in (place / 'saved').iterdir())
+    write = module._write_safetensors
+
+    def write_badly(path: Path, *args: object) -> dict:
+        facts = write(path, *args)
+        if dist.get_rank():
+            damage(path)
+        return facts
+
+    module._write_safetensors = write_badly
+    with pytest.raises(ConfigError, match=f'cannot be read back .*{words}.*is unchanged'):
+        write_folder(place / 'saved', *parts, group)
+    dist.barrier()
+    assert before == sorted(
+        (path.name, path.stat().st_mtime_ns) for path in (place / 'saved').iterdir()
+    )
+    assert not (place / '.saved.saving').exists()
+
+
+@pytest.mark.parametrize(
+    'name', [pytest.param(name, marks=[pytest.mark.nightly][:i]) for i, name in enumerate(DAMAGE)]
+)
+def test_a_folder_has_its_name_only_after_it_was_read_back(tmp_path, name):
+    on_ranks(2, tmp_path, save_to_a_bad_disk, tmp_path, name)
+
+
+def test_a_tensor_that_the_plan_has_and_no_file_is_missed(tmp_path, monkeypatch):
+    write = module._write_safetensors
+    monkeypatch.setattr(
+        module, '_write_safetensors', lambda path, items, resolve: write(path, items[:-1], resolve)
+    )
+    state = dict(a=torch.zeros(3), b=torch.ones(3))
+    with pytest.raises(ConfigError, match='cannot be read back .rank 0: b is missing'):
+        write_folder(tmp_path / 'saved', state, dict(meta=dict(epoch=0, iter=1)), None)
+    assert not [*tmp_path.iterdir()]

@@ -1,7 +1,6 @@
-"""A checkpoint in a safetensors folder, written and read by all ranks together through torch's DCP.
+"""A checkpoint in a safetensors folder, written by all ranks together through torch's DCP.
 
-DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what
-each rank reads, so that any number of ranks, sharded or not, can resume from any other. Its usual
+DCP plans what each rank writes, so that a tensor that several ranks hold is written once. Its usual
 files are pickles. These are in the form of its ``HuggingFaceStorageWriter``, which rejects tensors
 that share memory (the buffers of a model and of its average) or are not contiguous (channels-last),
 and has a rank's file once more in memory. The writer here streams it, and hashes it on the way.
@@ -13,7 +12,7 @@ import os
 import shutil
 import struct
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from torch.distributed.checkpoint.storage import WriteResult
-from torch.distributed.tensor import DTensor
 from torch.futures import Future
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.complete import settle_folder
 from vit_plugin.weights.reading.folders import (
     FORMAT,
@@ -35,13 +33,11 @@ from vit_plugin.weights.reading.folders import (
     RUN,
     SHARDS,
     VERSION,
-    check_complete,
     manifest_text,
-    read_run,
+    read_manifest,
+    what_is_wrong,
 )
-from vit_plugin.weights.reading.plain import join, tensor_names, to_text
-
-from ..distributed import from_rank_0
+from vit_plugin.weights.reading.plain import to_text
 
 # safetensors' names of the types.
 DTYPES = {
@@ -66,6 +62,8 @@ def write_folder(
 ) -> None:
     """Write a checkpoint completely or not at all. Every rank calls it.
 
+    It has its name only after every file was read back, by another rank than the one that wrote it.
+
     Args:
         folder: the folder. What is there is replaced once the new one is complete.
         tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.parts_of`. They must not
@@ -73,48 +71,84 @@ def write_folder(
         group: a group of gloo for this alone. None if there is one rank.
 
     Raises:
-        ConfigError: if a rank cannot write, the same on every rank. What was there is unchanged.
+        ConfigError: if a rank cannot write or read it, the same on every rank. What was there is
+            unchanged.
     """
     partial = folder.with_name(f'.{folder.name}.saving')
-    _single_process_is_meant()
+    writer = _Writer(partial, folder, plain)
+    single_process_is_meant()
     try:
-        dcp.save(
-            dict(tensors),
-            storage_writer=_Writer(partial, folder, plain),
-            process_group=group,
-            no_dist=group is None,
-        )
+        dcp.save(dict(tensors), storage_writer=writer, process_group=group, no_dist=group is None)
+        _read_back(folder, writer, group)
+        if writer.is_coordinator:
+            _rename(partial, folder)
     except dcp.CheckpointException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise _one_sentence(folder, error) from error
+        rank, (cause, _) = min(error.failures.items())
+        raise _one_sentence(folder, rank, cause) or error from error
+    except (ConfigError, OSError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise _one_sentence(folder, 0, error) or error from error
 
 
-def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseException:
-    rank, (cause, _) = min(error.failures.items())
-    if not isinstance(cause, OSError):
-        return (
-            cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else error
+def _read_back(folder: Path, writer: '_Writer', group: 'dist.ProcessGroup | None') -> None:
+    """Compare what was written with the plan and the manifest. Each rank reads files of others.
+
+    Raises:
+        ConfigError: if a rank finds a difference, the same on every rank.
+    """
+    rank, ranks = (0, 1) if group is None else (dist.get_rank(group), dist.get_world_size(group))
+    # In the order of names, `run.json` comes before the files of the ranks.
+    found: list[Any] = [writer.what_is_wrong(((rank + 2) % ranks, ranks))]
+    if group is not None:
+        found, own = [None] * ranks, found[0]
+        dist.all_gather_object(found, own, group)
+    for number, wrong in enumerate(found):
+        if wrong:
+            raise ConfigError(
+                f'{str(folder)!r} was written and cannot be read back (rank {number}: {wrong}); '
+                f'{_kept(folder)}: check the disk, and that all ranks see the same folder there.'
+            )
+
+
+def _rename(partial: Path, folder: Path) -> None:
+    """Give a complete folder its name, in place of the one that is there."""
+    before = folder.with_name(f'.{folder.name}.before')
+    shutil.rmtree(before, ignore_errors=True)
+    if folder.exists():
+        folder.rename(before)
+    partial.rename(folder)
+    settle_folder(folder.parent)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def _kept(folder: Path) -> str:
+    if folder.exists():
+        return 'the checkpoint that was there is unchanged'
+    return 'the ones before are unchanged'
+
+
+def _one_sentence(folder: Path, rank: int, cause: BaseException) -> BaseException | None:
+    """The error to raise for that of a rank, or None for an error that is not known."""
+    if isinstance(cause, OSError):
+        return ConfigError(
+            f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {_kept(folder)}: '
+            'make room, or give another path.'
         )
-    kept = (
-        'the checkpoint that was there is unchanged'
-        if folder.exists()
-        else 'the ones before are unchanged'
-    )
-    return ConfigError(
-        f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {kept}: make room, '
-        'or give another path.'
-    )
+    return cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else None
 
 
 class _Writer(HuggingFaceStorageWriter):
-    """torch's writer that streams and hashes files. Rank 0 adds the rest and renames the folder."""
+    """torch's writer that streams and hashes files. Rank 0 adds the rest."""
 
     def __init__(self, partial: Path, folder: Path, plain: Mapping[str, Any]) -> None:
         super().__init__(str(partial), save_distributed=True)
         self._partial, self._folder, self._plain = partial, folder, plain
+        self._planned: dict[str, Any] = {}  # of rank 0, the size of each tensor
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
+        self.is_coordinator = is_coordinator
         if is_coordinator:  # no rank writes before all have been here
             if self._folder.is_file() or self._folder.is_symlink():
                 raise ConfigError(
@@ -122,6 +156,9 @@ class _Writer(HuggingFaceStorageWriter):
                 )
             shutil.rmtree(self._partial, ignore_errors=True)
             self._partial.mkdir(parents=True, exist_ok=True)
+
+    def prepare_local_plan(self, plan: 'dcp.SavePlan') -> 'dcp.SavePlan':
+        return plan  # no rank but 0 makes the folder: where it is not shared, writing must fail
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
         return [
@@ -162,86 +199,30 @@ class _Writer(HuggingFaceStorageWriter):
             ).encode(),
         )
         settle_folder(self._partial)
-        before = self._folder.with_name(f'.{self._folder.name}.before')
-        shutil.rmtree(before, ignore_errors=True)
-        if self._folder.exists():
-            self._folder.rename(before)
-        self._partial.rename(self._folder)
-        settle_folder(self._folder.parent)
-        shutil.rmtree(before, ignore_errors=True)
+        self._planned = {name: tensor.size for name, tensor in metadata.state_dict_metadata.items()}
+
+    def what_is_wrong(self, share: tuple[int, int]) -> str:
+        """How the folder differs from the plan, of which rank 0 knows all, and from the manifest.
+
+        See :func:`~vit_plugin.weights.reading.folders.what_is_wrong`.
+        """
+        try:
+            files = read_manifest(self._partial)['files']
+            if wrong := what_is_wrong(self._partial, files, share):
+                return wrong
+            if self._planned:
+                read: Any = HuggingFaceStorageReader(str(self._partial)).read_metadata()
+                for name, size in self._planned.items():
+                    if getattr(read.state_dict_metadata.get(name), 'size', None) != size:
+                        return f'{name} is missing or not complete'
+        except Exception as error:  # noqa: BLE001  the other ranks wait for the answer
+            return first_line(error)
+        return ''
 
 
-def read_state(
-    path: str | Path,
-    model: nn.Module,
-    parts: Sequence[str] | None,
-    group: 'dist.ProcessGroup | None',
-    verify: bool = True,
-) -> dict[str, Any]:
-    """Read parts of a checkpoint for a model. Every rank calls it.
-
-    A tensor that belongs to a sharded parameter and has its shape (its value, its average, its
-    state of the optimizer) is sharded in the same way, and each rank reads its part alone. Other
-    tensors are complete, on the CPU.
-
-    Args:
-        path: the folder.
-        model: the model, sharded or not.
-        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
-            None reads all.
-        group: see :func:`write_folder`.
-        verify: whether rank 0 first compares the files with the manifest.
-
-    Raises:
-        ConfigError: if the folder is not a complete checkpoint of this version, the same on every
-            rank.
-    """
-
-    def find() -> Any:
-        if verify:
-            check_complete(path)
-        return HuggingFaceStorageReader(str(path)).read_metadata()
-
-    metadata = from_rank_0(find)
-    plain = {
-        name: value for name, value in read_run(path).items() if parts is None or name in parts
-    }
-    sharded = {
-        name: parameter.detach()
-        for name, parameter in model.named_parameters()
-        if isinstance(parameter, DTensor)
-    }
-    targets = {}
-    for *keys, name in tensor_names(plain):
-        saved = metadata.state_dict_metadata[name]
-        own = (key.removeprefix('module.') for key in keys)
-        like = next((sharded[key] for key in own if key in sharded), None)
-        targets[name] = (
-            torch.empty_like(like, dtype=saved.properties.dtype)
-            if like is not None and like.shape == saved.size
-            else torch.empty(saved.size, dtype=saved.properties.dtype)
-        )
-    _single_process_is_meant()
-    dcp.load(
-        targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None
-    )
-    return join(plain, targets)
-
-
-def _single_process_is_meant() -> None:
+def single_process_is_meant() -> None:
     """Keep torch from warning that without a process group there is one process."""
     warnings.filterwarnings('ignore', 'torch.distributed is disabled', UserWarning)
-
-
-class _Reader(HuggingFaceStorageReader):
-    """torch's reader, but rank 0 has read the headers of all files, for all ranks."""
-
-    def __init__(self, path: str | Path, metadata: Any) -> None:
-        super().__init__(str(path))
-        self._metadata = metadata
-
-    def read_metadata(self) -> Any:
-        return self._metadata
 
 
 def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
@@ -277,4 +258,6 @@ def _write(path: Path, *blocks: Any) -> dict[str, Any]:
             size += len(block)
         file.flush()
         os.fsync(file.fileno())
+        if hasattr(os, 'posix_fadvise'):  # what is read back comes from the disk, not from memory
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return dict(bytes=size, sha256=digest.hexdigest())

@@ -20,6 +20,7 @@ from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, unwrapped
 from ..step import in_window
+from ..work_dir import unseen
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
@@ -27,7 +28,7 @@ BEGAN = 'began'  # when the run began, which its checkpoints have in common
 # The hidden names next to what a run writes, see `files.complete.replacing` and
 # `folder.write_folder`.
 LEFTOVER = re.compile(
-    r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|results|classes|labels'
+    r'\.((epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|metrics|results|classes|labels'
     r'|train_batch|val_\w+|learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
     r'\.([0-9a-f]{8}(\.\w+)?|saving|before)'
 )
@@ -120,6 +121,8 @@ class CheckpointHook(EagerCheckpointHook):
                 f'default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files '
                 "(format='file'), of models that are not sharded; give a path."
             )
+        if '://' not in str(self.out_dir):
+            self._check_shared(runner)
         self._kept = list(runner.message_hub.runtime_info.get(KEPT, ()))
         if is_main_process():
             if outdated := self._outdated():  # a kill came before the marker was written
@@ -141,6 +144,22 @@ class CheckpointHook(EagerCheckpointHook):
         if self.out_dir in (None, work_dir):
             return work_dir
         return f'{self.out_dir.rstrip("/")}/{Path(work_dir).name}'
+
+    def _check_shared(self, runner: Runner) -> None:
+        """Check that all ranks see the folder of the checkpoints, before the first is lost."""
+        which = unseen(self.out_dir)
+        if which is None:
+            return
+        remedy = 'give a --work-dir on a disk that all machines share, at one path'
+        if self._folder and is_sharded(unwrapped(runner.model)):
+            raise ConfigError(
+                f'{which}, and of a sharded model every rank writes a part of a checkpoint; '
+                f"{remedy}, or default_hooks.checkpoint.format='file', which rank 0 writes."
+            )
+        runner.logger.warning(
+            f'{which}. It writes all checkpoints, and --resume must read them in all ranks: '
+            f'{remedy}, or copy them before you resume.'
+        )
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None

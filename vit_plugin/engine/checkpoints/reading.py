@@ -19,7 +19,7 @@ from vit_plugin.weights.reading.files import find_tensors
 from vit_plugin.weights.report import some
 
 from ..sharding import is_sharded, unwrapped
-from .folder import read_state
+from .read_state import read_state
 from .same_run import check_same_run
 from .state import by_numbers
 

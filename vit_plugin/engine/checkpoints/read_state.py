@@ -1,0 +1,101 @@
+"""Read a checkpoint folder by all ranks together through torch's DCP.
+
+DCP plans what each rank reads, so that any number of ranks, sharded or not, can resume from any
+other.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint import HuggingFaceStorageReader
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.weights.reading.folders import check_complete, read_run
+from vit_plugin.weights.reading.plain import join, tensor_names
+
+from ..distributed import from_rank_0
+from .folder import single_process_is_meant
+
+
+def read_state(
+    path: str | Path,
+    model: nn.Module,
+    parts: Sequence[str] | None,
+    group: 'dist.ProcessGroup | None',
+    verify: bool = True,
+) -> dict[str, Any]:
+    """Read parts of a checkpoint for a model. Every rank calls it.
+
+    A tensor that belongs to a sharded parameter and has its shape (its value, its average, its
+    state of the optimizer) is sharded in the same way, and each rank reads its part alone. Other
+    tensors are complete, on the CPU.
+
+    Args:
+        path: the folder.
+        model: the model, sharded or not.
+        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
+            None reads all.
+        group: see :func:`write_folder`.
+        verify: whether rank 0 first compares the files with the manifest.
+
+    Raises:
+        ConfigError: if the folder is not a complete checkpoint of this version, the same on every
+            rank.
+    """
+
+    def find() -> Any:
+        if verify:
+            check_complete(path)
+        return HuggingFaceStorageReader(str(path)).read_metadata()
+
+    metadata = from_rank_0(find)
+    plain = {
+        name: value for name, value in read_run(path).items() if parts is None or name in parts
+    }
+    sharded = {
+        name: parameter.detach()
+        for name, parameter in model.named_parameters()
+        if isinstance(parameter, DTensor)
+    }
+    targets = {}
+    for *keys, name in tensor_names(plain):
+        saved = metadata.state_dict_metadata[name]
+        own = (key.removeprefix('module.') for key in keys)
+        like = next((sharded[key] for key in own if key in sharded), None)
+        targets[name] = (
+            torch.empty_like(like, dtype=saved.properties.dtype)
+            if like is not None and like.shape == saved.size
+            else torch.empty(saved.size, dtype=saved.properties.dtype)
+        )
+    single_process_is_meant()
+    try:
+        dcp.load(
+            targets,
+            storage_reader=_Reader(path, metadata),
+            process_group=group,
+            no_dist=group is None,
+        )
+    except dcp.CheckpointException as error:
+        rank, (cause, _) = min(error.failures.items())
+        raise ConfigError(
+            f'{str(path)!r} cannot be read (rank {rank}: {first_line(cause)}); put it where all '
+            'ranks see it.'
+        ) from error
+    return join(plain, targets)
+
+
+class _Reader(HuggingFaceStorageReader):
+    """torch's reader, but rank 0 has read the headers of all files, for all ranks."""
+
+    def __init__(self, path: str | Path, metadata: Any) -> None:
+        super().__init__(str(path))
+        self._metadata = metadata
+
+    def read_metadata(self) -> Any:
+        return self._metadata
