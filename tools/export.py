@@ -4,8 +4,8 @@ python tools/export.py CHECKPOINT --out vit-base-p16.onnx
 """
 
 import argparse
-import json
 import warnings
+from pathlib import Path
 
 from vit_plugin.apps.flags import add_flags, add_target, run_tool
 from vit_plugin.errors import ConfigError
@@ -41,6 +41,7 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.deployed import deploy
     from vit_plugin.apps.export import WRITERS, export
     from vit_plugin.apps.exported_photographs import compare_photographs
+    from vit_plugin.apps.input_sizes import sizes_of_test
     from vit_plugin.apps.load import load
     from vit_plugin.apps.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
@@ -63,47 +64,50 @@ def main(args: argparse.Namespace) -> None:
     )
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
-    backbone, unit = model.model.backbone, model.unit
-    fixed = tuple((args.img_size * 2)[:2]) if args.img_size else backbone.img_size
+    backbone, test = model.model.backbone, sizes_of_test(trained)
+    sizes = test
+    if args.img_size:
+        height, width = (args.img_size * 2)[:2]
+        sizes = test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
+    size = None if args.dynamic_size else sizes.fixed
+    if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
+        model.unit = sizes.padding.unit  # the network fills its patches itself
+    is_onnx = args.out.suffix == '.onnx'
+    found: list[str] = []
 
-    def facts(size: tuple[int, int] | None) -> str:
-        return facts_of(trained, size, unit, model.least) if args.out.suffix == '.onnx' else ''
+    def compare(path: Path) -> None:
+        if is_onnx and trained.has_pixels and 'features' not in model.outputs:
+            exact = args.dtype == 'float32' and sizes.of_test
+            found.append(compare_photographs(trained, path, exact))
 
-    def write(size: tuple[int, int] | None) -> float:
-        return export(model, args.out, size, args.dtype, reference, sources, facts(size))
-
-    steps = json.loads(facts(None) or '{}').get('steps', ())
-    keeps_ratio = any('unit' in step for step in steps)
-    size = None if args.dynamic_size or (keeps_ratio and not args.img_size) else fixed
-    note = ''
     try:
-        difference = write(size)
-    except ConfigError:
-        if args.dynamic_size or size:
+        difference = export(
+            model,
+            args.out,
+            size,
+            args.dtype,
+            reference,
+            sources,
+            facts_of(trained, sizes) if is_onnx else '',
+            compare,
+        )
+    except ConfigError as error:
+        if args.dynamic_size or size or not sizes.of_test:
             raise
-        size, note = (
-            fixed,
-            (
-                '\nThe graph has one size, into which images of another shape are padded, so that '
-                'its answers to them differ from those of the checkpoint.'
-            ),
-        )
-        difference = write(size)
-    if args.out.suffix == '.onnx' and trained.has_pixels and 'features' not in model.outputs:
-        pixels, answers = compare_photographs(trained, args.out)
-        note += (
-            '\nOn five photographs of several shapes, its pixels differ from those of the '
-            f'pipeline by up to {pixels} of 255, and its answers by up to {answers:.1%}'
-        )
+        raise ConfigError(
+            'The test pipeline keeps the ratio of images, so that the file must take every size, '
+            f'and cannot: {error} Or give --img-size, into which images are padded, and which '
+            'changes the answers; or test with keep_ratio=False.'
+        ) from error
     shape = (
         f'{size[0]}, {size[1]}'
         if size
-        else f'height and width multiples of {unit} from {model.least * unit} on'
+        else f'height and width multiples of {model.unit} from {model.least * model.unit} on'
     )
     print(
         f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype} -> '
         f'{", ".join(model.outputs)}; largest difference from the model in float32: '
-        f'{difference:.1e} of the largest value{note}'
+        f'{difference:.1e} of the largest value' + ''.join(found)
     )
 
 

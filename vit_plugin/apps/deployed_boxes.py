@@ -4,19 +4,21 @@ import math
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision.ops import box_convert, nms
 
-from .deployed_module import Deployed, Outputs
+from vit_plugin.errors import ConfigError
+
+from .deployed_module import INPUTS, Deployed, Outputs
 
 
 class DeployedBoxes(Deployed):
     """A detector -> boxes (B, N, 4), scores (B, N) and classes (B, N), best first.
 
-    Boxes are left, top, right and bottom in pixels of the image. No score is too low to be there.
+    Boxes are left, top, right and bottom in pixels of the image. A score of 0 is no box.
     """
 
-    inputs = ('images', 'sizes')
+    inputs = INPUTS
     outputs = ('boxes', 'scores', 'labels')
 
     @cached_property
@@ -40,7 +42,9 @@ class DeployedDETR(DeployedBoxes):
     """A detector with an ``LWDETRHead``."""
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
-        logits, boxes, *_ = self.model.bbox_head(self.features(images), (sizes, images.shape[-2:]))
+        logits, boxes, *_ = self.model.bbox_head(
+            self.features(images, sizes), (sizes, images.shape[-2:])
+        )
         scores, best = (
             logits[-1]
             .float()
@@ -58,11 +62,30 @@ class DeployedRetinaNet(DeployedBoxes):
     """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps.
 
     An image with fewer boxes than ``max_per_img`` has others of score 0.
+
+    Raises:
+        ConfigError: if its scores or its suppression are of another kind.
     """
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(model, dtype)
+        head, test_cfg = model.bbox_head, model.bbox_head.test_cfg
+        nms_cfg = {'type': 'nms', **test_cfg['nms']}
+        suppresses = {name: nms_cfg[name] for name in nms_cfg if name != 'iou_threshold'}
+        for field, value, wanted in (
+            ('bbox_head.loss_cls.use_sigmoid', head.use_sigmoid_cls, True),
+            ('test_cfg.nms', suppresses, dict(type='nms')),
+            ('test_cfg.min_bbox_size', max(test_cfg.get('min_bbox_size', 0), 0), 0),
+        ):
+            if value != wanted:
+                raise ConfigError(
+                    f'model.{field}: {value} is not part of a graph; export with {wanted}, by '
+                    '--cfg-options, and do the rest outside.'
+                )
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
         head, test_cfg = self.model.bbox_head, self.model.bbox_head.test_cfg
-        logits, deltas = head(self.features(images))
+        logits, deltas = head(self.features(images, sizes))
         anchors = head.prior_generator.grid_priors(
             [level.shape[-2:] for level in logits], device=images.device
         )
@@ -81,9 +104,10 @@ class DeployedRetinaNet(DeployedBoxes):
             ).unflatten(0, rows.shape)
             found.append((_clipped(boxes, sizes), scores, best % head.num_classes))
         boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
-        least = test_cfg.get('min_bbox_size', -1)  # pixels; a side of 0 is left out by 0
         sides = boxes[..., 2:] - boxes[..., :2]
-        scores = scores * (sides.amin(-1) > least)
+        if test_cfg.get('min_bbox_size', -1) == 0:
+            scores = scores * (sides.amin(-1) > 0)
+        scores = scores * (scores > test_cfg.get('score_thr', 0))
         image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
         # Boxes of two classes do not overlap, nor do those of two images.
         apart = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())

@@ -8,6 +8,9 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
+from .input_sizes import padding_of
+
+INPUTS = ('images', 'sizes')
 Outputs = Tensor | tuple[Tensor, ...]
 
 
@@ -15,15 +18,14 @@ class Deployed(nn.Module):
     """Preprocessing and network in one module, in this dtype.
 
     Its forward gets images (B, C, H, W), float32 from 0 to 255, in the network's channel order
-    (RGB). A detector's also gets their heights and widths (B, 2) in int64, beyond which they are
-    padded.
+    (RGB). Where images are padded, it also gets their heights and widths (B, 2) in int64. What is
+    beyond is replaced by the value that the preprocessor pads with.
 
     Attributes:
         inputs, outputs: the names of what the forward gets and returns.
         unit, least: sides of images are multiples of the first in such a graph, at least so many.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ('images',)
     outputs: ClassVar[tuple[str, ...]]
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
@@ -33,22 +35,33 @@ class Deployed(nn.Module):
         self.register_buffer('image_mean', mean.clone())
         self.register_buffer('image_std', std.clone())
         self.model, self.dtype = model.to(dtype), dtype
+        self.padding = padding_of(model)
+        self.stride = model.backbone.strides[-1]
+        self.unit = math.lcm(self.stride, self.padding.unit)
 
     @property
-    def unit(self) -> int:
-        return max(self.model.backbone.strides[-1], padding_of(self.model))
+    def inputs(self) -> tuple[str, ...]:
+        return INPUTS if self.padding.pads else INPUTS[:1]
 
     @property
     def least(self) -> int:
-        return 2
+        return max(2, math.ceil(2 * self.stride / self.unit))
 
-    def normalised(self, images: Tensor) -> Tensor:
+    def normalised(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
         """Images -> what the network gets."""
-        return ((images - self.image_mean) / self.image_std).to(self.dtype)
+        pixels = ((images - self.image_mean) / self.image_std).to(self.dtype)
+        if sizes is None:
+            return pixels
+        rows, columns = (
+            torch.arange(images.shape[2 + axis], device=images.device) < sizes[:, axis, None]
+            for axis in (0, 1)
+        )
+        inner = (rows[:, :, None] & columns[:, None])[:, None]  # (B, 1, H, W)
+        return pixels.masked_fill(~inner, self.padding.value)
 
-    def features(self, images: Tensor) -> Any:
+    def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
         """Images -> what the head gets."""
-        return self.model.extract_feat(self.normalised(images))
+        return self.model.extract_feat(self.normalised(images, sizes))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
@@ -62,8 +75,8 @@ class DeployedClassifier(Deployed):
 
     outputs = ('logits',)
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.model.head(self.features(images)).float()
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
+        return self.model.head(self.features(images, sizes)).float()
 
 
 class DeployedModule(Deployed):
@@ -99,10 +112,12 @@ class DeployedSegmentor(Deployed):
                 'cut outside.'
             )
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
         size = tuple(images.shape[-2:])
         return self.model.decode_head.predict(
-            self.features(images), [dict(img_shape=size, pad_shape=size)], self.model.test_cfg
+            self.features(images, sizes),
+            [dict(img_shape=size, pad_shape=size)],
+            self.model.test_cfg,
         ).float()
 
 
@@ -116,8 +131,8 @@ class DeployedQueries(Deployed):
 
     outputs = ('classes', 'masks')
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        classes, masks = self.features(images)[-1]
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        classes, masks = self.features(images, sizes)[-1]
         return classes.float(), masks.float()
 
 
@@ -130,14 +145,6 @@ def normalisation_of(model: nn.Module) -> tuple[Tensor, Tensor]:
         return mean, std
     ones = torch.ones(1, 1, 1)
     return getattr(preprocessor, 'mean', 0 * ones), getattr(preprocessor, 'std', ones)
-
-
-def padding_of(model: nn.Module) -> int:
-    """The divisor of the sides to which a model's preprocessor pads the images of a test."""
-    preprocessor: Any = getattr(model, 'data_preprocessor', None)
-    if hasattr(preprocessor, 'test_cfg'):  # MMSegmentation's
-        return (preprocessor.test_cfg or {}).get('size_divisor', 1)
-    return getattr(preprocessor, 'pad_size_divisor', 1)
 
 
 def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:

@@ -1,7 +1,8 @@
 """Export a trained model to a file that runs without the framework."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch.export import Dim, ExportedProgram
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import replacing
 from vit_plugin.models import VisionTransformer
+from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed
 
 from .deployed_module import Deployed
@@ -33,6 +35,7 @@ def export(
     reference: Deployed | None = None,
     sources: Sequence[str | Path] = (),
     facts: str = '',
+    check: Callable[[Path], None] | None = None,
 ) -> float:
     """Write a model to a file, in the format of its suffix, and run the file.
 
@@ -45,6 +48,7 @@ def export(
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
         facts: what an ONNX file says of itself, see :func:`~vit_plugin.apps.onnx_model.facts_of`.
+        check: called with the file before it appears as ``out``. It may raise an error.
 
     Returns:
         The largest difference of the file from the reference, see :func:`largest_difference`.
@@ -73,6 +77,8 @@ def export(
                 f'The file that was written for {str(out)!r} is off by {difference:.1e} of the '
                 'largest value, and nothing was written; try the other format.'
             )
+        if check:
+            check(path)
     return difference
 
 
@@ -93,20 +99,24 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
         'leave out the part of it that the cause names',
     )
     if size is None:
-        dynamic |= {
-            2: unit * Dim('rows', min=model.least),
-            3: unit * Dim('columns', min=model.least),
-        }
+        rows, columns = (Dim(name, min=model.least) for name in ('rows', 'columns'))
+        dynamic |= {2: unit * rows, 3: unit * columns} if unit > 1 else {2: rows, 3: columns}
         what = (
             '--dynamic-size: the graph of this model depends on the size of the images, as with '
             "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')"
         )
         remedy = 'write a file for each size, with --img-size'
-    example_size = size or ((model.least + 1) * unit, (model.least + 2) * unit)
+    example_size = size or sizes_to_try(model, None)[-1]
     example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
     shapes = (dynamic, {0: dynamic[0]})[: len(example)]
-    with torch.no_grad(), precomputed(model, size), in_one_sentence(what, remedy):
-        program = torch.export.export(model, example, dynamic_shapes=shapes)
+    opened = nullcontext() if size else open_sizes(model)
+    # With rounded sizes, torch does not see that some are equal, and compares them in each run.
+    rounded = size is None and unit % model.stride
+    options: dict[str, Any] = (
+        dict(prefer_deferred_runtime_asserts_over_guards=True) if rounded else {}
+    )
+    with torch.no_grad(), precomputed(model, size), opened, in_one_sentence(what, remedy):
+        program = torch.export.export(model, example, dynamic_shapes=shapes, **options)
         run = program.module()
         # The graph may have taken what the example has for a constant.
         for other in sizes_to_try(model, size):
@@ -115,7 +125,7 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
 
 
 def inputs(model: Deployed, images: Tensor) -> tuple[Tensor, ...]:
-    """The inputs of a graph: images (B, C, H, W), and for a detector their sizes.
+    """The inputs of a graph: images (B, C, H, W), and their sizes where it takes them.
 
     Each size is a pixel smaller than the one before.
     """
@@ -128,8 +138,12 @@ def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[in
     unit, least = model.unit, model.least
     if size:
         return [size]
-    more = ((0, 0), (3, 1), (2, 7))
-    return [(unit * (least + rows), unit * (least + columns)) for rows, columns in more]
+    more = ((0, 0), (3, 1), (2, 7), (1, 2))  # in strides, and rounded up from a pixel more
+    heights, widths = (
+        [unit * (least + math.ceil(one[axis] * (model.stride + 1) / unit)) for one in more]
+        for axis in (0, 1)
+    )
+    return [*zip(heights, widths, strict=True)]
 
 
 def write_pt2(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
 
 from .deployed_boxes import distance, nearest
@@ -15,8 +16,10 @@ from .onnx_model import OnnxModel
 from .predictions import SCORE_THR, Prediction
 from .trained_model import TrainedModel
 
-# Width and height: landscape, portrait, square, tiny, and one that EXIF turns
-SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (320, 200))
+# Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
+SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
+# Of a class's score, of a map's pixels, or of the size of boxes. Rounding has much less.
+MOST_APART = 0.01
 TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
 
 
@@ -47,12 +50,20 @@ def photographs(folder: Path, channels: int = 3) -> list[Path]:
     return paths
 
 
-def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
+def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -> str:
     """Ask the file and the model about the same photographs.
 
+    Args:
+        trained: the model.
+        file: the file in ONNX.
+        exact: whether the file must have the answers of the model.
+
     Returns:
-        The largest difference of a pixel, of 255, without what is padded; and that of the answers,
-        see :func:`apart`.
+        In words, the largest difference of a pixel, without what is padded, and of the answers, see
+        :func:`apart`.
+
+    Raises:
+        ConfigError: if the file must have the answers of the model, and has others.
     """
     model = OnnxModel(file)
     pixels, answers = [], []
@@ -60,14 +71,24 @@ def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
         for path in photographs(Path(folder), model.channels):
             ours = model.fitted(read_image(path)).pixels
             wanted = trained.sample(str(path))['inputs'].numpy()
-            theirs = wanted.transpose(1, 2, 0).astype(int)
+            theirs = wanted.transpose(1, 2, 0).astype(np.float32)
             height, width = theirs.shape[:2]
             inner = ours.reshape(*ours.shape[:2], -1)[:height, :width]
             same_shape = inner.shape == theirs.shape
-            pixels.append(int(np.abs(inner - theirs).max()) if same_shape else 255)
+            pixels.append(float(np.abs(inner - theirs).max()) if same_shape else 255)
             if model.answers:
                 answers.append(apart(model(read_image(path)), trained(str(path))))
-    return max(pixels), max(answers, default=0.0)
+    worst = max(answers, default=0.0)
+    said = (
+        f'on {len(pixels)} photographs of several shapes, its pixels differ from those of the '
+        f'pipeline by up to {max(pixels):.3g} of 255, and its answers by up to {worst:.2%}'
+    )
+    if exact and worst > MOST_APART:
+        raise ConfigError(
+            f'The file is not as the checkpoint: {said}; nothing was written. Give --img-size, if '
+            'answers of another size will do.'
+        )
+    return f'\n{said[0].upper()}{said[1:]}'
 
 
 def apart(found: Prediction, wanted: Prediction) -> float:

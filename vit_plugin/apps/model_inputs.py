@@ -22,7 +22,7 @@ LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
 PLAIN: dict[str, tuple] = dict(
     color_type=('color', 'grayscale'),
     imdecode_backend=('cv2',),
-    to_float32=(False,),
+    to_float32=(False, True),
     ignore_empty=(False,),
     backend_args=(None,),
     file_client_args=(None,),
@@ -51,6 +51,7 @@ class ConfigPixels:
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
         self.bands = (loads and steps[0].get('bands')) or 3
+        self.in_float = bool(loads and steps[0].get('to_float32'))
         own_way = loads and not is_plain(steps[0])
         self.load = Compose(steps[:1]) if own_way else None
         self.from_pixels = Compose(steps[1:] if loads else steps)
@@ -67,13 +68,14 @@ class ConfigPixels:
             check_bands(pixels, self.bands, path)
             grey = self.grey and self.bands == 3
             pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if grey else pixels
+            pixels = pixels.astype(np.float32) if self.in_float else pixels
             shape = pixels.shape[:2]
             loaded = dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape)
         return self.from_pixels(loaded)
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:
-    """True if a step reads a file as this package does: to BGR or grey in uint8, or to bands."""
+    """True if a step reads a file as this package does: to BGR or grey of 8 bits, or to bands."""
     options = {name: value for name, value in step.items() if name not in ('type', 'bands')}
     return step['type'].rpartition('.')[2] in LOADERS and all(
         value in PLAIN.get(name, ()) for name, value in options.items()

@@ -13,8 +13,7 @@ from torch.export import ExportedProgram
 
 from vit_plugin.errors import ConfigError, needed_by
 
-from .deployed_boxes import DeployedBoxes
-from .deployed_module import Outputs
+from .deployed_module import INPUTS, Outputs
 from .explain import in_one_sentence
 from .onnx_model import KEY
 
@@ -47,7 +46,7 @@ def write_onnx(
     with needed_by('Export to ONNX'):
         import onnxruntime
         import onnxscript  # noqa: F401  torch's exporter needs it
-    names = DeployedBoxes.inputs[: len(program.example_inputs[0])]
+    names = INPUTS[: len(program.example_inputs[0])]
     with in_one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
         graph: Any = torch.onnx.export(
             program, dynamo=True, verbose=False, input_names=names, output_names=list(outputs)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
@@ -17,6 +17,9 @@ from vit_plugin.files.bands import check_bands
 
 from .pixel_steps import Placed, apply_steps
 from .predictions import Prediction, names_of
+
+if TYPE_CHECKING:
+    from .input_sizes import Sizes
 
 KEY = 'vit_plugin'  # of the file's metadata
 
@@ -82,10 +85,7 @@ class OnnxModel:
             ConfigError: if the outputs become segments outside of the file.
         """
         fitted = [self.fitted(image) for image in images]
-        inputs = [
-            (self.channels_of(placed.pixels), inner_size(image, placed))
-            for image, placed in zip(images, fitted, strict=True)
-        ]
+        inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
         together = len({pixels.shape for pixels, _ in inputs}) == 1
         parts = [inputs] if together else [[one] for one in inputs]
         names = [output.name for output in self.session.get_outputs()]
@@ -138,8 +138,13 @@ class OnnxModel:
             scores = 1 / (1 + np.exp(-logits)) if self.facts['multi_label'] else exps / exps.sum()
             order = np.argsort(-scores, kind='stable')
             return Prediction(None, order, names_of(order, self.classes), scores[order])
-        height, width = inner_size(image, placed)
-        labels = best_class(logits[:, :height, :width], image.shape[1::-1])
+        height, width = placed.inner
+        labels = best_class(
+            logits[:, :height, :width],
+            image.shape[:2],
+            self.facts.get('align_corners', False),
+            self.facts.get('threshold'),
+        )
         found, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
         return Prediction(
@@ -151,59 +156,74 @@ class OnnxModel:
         )
 
 
-def inner_size(image: np.ndarray, placed: Placed) -> np.ndarray:
-    """Height and width of an image after the steps, without what it is padded with."""
-    scaled = np.rint(image.shape[:2] * np.asarray(placed.scale)[::-1]).astype(np.int64)
-    return np.minimum(scaled, placed.pixels.shape[:2])
+def best_class(
+    logits: np.ndarray,
+    size: tuple[int, int],
+    align_corners: bool = False,
+    threshold: float | None = None,
+) -> np.ndarray:
+    """The class (H, W) of the largest logit (C, h, w), resized as in MMSegmentation.
 
-
-def best_class(logits: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The class (H, W) of the largest logit, with logits (C, h, w) resized as in MMSegmentation."""
-    labels = np.zeros(size[::-1], np.uint16)
-    highest = cv2.resize(logits[0], size, interpolation=cv2.INTER_LINEAR)
+    Args:
+        logits: of each class.
+        size: H and W.
+        align_corners: whether pixels in the corners stay in place.
+        threshold: of the probability of class 1, where the logits are of this one alone.
+    """
+    labels = np.zeros(size, np.uint16)
+    highest = resized(logits[0], size, align_corners)
+    if threshold is not None:
+        return (1 / (1 + np.exp(-highest)) > threshold).astype(np.uint16)
     # One at a time, since all of a photograph's may not fit in memory.
     for label, one in enumerate(logits[1:], 1):
-        one = cv2.resize(one, size, interpolation=cv2.INTER_LINEAR)
+        one = resized(one, size, align_corners)
         better = one > highest
         labels[better], highest[better] = label, one[better]
     return labels
 
 
-def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: int = 1) -> str:
+def resized(values: np.ndarray, size: tuple[int, int], align_corners: bool) -> np.ndarray:
+    """Values (h, w) at another height and width, as torch's bilinear ``interpolate`` has them."""
+    if not align_corners:
+        return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)
+    for length in size:  # the rows, then the columns; OpenCV's other functions round positions
+        last = len(values) - 1
+        positions = np.arange(length, dtype=np.float32) * np.float32(last / max(length - 1, 1))
+        before = np.minimum(positions.astype(int), last)
+        share = (positions - before)[:, None]
+        after = values[np.minimum(before + 1, last)]
+        values = ((1 - share) * values[before] + share * after).T
+    return values
+
+
+def facts_of(trained: Any, sizes: 'Sizes') -> str:
     """Metadata of a ``TrainedModel`` for :class:`OnnxModel`, as JSON.
 
     Args:
         trained: the model.
-        size: height and width of the images of the file. None means any.
-        unit, least: their sides are multiples of the first, at least so many.
+        sizes: of the images of the file.
 
     Raises:
         ConfigError: for a step of its pipeline that the file cannot do.
     """
     # Not above: to read a file takes no MMEngine.
-    from .pipeline_steps import in_size, keeps_ratio, steps_of, takes_rgb
+    from .pipeline_steps import fill_of, in_size, reading_steps, steps_of, takes_rgb
 
-    preprocessor = trained.model.data_preprocessor
-    rgb = takes_rgb(preprocessor)
-    mean = getattr(preprocessor, 'mean', None)
-    fill = [127.0] * 3 if mean is None else mean.flatten().tolist()
-    steps = steps_of(trained.pixels.transforms) if trained.has_pixels else []
-    loader = getattr(trained.pixels, 'load', None) if trained.has_pixels else None
-    if loader and getattr(loader.transforms[0], 'window', None):
-        raise ConfigError(
-            'test_dataloader: its pipeline reads a window of values, and a file in ONNX is given '
-            'images of 8 bits; write .pt2, and give it values from 0 to 255 of this window.'
-        )
-    if not keeps_ratio(steps):
-        size = size or trained.model.backbone.img_size
-    fit = 'stretch'
-    if keeps_ratio(steps):
-        fit = 'pad'
-    elif steps and 'crop' in steps[-1]:
-        fit = 'crop'
-    steps = in_size(steps, size, unit, least, fill[::-1] if rgb else fill)
-    head = type(getattr(trained.model, 'head', None))
+    model = trained.model
+    steps = []
+    if trained.has_pixels:
+        steps = [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
+    head = type(getattr(model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
+    decode_head: Any = getattr(model, 'decode_head', None)
+    binary = getattr(decode_head, 'out_channels', 0) == 1
     return json.dumps(
-        dict(classes=trained.classes, multi_label=multi_label, rgb=rgb, fit=fit, steps=steps)
+        dict(
+            classes=trained.classes,
+            multi_label=multi_label,
+            align_corners=bool(getattr(decode_head, 'align_corners', False)),
+            threshold=decode_head.threshold if binary else None,
+            rgb=takes_rgb(model.data_preprocessor),
+            steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
+        )
     )

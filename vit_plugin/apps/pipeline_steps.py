@@ -7,6 +7,9 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
+from .input_sizes import Sizes
+from .model_inputs import LOADERS
+
 PipelineStep = dict[str, Any]
 
 
@@ -108,27 +111,53 @@ def keeps_ratio(steps: Sequence[PipelineStep]) -> bool:
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
 
 
+def reading_steps(pixels: Any) -> list[PipelineStep]:
+    """What a config's own reader of images does to pixels of 8 bits.
+
+    Raises:
+        ConfigError: if it reads other pixels.
+    """
+    load: Any = getattr(pixels, 'load', None)
+    reader: Any = load and load.transforms[0]
+    if getattr(reader, 'window', None):
+        raise ConfigError(
+            'test_dataloader: its pipeline reads a window of values, and a file in ONNX is given '
+            'images of 8 bits; write .pt2, and give it values from 0 to 255 of this window.'
+        )
+    if type(reader).__name__ in LOADERS:
+        raise ConfigError(
+            f'test_dataloader: its {type(reader).__name__} has color_type={reader.color_type!r} '
+            f'and imdecode_backend={reader.imdecode_backend!r}, with which a file in ONNX reads no '
+            "images; leave them at 'color' and 'cv2', or write .pt2."
+        )
+    return [dict(dtype='float32')] if getattr(pixels, 'in_float', False) else []
+
+
+def fill_of(preprocessor: Any) -> list[float]:
+    """The pixel (C) that a preprocessor pads images with, in the pipeline's order of channels."""
+    value = getattr(preprocessor, 'pad_value', 0.0)
+    mean: Any = getattr(preprocessor, 'mean', None)
+    fill = [float(value)] * 3
+    if mean is not None:
+        fill = (mean + value * preprocessor.std).flatten().tolist()
+    return fill[::-1] if takes_rgb(preprocessor) else fill
+
+
 def in_size(
-    steps: Sequence[PipelineStep],
-    size: tuple[int, int] | None,
-    unit: int,
-    least: int,
-    fill: Sequence[float],
+    steps: Sequence[PipelineStep], sizes: Sizes, fill: Sequence[float]
 ) -> list[PipelineStep]:
-    """The steps to images of a size.
+    """The steps to images of these sizes.
 
     Args:
         steps: the pipeline's.
-        size: height and width. None: sides are multiples of ``unit``, at least ``least`` of them.
-        unit, least, fill: see :func:`facts_of`; the fill is for what is padded.
+        sizes: those of the file.
+        fill: see :func:`fill_of`.
     """
-    if size is None:
-        return (
-            [*steps, dict(unit=unit, least=least * unit, fill=list(fill))]
-            if keeps_ratio(steps)
-            else [*steps]
-        )
-    width, height = size[::-1]
+    unit, least, _ = sizes.padding
+    if sizes.of_test or sizes.fixed is None:
+        pad = dict(unit=unit, pad=list(least[::-1]), fill=list(fill))
+        return [*steps, pad] if sizes.padding.pads else [*steps]
+    width, height = sizes.fixed[::-1]
     last: PipelineStep = next((step for step in reversed(steps) if 'resize' in step), {})
     method = dict(
         interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2')
@@ -141,7 +170,7 @@ def in_size(
             dict(pad=[width, height], fill=list(fill)),
         ]
     crop = steps[-1] if steps else {}
-    # Another size by --img-size: the same part of the image.
+    # The same part of the image.
     if crop.get('crop', [width, height]) != [width, height]:
         around = last['resize'][-1] / min(crop['crop'])
         resize = _resize('target', width * around, height * around, 0, **method)

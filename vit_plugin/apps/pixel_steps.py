@@ -8,7 +8,8 @@ the pipeline that a checkpoint runs. A step is a dict:
 - ``crop``: width and height of the middle part. ``fill`` (a value for each channel) is around an
   image that is smaller, which otherwise stays so.
 - ``pad``: width and height, or ``unit`` and ``least``: a multiple, at least so much. ``fill`` is at
-  the right and at the bottom.
+  the right and at the bottom, with its fractions.
+- ``dtype``: ``'float32'``, in which later steps compute without rounding.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +29,15 @@ CV2 = dict(
 
 
 class Placed(NamedTuple):
-    """Pixels (H, W, C). A point (x, y) of the image is at ``scale * point + offset`` in them."""
+    """Pixels (H, W, C). A point (x, y) of the image is at ``scale * point + offset`` in them.
+
+    ``inner`` are height and width without padding at the right and bottom.
+    """
 
     pixels: np.ndarray
     scale: np.ndarray
     offset: np.ndarray
+    inner: tuple[int, ...]
 
 
 def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
@@ -69,9 +74,11 @@ SIZES: dict[str, Callable[..., tuple[int, int]]] = dict(
 
 def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed:
     """Take an image (H, W, 3) or (H, W) through the steps."""
-    placed = Placed(image, np.ones(2), np.zeros(2))
+    placed = Placed(image, np.ones(2), np.zeros(2), image.shape[:2])
     for step in steps:
-        if 'resize' in step:
+        if 'dtype' in step:
+            placed = placed._replace(pixels=placed.pixels.astype(step['dtype']))
+        elif 'resize' in step:
             placed = _resized(placed, **step)
         elif 'crop' in step:
             placed = _cropped(placed, **step)
@@ -91,7 +98,7 @@ def _resized(placed: Placed, resize: Sequence[Any], interpolation: str, backend:
     else:
         pixels = cv2.resize(placed.pixels, after, interpolation=CV2[interpolation])
     ratio = np.array(after) / before
-    return Placed(pixels, placed.scale * ratio, placed.offset * ratio)
+    return Placed(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
 
 
 def _cropped(placed: Placed, crop: Sequence[int], fill: Any = None) -> Placed:
@@ -104,15 +111,18 @@ def _cropped(placed: Placed, crop: Sequence[int], fill: Any = None) -> Placed:
     wanted = np.minimum(wanted, sides)
     left, top = (round(float(side)) for side in (sides - wanted) / 2)
     pixels = pixels[top : top + wanted[1], left : left + wanted[0]]
-    return Placed(pixels, placed.scale, offset - (left, top))
+    return Placed(pixels, placed.scale, offset - (left, top), pixels.shape[:2])
 
 
 def _padded(
     placed: Placed, fill: Any, pad: Sequence[int] = (0, 0), unit: int = 1, least: int = 1
 ) -> Placed:
     sides = np.array(placed.pixels.shape[1::-1])
-    whole = -(-np.maximum(sides, least) // unit) * unit
-    canvas = _on_canvas(placed.pixels, np.maximum(whole, pad), np.zeros(2, int), fill)
+    whole = np.maximum(-(-np.maximum(sides, least) // unit) * unit, pad)
+    if (whole == sides).all():
+        return placed
+    pixels = placed.pixels.astype(np.float32)  # which a mean is not rounded in
+    canvas = _on_canvas(pixels, whole, np.zeros(2, int), fill)
     return placed._replace(pixels=canvas)
 
 

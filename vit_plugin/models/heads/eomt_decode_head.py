@@ -1,11 +1,17 @@
 """EoMT's loss and masks in MMSegmentation: semantic segmentation."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
+from ..layers.mask_queries import Prediction
 from .eomt_head import EoMTHead
 
 with needed_by('EoMTDecodeHead'):
@@ -37,3 +43,17 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
             ignore_index,
             align_corners,
         )
+
+    def predict(
+        self, x: Sequence[Prediction], batch_img_metas: Sequence[Mapping], test_cfg: Any
+    ) -> Tensor:
+        """Predictions -> class scores (B, classes, H, W) at the size of the images.
+
+        MMSegmentation's own copies their sizes, which a graph that leaves them open does not allow.
+        """
+        classes, masks = (parts[-1] for parts in self(x))
+        meta = batch_img_metas[0]
+        masks = F.interpolate(
+            masks, tuple(meta.get('pad_shape', meta['img_shape'])[:2]), mode='bilinear'
+        )
+        return torch.einsum('bqc,bqhw->bchw', classes.softmax(-1)[..., :-1], masks.sigmoid())

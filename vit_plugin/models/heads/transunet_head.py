@@ -58,7 +58,7 @@ class UpBlock(nn.Module):
     def forward(self, x: Tensor, skip: Tensor | None, align_corners: bool) -> Tensor:
         x = F.interpolate(x, scale_factor=2, mode='bilinear', align_corners=align_corners)
         if skip is not None:
-            x = torch.cat((x[..., : skip.shape[-2], : skip.shape[-1]], skip), dim=1)
+            x = torch.cat((x.narrow(2, 0, skip.shape[2]).narrow(3, 0, skip.shape[3]), skip), dim=1)
         return self.conv2(self.conv1(x))
 
 
@@ -152,6 +152,8 @@ class TransUNetHead(BaseDecodeHead):
     def _check_sizes(self, sizes: Sequence[tuple[int, int]]) -> None:
         """Check that the tokens cover each map, by less than a token more."""
         token = self.strides[-1]
+        if any(isinstance(side, torch.SymInt) for side in sizes[-1]):
+            return  # of a graph whose sizes are open
         for size, stride in zip(sizes, self.strides, strict=True):
             for mine, of_tokens in zip(size, sizes[-1], strict=True):
                 if not 0 <= of_tokens * token // stride - mine < token / stride:

@@ -184,7 +184,10 @@ class DeformableAttention(PointAttention):
             maps: see :meth:`attend`.
             levels: these maps.
         """
-        sides = points.new_tensor([level.size[::-1] for level in levels])[:, None]  # (maps, 1, 2)
+        # Products, since a graph may leave the sizes open: (maps, 1, 2).
+        one = points.new_ones(())
+        sides = torch.stack([one * side for level in levels for side in level.size[::-1]])
+        sides = sides.unflatten(0, (-1, 1, 2))
         strides = points.new_tensor([level.stride for level in levels])[:, None, None]
         locations = (points[:, None, None, None] / strides + self.offsets(query)) / sides
         return self.attend(query, maps, locations, [level.size for level in levels])

@@ -71,7 +71,7 @@ class _Standardize(torch.autograd.Function):
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     """Padding before and after for ceil(size / stride) output elements (XLA's SAME)."""
-    total = max(kernel - (size % stride or stride), 0)
+    total = max(kernel - stride + -size % stride, 0) if kernel > 1 else 0
     return total // 2, total - total // 2
 
 
@@ -117,7 +117,7 @@ class StdConv2d(nn.Conv2d):
         top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
         left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
         # Torch's convolution pads both sides equally, so this needs a copy.
-        if (top, left) != (bottom, right):
+        if is_open(x) or (top, left) != (bottom, right):
             return F.pad(x, (left, right, top, bottom)), (0, 0)
         return x, (top, left)
 
@@ -133,7 +133,15 @@ def max_pool(x: Tensor, padding: PoolPadding = 'same') -> Tensor:
     """
     if padding == 'valid':
         return F.max_pool2d(x, 3, 2)
-    return F.max_pool2d(x, 3, 2, padding=(x.shape[-2] % 2, x.shape[-1] % 2), ceil_mode=True)
+    odd_rows, odd_columns = (side % 2 for side in x.shape[-2:])
+    if is_open(x):
+        return F.max_pool2d(F.pad(x, (odd_columns, 1, odd_rows, 1), value=-torch.inf), 3, 2)
+    return F.max_pool2d(x, 3, 2, padding=(odd_rows, odd_columns), ceil_mode=True)
+
+
+def is_open(x: Tensor) -> bool:
+    """True while a graph is traced in which the size of a map (B, C, H, W) is open."""
+    return any(isinstance(side, torch.SymInt) for side in x.shape[2:])
 
 
 def lecun_normal_(weight: Tensor) -> None:

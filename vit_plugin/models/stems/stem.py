@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
 from ..layers.recompute import Recompute, recomputed
-from ..layers.std_conv import lecun_normal_
+from ..layers.std_conv import is_open, lecun_normal_
 
 # Number of patches along one side of a map, from the size of the map and of a patch.
 Padding = Literal['same', 'valid']
@@ -255,4 +255,4 @@ def pad_to_multiple(x: Tensor, size: int) -> Tensor:
 def pad_to(x: Tensor, size: Sequence[int]) -> Tensor:
     """Pad a map (B, C, H, W) with zeros at the right and bottom to this height and width."""
     bottom, right = (want - side for want, side in zip(size, x.shape[2:], strict=True))
-    return F.pad(x, (0, right, 0, bottom)) if right or bottom else x
+    return F.pad(x, (0, right, 0, bottom)) if is_open(x) or right or bottom else x

@@ -1,0 +1,373 @@
+"""A tiny model of each family that is exported, or refused, as a checkpoint with its test."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from torch import nn
+
+ARCH = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8)
+ADDED = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic'))
+VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap', **ADDED)
+CLASSIFIES = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, **ADDED)
+PYRAMID = dict(VIT, out_type='pyramid', out_indices=(0, 1, 2))
+HYBRID = dict(
+    VIT,
+    out_type='pyramid',
+    arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32)),
+)
+TRANSUNET = dict(
+    VIT,
+    out_type='pyramid',
+    arch=dict(ARCH, patch_size=1),
+    patch_embed=dict(type='ResNetEmbed', stage_depths=(1, 1, 1), width=32, with_root=True),
+    numerics='transunet',
+)
+ADAPTER = dict(
+    type='vit_plugin.ViTAdapter',
+    backbone=dict(arch=dict(ARCH, num_layers=4, patch_size=16), img_size=64, **ADDED),
+    attention=dict(num_heads=2, num_points=3),
+    conv_inplane=4,
+    norm_cfg=dict(type='BN'),
+)
+EOMT = dict(type='vit_plugin.EoMT', arch=ARCH, img_size=64, num_queries=4, num_blocks=2)
+SIMPLE_FPN = dict(
+    type='vit_plugin.SimpleFPN', in_channels=32, out_channels=16, num_outs=4, scales=(2, 1, 0.5)
+)
+NORM = dict(type='BN')
+HEAD = dict(num_classes=3, norm_cfg=NORM, channels=16)
+THINGS = dict(num_things_classes=2, num_stuff_classes=1)
+INSTANCES = dict(num_things_classes=3, num_stuff_classes=0)
+LW_DETR = dict(
+    type='vit_plugin.LWDETRHead',
+    num_classes=3,
+    num_queries=20,
+    num_groups=2,
+    embed_dims=16,
+    decoder=dict(
+        num_layers=1, num_heads=2, num_cross_heads=2, num_points=2, feedforward_channels=32
+    ),
+)
+RETINA = dict(
+    type='RetinaHead',
+    num_classes=3,
+    in_channels=16,
+    feat_channels=16,
+    stacked_convs=1,
+    anchor_generator=dict(
+        type='AnchorGenerator',
+        octave_base_scale=4,
+        scales_per_octave=2,
+        ratios=[0.5, 1.0],
+        strides=[4, 8, 16, 32],
+    ),
+    bbox_coder=dict(type='DeltaXYWHBBoxCoder'),
+)
+RETINA_TEST = dict(
+    nms_pre=600,
+    score_thr=0.05,
+    nms=dict(type='nms', iou_threshold=0.5),
+    max_per_img=20,
+    min_bbox_size=0,
+)
+
+
+def classifier(backbone: dict, head: dict | None = None, neck: dict | None = None) -> dict:
+    usual = dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=32)
+    return dict(
+        type='ImageClassifier',
+        backbone=CLASSIFIES | backbone,
+        neck=neck,
+        head=usual if head is None else {**usual, **head},
+    )
+
+
+def segmentor(backbone: dict, **head: Any) -> dict:
+    return dict(
+        type='EncoderDecoder',
+        backbone=backbone,
+        decode_head=head,
+        train_cfg={},
+        test_cfg=dict(mode='whole'),
+    )
+
+
+def detector(kind: str, **parts: Any) -> dict:
+    return dict(type=kind, **parts)
+
+
+def of_queries(classes: dict, **test: bool) -> dict:
+    return detector(
+        'Mask2Former',
+        backbone=dict(EOMT, num_classes=3),
+        panoptic_head=dict(type='vit_plugin.EoMTHead', **classes),
+        panoptic_fusion_head=dict(
+            type='MaskFormerFusionHead', **classes, loss_panoptic=None, init_cfg=None
+        ),
+        test_cfg=dict(max_per_image=10, iou_thr=0.8, filter_low_score=True, **test),
+    )
+
+
+FAMILIES: dict[str, tuple[str, dict]] = {
+    'class token': ('mmpretrain', classifier({})),
+    'mean of patches': ('mmpretrain', classifier(dict(out_type='avg_featmap'))),
+    'pre-logits': ('mmpretrain', classifier({}, dict(hidden_dim=16))),
+    'distilled': (
+        'mmpretrain',
+        classifier(
+            dict(out_type='raw', encoder=dict(dist_token=1)),
+            dict(type='vit_plugin.DistilledViTClsHead'),
+        ),
+    ),
+    'attention pooling': (
+        'mmpretrain',
+        classifier(
+            dict(out_type='raw', with_cls_token=False),
+            neck=dict(
+                type='vit_plugin.TokenPooling',
+                mode='map',
+                in_channels=32,
+                num_prefix_tokens=0,
+                map_cfg=dict(num_heads=2),
+            ),
+        ),
+    ),
+    'several labels': (
+        'mmpretrain',
+        classifier({}, dict(type='MultiLabelLinearClsHead', num_classes=5, in_channels=32)),
+    ),
+    'hybrid': (
+        'mmpretrain',
+        classifier(dict(arch=HYBRID['arch'])),
+    ),
+    'linear': (
+        'mmseg',
+        segmentor(
+            VIT,
+            **HEAD | dict(channels=32),
+            type='FCNHead',
+            in_channels=32,
+            num_convs=0,
+            concat_input=False,
+        ),
+    ),
+    'one class': (
+        'mmseg',
+        segmentor(
+            VIT,
+            **{**HEAD, 'num_classes': 2},
+            type='FCNHead',
+            in_channels=32,
+            num_convs=1,
+            concat_input=False,
+            out_channels=1,
+            threshold=0.5,
+        ),
+    ),
+    'SegFormer': (
+        'mmseg',
+        segmentor(PYRAMID, **HEAD, type='SegformerHead', in_channels=[32] * 3, in_index=[0, 1, 2]),
+    ),
+    'SegFormer, align_corners': (
+        'mmseg',
+        segmentor(
+            PYRAMID,
+            **HEAD,
+            type='SegformerHead',
+            in_channels=[32] * 3,
+            in_index=[0, 1, 2],
+            align_corners=True,
+        ),
+    ),
+    'UPerNet': (
+        'mmseg',
+        segmentor(
+            PYRAMID,
+            **HEAD,
+            type='UPerHead',
+            in_channels=[32] * 3,
+            in_index=[0, 1, 2],
+            pool_scales=(1, 2, 3),
+        ),
+    ),
+    'UPerNet on ViT-Adapter': (
+        'mmseg',
+        segmentor(
+            ADAPTER,
+            **HEAD,
+            type='UPerHead',
+            in_channels=[32] * 4,
+            in_index=[0, 1, 2, 3],
+            pool_scales=(1, 2),
+        ),
+    ),
+    'TransUNet': (
+        'mmseg',
+        segmentor(
+            TRANSUNET,
+            type='vit_plugin.TransUNetHead',
+            in_channels=(32, 128, 256, 32),
+            strides=(2, 4, 8, 16),
+            num_classes=3,
+            hidden_channels=16,
+            decoder_channels=(16, 8, 8, 8),
+        ),
+    ),
+    'EoMT': (
+        'mmseg',
+        segmentor(dict(EOMT, num_classes=3), type='vit_plugin.EoMTDecodeHead', num_classes=3),
+    ),
+    'EoMT, instances': ('mmdet', of_queries(INSTANCES, instance_on=True, panoptic_on=False)),
+    'EoMT, panoptic': ('mmdet', of_queries(THINGS, panoptic_on=True, instance_on=False)),
+    'RetinaNet': (
+        'mmdet',
+        detector(
+            'RetinaNet', backbone=VIT, neck=SIMPLE_FPN, bbox_head=RETINA, test_cfg=RETINA_TEST
+        ),
+    ),
+    'LW-DETR': (
+        'mmdet',
+        detector(
+            'SingleStageDetector',
+            backbone=HYBRID,
+            neck=dict(type='FPN', in_channels=[128, 32], out_channels=16, num_outs=3),
+            bbox_head=dict(LW_DETR, num_levels=3),
+            test_cfg=dict(max_per_img=20),
+        ),
+    ),
+    'RF-DETR': (
+        'mmdet',
+        detector(
+            'SingleStageDetector',
+            backbone=dict(
+                type='vit_plugin.WindowedViT',
+                arch=ARCH,
+                img_size=64,
+                numerics='timm',
+                out_indices=(0, 1, 2),
+                encoder=dict(window=dict(size=4, global_blocks=(1,))),
+            ),
+            neck=dict(
+                type='vit_plugin.C2fProjector',
+                in_channels=[32] * 3,
+                out_channels=16,
+                norm_cfg=dict(type='LN2d', eps=1e-5),
+            ),
+            bbox_head=LW_DETR,
+            test_cfg=dict(max_per_img=20),
+        ),
+    ),
+    'Faster R-CNN': (
+        'mmdet',
+        detector(
+            'FasterRCNN',
+            train_cfg={},
+            backbone=VIT,
+            neck=SIMPLE_FPN,
+            rpn_head=dict(
+                type='RPNHead',
+                in_channels=16,
+                feat_channels=16,
+                anchor_generator=dict(
+                    type='AnchorGenerator', scales=[8], ratios=[1.0], strides=[4, 8, 16, 32]
+                ),
+            ),
+            roi_head=dict(
+                type='StandardRoIHead',
+                bbox_roi_extractor=dict(
+                    type='SingleRoIExtractor',
+                    roi_layer=dict(type='RoIAlign', output_size=7, sampling_ratio=0),
+                    out_channels=16,
+                    featmap_strides=[4, 8, 16],
+                ),
+                bbox_head=dict(
+                    type='Shared2FCBBoxHead', in_channels=16, fc_out_channels=16, num_classes=3
+                ),
+            ),
+            test_cfg=dict(
+                rpn=dict(
+                    nms_pre=100,
+                    max_per_img=20,
+                    nms=dict(type='nms', iou_threshold=0.7),
+                    min_bbox_size=0,
+                ),
+                rcnn=dict(score_thr=0.05, nms=dict(type='nms', iou_threshold=0.5), max_per_img=20),
+            ),
+        ),
+    ),
+}
+PREPROCESSORS = dict(
+    mmpretrain='ClsDataPreprocessor', mmseg='SegDataPreProcessor', mmdet='DetDataPreprocessor'
+)
+DATA_SETS = dict(mmpretrain='CustomDataset', mmseg='BaseSegDataset', mmdet='CocoDataset')
+PACKS = dict(mmpretrain='PackInputs', mmseg='PackSegInputs', mmdet='PackDetInputs')
+PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375])
+
+
+class Test(NamedTuple):
+    """How a model is tested: the steps of its pipeline, and what its preprocessor pads with."""
+
+    steps: list[dict]
+    padding: dict[str, Any] = {}
+    rgb: bool = True
+    loader: dict[str, Any] = {}
+    model: dict[str, Any] = {}
+
+
+def build(family: str, test: Test) -> tuple[Config, nn.Module]:
+    """The config of a family's test, and its model with random weights."""
+    scope, model = FAMILIES[family]
+    __import__(f'{scope}.models')
+    __import__(f'{scope}.datasets')
+    init_default_scope(scope)
+    preprocessor = dict(type=f'{scope}.{PREPROCESSORS[scope]}', **PIXELS, **_padding(scope, test))
+    preprocessor['to_rgb' if scope == 'mmpretrain' else 'bgr_to_rgb'] = test.rgb
+    pipeline = [dict(type='LoadImageFromFile', **test.loader), *test.steps]
+    metas: dict[str, Any] = {}
+    if scope == 'mmdet':
+        metas['meta_keys'] = ('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor')
+    pipeline.append(dict(type=PACKS[scope], **metas))
+    cfg = Config(
+        dict(
+            default_scope=scope,
+            model=dict(model, data_preprocessor=preprocessor),
+            test_dataloader=dict(dataset=dict(type=DATA_SETS[scope], pipeline=pipeline)),
+        )
+    )
+    cfg.merge_from_dict(dict(test.model))
+    torch.manual_seed(0)
+    built = MODELS.build(cfg.model).eval()
+    for name, parameter in built.named_parameters():
+        if parameter.ndim > 1:
+            nn.init.normal_(parameter, std=0.06 if 'bbox_head' in name else 0.15)
+        elif name.endswith('bias'):
+            nn.init.normal_(parameter, std=0.1)
+        else:
+            nn.init.uniform_(parameter, 0.5, 1.5)
+    if hasattr(built.backbone, 'queries'):
+        built.backbone.queries.set_probs([0.0, 0.0])  # as after training
+    return cfg, built
+
+
+def _padding(scope: str, test: Test) -> dict[str, Any]:
+    if scope != 'mmseg':
+        named = {'size_divisor': 'pad_size_divisor', 'pad_val': 'pad_value'}
+        return {named.get(key, key): value for key, value in test.padding.items()}
+    padding = dict(test.padding)
+    value = {'pad_val': padding.pop('pad_val')} if 'pad_val' in padding else {}
+    return value | ({'test_cfg': padding} if padding else {})
+
+
+def save(family: str, test: Test, path: Path) -> Path:
+    """A checkpoint of the family with its config."""
+    cfg, model = build(family, test)
+    classes = [f'class {number}' for number in range(5 if cfg.default_scope == 'mmpretrain' else 3)]
+    if family == 'one class':
+        classes = classes[:2]
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=classes))
+    torch.save(dict(meta=meta, state_dict=model.state_dict()), path)
+    return path

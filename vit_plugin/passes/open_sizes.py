@@ -1,0 +1,73 @@
+"""Put layers in place that leave the size of images open while a model is exported."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+
+class OpenPool(nn.Module):
+    """``nn.AdaptiveAvgPool2d`` as products of matrices, which a graph has for maps of any size.
+
+    Shape: (B, C, H, W) -> (B, C, h, w).
+    """
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, columns = (
+            bins(side, count, x) for side, count in zip(x.shape[2:], self.size, strict=True)
+        )
+        return rows @ x @ columns.transpose(0, 1)
+
+
+def bins(side: int, count: int, like: Tensor) -> Tensor:
+    """The weights (count, side) of elements in bins that cover a side and may overlap by one."""
+    numbers = torch.arange(count, device=like.device)
+    first, last = numbers * side // count, ((numbers + 1) * side + count - 1) // count
+    elements = torch.arange(side, device=like.device)
+    inside = (elements >= first[:, None]) & (elements < last[:, None])
+    return inside.to(like.dtype) / (last - first)[:, None].to(like.dtype)
+
+
+@contextmanager
+def open_sizes(model: nn.Module) -> Iterator[None]:
+    """In this context, a graph that is traced of the model has no size of its example.
+
+    Pools with a number of bins are :class:`OpenPool`, and MMSegmentation's ``resize`` does not
+    compare sizes to warn of some. Afterwards the model is restored.
+    """
+    pools = [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent.named_children()
+        if type(child) is nn.AdaptiveAvgPool2d and _pair(child) != (1, 1)
+    ]
+    wrappers = sys.modules.get('mmseg.models.utils.wrappers')
+    users = [
+        module
+        for name, module in sys.modules.items()
+        if wrappers and name.startswith('mmseg.') and vars(module).get('resize') is wrappers.resize
+    ]
+    try:
+        for parent, name, pool in pools:
+            setattr(parent, name, OpenPool(_pair(pool)))
+        for module in users:
+            module.resize = partial(wrappers.resize, warning=False)
+        yield
+    finally:
+        for parent, name, pool in pools:
+            setattr(parent, name, pool)
+        for module in users:
+            module.resize = module.resize.func
+
+
+def _pair(pool: nn.AdaptiveAvgPool2d) -> tuple[int, int]:
+    """The rows and columns of bins."""
+    size = pool.output_size
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
