@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.projects import declared, projects
 from vit_plugin.suggestions import suggestion, unscoped
 
 with needed_by('vit_plugin'):
@@ -95,3 +96,10 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin
 FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
 METRICS = _child(root.METRICS, 'vit_plugin.engine')
+
+for _project in projects():
+    for _registry, _modules in _project.registered.items():
+        globals()[_registry].import_later(_modules)
+MODELS.unavailable.update(
+    {name: ConfigError(reason) for name, reason in declared('unavailable').items()}
+)

@@ -1,6 +1,8 @@
 """The adapter that makes a graph of a trained model."""
 
 from copy import deepcopy
+from pkgutil import resolve_name
+from typing import Any
 
 import torch
 from torch import nn
@@ -8,14 +10,14 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.protocol import Backbone
+from vit_plugin.projects import declared
 
-from .deployed_boxes import DeployedDETR, DeployedRetinaNet
+from .deployed_boxes import DeployedRetinaNet
 from .deployed_module import (
     Deployed,
     DeployedClassifier,
     DeployedFeatures,
     DeployedModule,
-    DeployedQueries,
     DeployedSegmentor,
 )
 
@@ -36,13 +38,12 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     return _kind(model)(deepcopy(model), network).eval().requires_grad_(False)
 
 
-# Adapters by the model's part and, where that part decides, the name of its class.
-KINDS = {
+# Adapters by the model's part and, where that part decides, the name of its class. Projects add
+# theirs.
+KINDS: dict[tuple[str, str | None], Any] = {
     ('head', None): DeployedClassifier,
     ('decode_head', None): DeployedSegmentor,
-    ('bbox_head', 'LWDETRHead'): DeployedDETR,
     ('bbox_head', 'RetinaHead'): DeployedRetinaNet,
-    ('panoptic_head', 'EoMTHead'): DeployedQueries,
 }
 
 
@@ -54,10 +55,10 @@ def _kind(model: nn.Module) -> type[Deployed]:
     """
     if isinstance(model, Classifier):
         return DeployedModule if model.num_classes else DeployedFeatures
-    for (part, name), adapter in KINDS.items():
+    for (part, name), adapter in {**KINDS, **declared('deployed')}.items():
         classes = type(getattr(model, part, None)).__mro__
         if hasattr(model, part) and (not name or name in (one.__name__ for one in classes)):
-            return adapter
+            return resolve_name(adapter) if isinstance(adapter, str) else adapter
     raise ConfigError(
         f'model: {type(model).__name__} chooses boxes or masks in steps that are not a graph; '
         'classifiers, segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be '

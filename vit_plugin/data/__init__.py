@@ -13,16 +13,9 @@ TRANSFORMS.import_later(
     {
         'LoadCachedImage': 'vit_plugin.data.images',
         'LoadImage': 'vit_plugin.data.images',
-        'LoadImageSlice': 'vit_plugin.data.volumes',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
-        'LoadSliceAnnotations': 'vit_plugin.data.volumes',
     }
 )
-DATASETS.import_later(
-    {
-        'HuggingFaceImages': 'vit_plugin.data.hugging_face_images',
-        'VolumeSlices': 'vit_plugin.data.volumes',
-    }
-)
+DATASETS.import_later({'HuggingFaceImages': 'vit_plugin.data.hugging_face_images'})
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
 __all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', 'stratified_subset']

@@ -2,14 +2,13 @@
 
 # isort: off
 # First, since it says what to install where MMEngine is missing.
-from vit_plugin.registry import METRICS, later_of
+from vit_plugin.registry import HOOKS, METRICS, later_of
 # isort: on
 
 from .checkpoints.hook import CheckpointHook
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable_hook import UnreadableHook
-from .mask_annealing import MaskAnnealingHook
 from .optim.amp import AmpOptimWrapper
 from .optim.layer_decay import LayerDecayOptimWrapperConstructor
 from .optim.muon import Muon
@@ -21,18 +20,16 @@ from .report_hook import ReportHook
 from .runner import Runner
 from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
-from .surface_metric import SurfaceMetric
 from .throughput import ThroughputHook
 
 # Not a location of its own: vit_plugin.detection must be imported before MMDetection.
 METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
-__getattr__ = later_of(__name__, METRICS)
+__getattr__ = later_of(__name__, METRICS, HOOKS)
 __all__ = [
     'AmpOptimWrapper',
     'CheckpointHook',
     'EMAHook',
     'LayerDecayOptimWrapperConstructor',
-    'MaskAnnealingHook',
     'Muon',
     'OptimWrapper',
     'OptimizeHook',
@@ -43,7 +40,6 @@ __all__ = [
     'Runner',
     'RuntimeInfoHook',
     'SeedHook',
-    'SurfaceMetric',
     'ThroughputHook',
     'UnreadableHook',
 ]

@@ -8,15 +8,17 @@ from typing import Any
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Numbers, Positive, Size
+from vit_plugin.projects import declared
 from vit_plugin.untrusted.admission import admit
 
 from .opening import Checkpoint, open_checkpoint
 
 # Among the arguments of a backbone: those of its training, and of its pre-training.
-NOT_OF_MODEL = ('type', 'img_size', 'init_cfg', 'mask_ratio')
-BACKBONES = tuple(
-    f'vit_plugin.{name}' for name in ('VisionTransformer', 'IBOTViT', 'MAEViT', 'SimMIMViT')
-)
+NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')
+BACKBONES = {
+    f'vit_plugin.{name}': arguments
+    for name, arguments in {'VisionTransformer': (), **declared('pretrains')}.items()
+}
 
 
 def training_settings(source: Any) -> dict[str, Any]:
@@ -63,13 +65,15 @@ def saved_backbone(source: Any) -> dict[str, Any]:
     """
     settings = _saved(source)
     backbone = _entry(_entry(settings, 'model'), 'backbone')
-    if _entry(backbone, 'type') not in BACKBONES:
+    kind = _entry(backbone, 'type')
+    if not isinstance(kind, str) or kind not in BACKBONES:
         return {}
     used = dict(settings, model=dict(backbone=backbone))
     admitted = admit(used, str(source), 'start')['model']['backbone']
     if isinstance(stem := admitted.get('patch_embed'), dict):
         admitted['patch_embed'] = {key: stem[key] for key in stem if key != 'frozen'}
-    return {key: value for key, value in admitted.items() if key not in NOT_OF_MODEL}
+    left_out = (*NOT_OF_MODEL, *BACKBONES[kind])
+    return {key: value for key, value in admitted.items() if key not in left_out}
 
 
 def _saved(source: Any) -> dict[str, Any]:

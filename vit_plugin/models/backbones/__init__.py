@@ -1,31 +1,6 @@
-from .eomt import EoMT
-from .masked import IBOTViT, MAEViT, SimMIMViT
-from .mmpretrain_vit import (
-    MMDeiT3,
-    MMDistilledVisionTransformer,
-    MMMoCoV3ViT,
-    MMVisionTransformer,
-    MMViTEVA02,
-)
-from .pmt import PMT
-from .timm_backbone import TimmBackbone
-from .vit import VisionTransformer
-from .vit_adapter import ViTAdapter
-from .windowed_vit import WindowedViT
+from vit_plugin.registry import MODELS, later_of
 
-__all__ = [
-    'PMT',
-    'EoMT',
-    'IBOTViT',
-    'MAEViT',
-    'MMDeiT3',
-    'MMDistilledVisionTransformer',
-    'MMMoCoV3ViT',
-    'MMViTEVA02',
-    'MMVisionTransformer',
-    'SimMIMViT',
-    'TimmBackbone',
-    'ViTAdapter',
-    'VisionTransformer',
-    'WindowedViT',
-]
+from .vit import VisionTransformer
+
+__getattr__ = later_of(__name__, MODELS)
+__all__ = ['VisionTransformer']

@@ -36,6 +36,8 @@ class EoMT(VisionTransformer):
 
     one_patch_size = True  # the size of a mask is a fraction of it
     channels = ()  # the outputs are classes and masks
+    added_parts = ('queries',)
+    added_classifiers = ('queries.class_head.',)
 
     def __init__(
         self,

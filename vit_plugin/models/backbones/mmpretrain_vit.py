@@ -216,15 +216,3 @@ class MMViTEVA02(Translated):
 
     def __init__(self, arch: str | Sizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
         super().__init__(arch, **options)
-
-
-MODELS.unavailable.update(
-    {
-        f'MM{name}': ConfigError(
-            f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, to "
-            "pre-train. It has no translation. Pre-train with MMPretrain's class, and load the "
-            'result into vit_plugin.MMVisionTransformer.'
-        )
-        for name in ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')
-    }
-)

@@ -20,11 +20,12 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report
+from vit_plugin.zoo.feature_maps import build_timm, feature_infos, feature_modules, norms_maps
 
 from ..layers.map_sizes import other_sizes
 from ..loading.module import LoadableModule
 from .layered import read_frozen_stages
-from .timm_model import build_timm, feature_infos, feature_modules, fit_timm, norms_maps
+from .timm_model import fit_timm
 
 
 @MODELS.register_module()

@@ -21,6 +21,7 @@ from vit_plugin.arguments.fields import (
 )
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.weights.formats.vit_adapter_names import ADAPTER
 from vit_plugin.weights.report import Report
 
 from ..layers.deformable_attention import Level
@@ -29,7 +30,7 @@ from ..layers.numerics import build_map_norm
 from ..layers.outputs import resample
 from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..loading.hooks import fit_adapter
+from ..loading.hooks import keep_shards
 from ..loading.loadable import load_weights
 from ..loading.module import LoadableModule
 from .vit import VisionTransformer
@@ -226,6 +227,19 @@ class ViTAdapter(LoadableModule):
     ) -> Report:
         """See :meth:`VisionTransformer.load`. A checkpoint may hold only the adapter."""
         return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
+
+
+def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
+    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
+
+    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
+    for the backbone's hook.
+    """
+    for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
+        name = key.removeprefix(prefix)
+        if name.partition('.')[0] not in ADAPTER:
+            state[f'{prefix}backbone.{name}'] = state.pop(key)
+    keep_shards(adapter, state, prefix)
 
 
 def _build_backbone(

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
 
-from ..backbones.timm_model import feature_modules, norms_maps
 from ..backbones.vit import VisionTransformer
 from ..classifier import Classifier
 from ..layers.outputs import MAPS, to_map

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.formats.vit_adapter_names import ADAPTER
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
@@ -78,19 +77,6 @@ def _is_stated(backbone: nn.Module, mine: Mapping[str, Any], targets: Mapping[st
         return True
     rows, columns = backbone.position.grid
     return rows == columns and not backbone.position.source_grid
-
-
-def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
-
-    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
-    for the backbone's hook.
-    """
-    for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
-        name = key.removeprefix(prefix)
-        if name.partition('.')[0] not in ADAPTER:
-            state[f'{prefix}backbone.{name}'] = state.pop(key)
-    keep_shards(adapter, state, prefix)
 
 
 def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> None:

@@ -35,6 +35,9 @@ class LoadableBackbone(LoadableModule):
         init_cfg, arch: see :class:`~vit_plugin.models.loading.module.LoadableModule`.
     """
 
+    added_parts: tuple[str, ...] = ()  # of a subclass, which a checkpoint of an encoder lacks
+    added_classifiers: tuple[str, ...] = ()  # beginnings of the names of their classifiers
+
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
         super().__init__(init_cfg, arch)
         self.arch = arch

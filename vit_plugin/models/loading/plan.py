@@ -7,6 +7,7 @@ from torch import nn
 
 from vit_plugin.arguments.encoder_options import CREATES
 from vit_plugin.errors import ConfigError
+from vit_plugin.projects import declared
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.recognition import Recognized
@@ -20,13 +21,13 @@ ARGUMENTS = {
         **CREATES,
         'cls_token': 'with_cls_token=True',
         'pos_embed': "pos_embed='learned'",
-        'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'",
         'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
         'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
         'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
         'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
         'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
         'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
+        **declared('hints'),
     }.items()
 }
 BLOCK = Pattern('blocks.{i}.{rest}')
@@ -42,9 +43,7 @@ ENCODER = (
     'blocks',
     'patch_embed',
 )
-# Parts of EoMT and PMT, which a checkpoint of an encoder lacks.
-ADDED = ('queries', 'decoder')
-CLASSIFIERS = ('head.', 'queries.class_head.', 'decode_head.conv_seg.')
+CLASSIFIERS = ('head.', 'decode_head.conv_seg.')
 
 
 class Plan:
@@ -144,7 +143,9 @@ class Plan:
                 self.report.matched[ours] = self.weights.steps[ours].theirs
             elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
                 self.report.initialised[ours] = f'relative positions start at zero, {HARMLESS}'
-            elif part not in given and (ours in outside or part in ADDED or without_backbone):
+            elif part not in given and (
+                ours in outside or part in self.backbone.added_parts or without_backbone
+            ):
                 self.report.initialised[ours] = f'the checkpoint has no {part}'
             else:
                 missing.append(ours)
@@ -180,7 +181,8 @@ class Plan:
 
     def _leave_other_classifiers(self) -> None:
         """Skip a classifier with another number of classes, and note one that is all zeros."""
-        for ours in [ours for ours in self.report.matched if ours.startswith(CLASSIFIERS)]:
+        classifiers = CLASSIFIERS + self.backbone.added_classifiers
+        for ours in [ours for ours in self.report.matched if ours.startswith(classifiers)]:
             value, target = self.weights[ours], self.targets[ours]
             if (
                 value.ndim

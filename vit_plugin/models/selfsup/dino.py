@@ -27,7 +27,7 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
-from ..backbones import IBOTViT
+from ..backbones.masked import IBOTViT
 from .dinov2 import block_masks, koleo, sinkhorn_knopp
 from .views import MultiViewSelfSupervisor, precise
 

@@ -1,28 +1,51 @@
 """The tables: one for each set of names of a Vision Transformer's weights."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pkgutil import resolve_name
 
 from torch import Tensor
 
+from vit_plugin.projects import declared
+
 from ..rules import Format
 from .clip import CLIP
-from .eomt_names import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3
 from .eva import reject_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
-from .lw_detr import HF_LW_DETR, HF_RF_DETR
 from .mmpretrain import MMPRETRAIN
 from .own import OWN
 from .sapiens2 import SAPIENS2
-from .timm import EOMT, PMT, TIMM, TIMM_EVA
+from .timm import TIMM, TIMM_EVA
 from .torchvision import TORCHVISION
-from .transunet import TRANSUNET
-from .vit_adapter_names import VIT_ADAPTER
 from .vitdet import VITDET
 
-FORMATS = {
-    form.name: form
-    for form in (
+
+class Formats(Mapping[str, Format]):
+    """The formats by their names, in the order in which they are tried.
+
+    Args:
+        formats: those of the package.
+        later: those of projects, as ``'module:name'``, which are imported at the first look.
+    """
+
+    def __init__(self, formats: Sequence[Format], later: Mapping[str, str]) -> None:
+        self._formats: dict[str, Format | str] = {form.name: form for form in formats} | {**later}
+
+    def __getitem__(self, name: str) -> Format:
+        form = self._formats[name]
+        if isinstance(form, str):
+            form = self._formats[name] = resolve_name(form)
+        return form
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._formats)
+
+    def __len__(self) -> int:
+        return len(self._formats)
+
+
+FORMATS = Formats(
+    (
         OWN,
         JAX,
         TIMM,
@@ -37,18 +60,9 @@ FORMATS = {
         CLIP,
         SAPIENS2,
         VITDET,
-        VIT_ADAPTER,
-        EOMT,
-        EOMT_DINOV3,
-        HF_EOMT,
-        HF_EOMT_DINOV3,
-        PMT,
-        PMT_DINOV3,
-        HF_LW_DETR,
-        HF_RF_DETR,
-        TRANSUNET,
-    )
-}
+    ),
+    declared('formats'),
+)
 
 
 def export(

@@ -3,6 +3,7 @@
 from ..claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, Fields, is_gated
 from ..rules import COMPUTED, TABLE, Format, Rule, pair, separate_qkv
 from .hugging_face import dinov3, dinov3_block, two_gates
+from .own import LAYERS, TOKENS
 
 _LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
 _Q = 'queries'
@@ -54,6 +55,14 @@ def authors_pmt(name: str, encoder: tuple[Rule, ...]) -> Format:
         has_backbone=False,
     )
 
+
+# On a model of timm.
+_IN_TIMM = tuple(
+    Rule(f'encoder.backbone.{name}', name)
+    for name in (*TOKENS, *LAYERS, 'patch_embed.backbone.{rest}')
+)
+EOMT = authors_eomt('eomt', _IN_TIMM, GELU | EPS_1E_6)
+PMT = authors_pmt('pmt', _IN_TIMM)
 
 _DINOV3 = dinov3(
     'encoder.backbone.(blocks|layer).{i}',

@@ -1,7 +1,8 @@
 """Our own names: timm's for the backbone, ``neck.`` and ``head.layers.`` for the rest."""
 
-from ..rules import GRID, Format, same
-from .transunet import HEAD
+from vit_plugin.projects import declared
+
+from ..rules import GRID, Format, Rule, same
 
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
@@ -19,14 +20,12 @@ OWN = Format(
             'fc_norm.{rest}',
             'blocks.{rest}',
             'patch_embed.{rest}',
-            'queries.{rest}',
-            'decoder.{rest}',
             'tuning.{rest}',
             'head.layers.{rest}',
             *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
             'bbox_head.{rest}',
         ),
-        *HEAD,
+        *(Rule(name, name, when=text) for name, text in declared('names').items()),
     ),
     ('', 'backbone.'),
     ('head.', 'neck.', 'bbox_head.', 'decode_head.'),

@@ -1,8 +1,7 @@
-"""timm's names, and what is published by them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02, EoMT, PMT."""
+"""timm's names, and what is published by them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02."""
 
 from ..claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim
 from ..rules import COMPUTED, Format, Rule, pair, same
-from .eomt_names import authors_eomt, authors_pmt
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
 from .own import LAYERS, RESNET, TOKENS
 
@@ -69,14 +68,6 @@ TIMM = Format(
         'blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero',
     },
 )
-
-# EoMT and PMT of their authors, on a model of timm.
-_IN_TIMM = tuple(
-    Rule(f'encoder.backbone.{name}', name)
-    for name in (*TOKENS, *LAYERS, 'patch_embed.backbone.{rest}')
-)
-EOMT = authors_eomt('eomt', _IN_TIMM, GELU | EPS_1E_6)
-PMT = authors_pmt('pmt', _IN_TIMM)
 
 # timm's class Eva has some other names. Reading takes them with the others above.
 TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_LAYERS), claims=(SILU,))

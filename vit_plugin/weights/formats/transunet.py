@@ -1,18 +1,12 @@
 """The table of TransUNet's authors: backbone and decoder (Beckschen/TransUNet)."""
 
 from ..claims import EPS_1E_6, GELU, Claim, Fields
-from ..rules import Format, Rule, pair, same, separate_qkv
+from ..rules import Format, Rule, pair, separate_qkv
 
 _EMBEDDINGS, _BLOCK, _HEAD = 'embeddings', 'encoder.layer.{i}', 'decode_head'
 _UNIT = f'{_EMBEDDINGS}.hybrid_model.body.block{{i+1}}.unit{{j+1}}'
 _STAGE = 'patch_embed.backbone.stages.{i}.blocks.{j}'
 _ROOT = (f'{_EMBEDDINGS}.hybrid_model.root', 'patch_embed.backbone.stem')
-
-# Our names of a TransUNetHead. Other heads have a conv_seg, too.
-HEAD = (
-    *same(f'{_HEAD}.conv_more.{{rest}}', f'{_HEAD}.blocks.{{rest}}'),
-    Rule(f'{_HEAD}.conv_seg.{{rest}}', f'{_HEAD}.conv_seg.{{rest}}', when=f'{_HEAD}.conv_more.'),
-)
 
 TRANSUNET = Format(
     'transunet',

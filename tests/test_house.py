@@ -1,0 +1,282 @@
+"""The contract of the house: the kernel knows neither projects nor shells, and nobody a project.
+
+Code reaches a project through what it declares in its ``__init__.py``, and so works without it.
+"""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+from vit_plugin import registry
+from vit_plugin.errors import MissingExtraError
+from vit_plugin.projects import Project, declared, projects
+from vit_plugin.weights import FORMATS
+
+PACKAGE = Path('vit_plugin')
+ENTRIES = ('__init__.py', '__main__.py')  # of the package, which import when they are called
+SHELLS = (
+    'apps',
+    'commands',
+    'deploy',
+    'from_folder',
+    'inference',
+    'measure',
+    'page',
+    'report',
+    'visualization',
+)
+# What does not stand in the folder of its floor.
+ELSEWHERE = {
+    'shells': (
+        'data/importers/',
+        'engine/outcomes/',
+        'engine/pictures_hook.py',
+        'engine/progress.py',
+        'engine/report_hook.py',
+        'engine/validation_record.py',
+        'files/inputs.py',
+        'files/streams.py',
+        'files/targets.py',
+    ),
+    'distillation': ('models/distillation/',),
+    'eomt': (
+        'engine/mask_annealing.py',
+        'models/backbones/eomt.py',
+        'models/backbones/pmt.py',
+        'models/heads/eomt_decode_head.py',
+        'models/heads/eomt_head.py',
+        'models/layers/mask_queries.py',
+        'weights/formats/eomt_names.py',
+    ),
+    'lw_detr': (
+        'models/backbones/windowed_vit.py',
+        'models/heads/iou_aware_loss.py',
+        'models/heads/lw_detr_head.py',
+        'models/layers/decoder_memory.py',
+        'models/layers/query_decoder.py',
+        'models/necks/c2f_projector.py',
+        'weights/formats/lw_detr.py',
+    ),
+    'mmpretrain_vits': (
+        'models/backbones/mmpretrain_arguments.py',
+        'models/backbones/mmpretrain_options.py',
+        'models/backbones/mmpretrain_vit.py',
+    ),
+    'self_supervised': ('models/backbones/masked.py', 'models/selfsup/'),
+    'timm_models': ('models/backbones/timm_backbone.py', 'models/backbones/timm_model.py'),
+    'transunet': (
+        'data/volumes.py',
+        'engine/surface_metric.py',
+        'models/heads/soft_dice_loss.py',
+        'models/heads/transunet_head.py',
+        'weights/formats/transunet.py',
+    ),
+    'vit_adapter': (
+        'models/backbones/vit_adapter.py',
+        'models/layers/interaction.py',
+        'models/layers/spatial_prior.py',
+        'weights/formats/vit_adapter_names.py',
+    ),
+}
+# Of the kernel's training, which still writes the report.
+NOT_YET = {
+    ('engine/__init__.py', 'engine/pictures_hook.py'),
+    ('engine/__init__.py', 'engine/progress.py'),
+    ('engine/__init__.py', 'engine/report_hook.py'),
+    ('engine/runner.py', 'engine/progress.py'),
+    ('engine/same_ranks.py', 'visualization/data_pictures.py'),
+}
+FILES = sorted(
+    str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob('*.py') if '.mim' not in file.parts
+)
+FOLDERS = sorted(path.parent.name for path in PACKAGE.glob('projects/*/__init__.py'))
+
+
+def floor_of(file: str) -> str:
+    """``'kernel'``, ``'shells'`` or the name of a project."""
+    room, *inside = file.split('/')
+    if room == 'projects' and len(inside) > 1:
+        return inside[0]
+    if room in SHELLS:
+        return 'shells'
+    return next((floor for floor, places in ELSEWHERE.items() if file.startswith(places)), 'kernel')
+
+
+def file_of(dotted: str) -> str | None:
+    """The file of a module, or of the module that has this name."""
+    parts = dotted.partition(':')[0].split('.')[1:]
+    for end in range(len(parts), 0, -1):
+        path = '/'.join(parts[:end])
+        for file in (f'{path}.py', f'{path}/__init__.py'):
+            if (PACKAGE / file).is_file():
+                return file
+    return None
+
+
+@cache
+def reached(file: str) -> frozenset[str]:
+    """The files that a file imports, or names by their modules."""
+    package = ['vit_plugin', *Path(file).parent.parts]
+    names = set()
+    for node in ast.walk(ast.parse((PACKAGE / file).read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = package[: len(package) - node.level + 1] if node.level else []
+            module = [*module, *(node.module.split('.') if node.module else [])]
+            names |= {'.'.join([*module, alias.name]) for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names |= {node.value} if node.value.replace('.', '').isidentifier() else set()
+    found = {file_of(name) for name in names if name.startswith('vit_plugin.')}
+    return frozenset(found - {None, file})
+
+
+def reaches(floor: str, others: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The files of a floor that reach those of other floors."""
+    for file in FILES:
+        if file not in ENTRIES and floor_of(file) == floor:
+            yield from ((file, other) for other in reached(file) if floor_of(other) in others)
+
+
+def test_the_kernel_reaches_only_the_kernel():
+    assert {*reaches('kernel', ('shells', *FOLDERS))} <= NOT_YET
+
+
+def test_a_shell_reaches_no_project():
+    assert not [*reaches('shells', tuple(FOLDERS))]
+
+
+@pytest.mark.parametrize('project', FOLDERS)
+def test_a_project_reaches_the_kernel_and_itself(project):
+    others = tuple(folder for folder in FOLDERS if folder != project)
+    declared = f'projects/{project}/__init__.py'  # names adapters of shells
+    assert not {pair for pair in reaches(project, ('shells', *others)) if pair[0] != declared}
+
+
+@pytest.mark.parametrize('project', FOLDERS)
+def test_a_declaration_imports_nothing(project):
+    tree = ast.parse((PACKAGE / 'projects' / project / '__init__.py').read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert [*map(ast.unparse, imports)] == ['from vit_plugin.projects import Project']
+    assert ast.get_docstring(tree)
+
+
+def declaration(project: str) -> Project:
+    return import_module(f'vit_plugin.projects.{project}').PROJECT
+
+
+@pytest.mark.parametrize('project', FOLDERS)
+@pytest.mark.filterwarnings('ignore')
+def test_what_is_declared_is_the_projects_own_and_there(project):
+    found = declaration(project)
+    for kind, modules in found.registered.items():
+        for name, module in modules.items():
+            assert floor_of(file_of(module)) == project, name
+            with suppress(MissingExtraError):  # of a framework that is not installed here
+                assert getattr(registry, kind).get(name).__module__ == module
+    for name, place in found.formats.items():
+        assert floor_of(file_of(place)) == project
+        assert FORMATS[name].name == name
+    assert all(callable(resolve_name(place)) for place in found.deployed.values())
+    assert {*found.pretrains} <= {*found.registered['MODELS']}
+
+
+def test_no_two_projects_declare_the_same():
+    kinds = {kind for one in projects() for kind in one.registered}
+    for kind in kinds:
+        count = Counter(name for one in projects() for name in one.registered.get(kind, ()))
+        assert not {name for name, number in count.items() if number > 1}
+    for table in ('unavailable', 'formats', 'names', 'hints', 'pretrains', 'deployed'):
+        assert len(declared(table)) == sum(len(getattr(one, table)) for one in projects())
+
+
+def test_formats_are_tried_in_this_order():
+    """Where two explain a checkpoint equally well, the first wins; projects come last."""
+    own = [*FORMATS][:14]
+    assert (own[0], own[-1]) == ('vit_plugin', 'vitdet')
+    assert [*FORMATS][14:] == [
+        'vit_adapter',
+        *('eomt', 'eomt_dinov3', 'hf_eomt', 'hf_eomt_dinov3', 'pmt', 'pmt_dinov3'),
+        *('hf_lw_detr', 'hf_rf_detr', 'transunet'),
+    ]
+
+
+WITHOUT = """
+import json, sys, warnings
+warnings.simplefilter('ignore')
+import torch
+import vit_plugin.data, vit_plugin.engine
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.projects import projects
+from vit_plugin.registry import MODELS
+from vit_plugin.weights import FORMATS
+
+arch = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8)
+model, other = (VisionTransformer(arch, 32) for _ in range(2))
+for name in ('vit_plugin', 'timm', 'mmpretrain'):
+    load_weights(other, FORMATS[name].export(model.state_dict(), 2)[0])
+    x = torch.rand(1, 3, 32, 32)
+    assert torch.equal(model(x)[0], other(x)[0])
+
+def gone(name):
+    try:
+        MODELS.get(name)
+    except ConfigError:
+        return True
+    except ImportError:
+        pass
+    return False
+
+print(json.dumps(dict(
+    number=len(projects()), formats=[*FORMATS], gone=[name for name in sys.argv[1:] if gone(name)],
+    loaded=[name for name in sys.modules if name.startswith('vit_plugin.projects.')],
+)))
+"""
+
+
+def without(folders: list[str], names: list[str], tmp_path: Path) -> dict:
+    """What a copy of the package without these projects has."""
+    ignored = shutil.ignore_patterns('.mim', '__pycache__')
+    shutil.copytree(PACKAGE, tmp_path / PACKAGE, ignore=ignored)
+    for folder in folders:
+        shutil.rmtree(tmp_path / PACKAGE / 'projects' / folder)
+    found = subprocess.run(
+        [sys.executable, '-c', WITHOUT, *names],
+        cwd=tmp_path,
+        env={'PYTHONPATH': str(tmp_path), 'PATH': '', 'OMP_NUM_THREADS': '1'},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('project', FOLDERS)
+def test_all_else_works_without_a_project(project, tmp_path):
+    own = declaration(project)
+    names = [*own.registered['MODELS'], *own.unavailable]
+    found = without([project], names, tmp_path)
+    assert found['number'] == len(FOLDERS) - 1
+    assert f'vit_plugin.projects.{project}' not in found['loaded']
+    assert found['gone'] == names
+    assert found['formats'] == [name for name in FORMATS if name not in own.formats]
+
+
+def test_the_kernel_works_alone(tmp_path):
+    names = [name for folder in FOLDERS for name in declaration(folder).registered['MODELS']]
+    found = without(FOLDERS, names, tmp_path)
+    assert (found['number'], found['loaded'], found['gone']) == (0, [], names)
+    assert len(found['formats']) == 14

@@ -1,0 +1,14 @@
+"""A student that learns from a frozen teacher."""
+
+from vit_plugin.projects import Project
+
+_LOSSES = ('Gram', 'Logit', 'Map', 'Similarity', 'Vector')
+
+PROJECT = Project(
+    registered={
+        'MODELS': {
+            'Distiller': 'vit_plugin.models.distillation.distiller',
+            **{f'{name}Distillation': 'vit_plugin.models.distillation.losses' for name in _LOSSES},
+        },
+    },
+)

@@ -1,0 +1,27 @@
+"""MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments."""
+
+from vit_plugin.projects import Project
+
+_TRANSLATED = (
+    'VisionTransformer',
+    'DistilledVisionTransformer',
+    'MoCoV3ViT',
+    'DeiT3',
+    'ViTEVA02',
+)
+_MASKED = ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')
+
+PROJECT = Project(
+    registered={
+        'MODELS': {
+            f'MM{name}': 'vit_plugin.models.backbones.mmpretrain_vit' for name in _TRANSLATED
+        },
+    },
+    unavailable={
+        f'MM{name}': f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, "
+        "to pre-train. It has no translation. Pre-train with MMPretrain's class, and load the "
+        'result into vit_plugin.MMVisionTransformer.'
+        for name in _MASKED
+    },
+    hints={'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'"},
+)

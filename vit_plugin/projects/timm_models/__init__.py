@@ -1,0 +1,7 @@
+"""Any model of timm that returns feature maps, computed by timm, as a backbone."""
+
+from vit_plugin.projects import Project
+
+PROJECT = Project(
+    registered={'MODELS': {'TimmBackbone': 'vit_plugin.models.backbones.timm_backbone'}},
+)

@@ -1,0 +1,9 @@
+"""ViT-Adapter: a transformer with a pyramid of maps, for dense tasks (arXiv:2205.08534)."""
+
+from vit_plugin.projects import Project
+
+PROJECT = Project(
+    registered={'MODELS': {'ViTAdapter': 'vit_plugin.models.backbones.vit_adapter'}},
+    formats={'vit_adapter': 'vit_plugin.weights.formats.vit_adapter_names:VIT_ADAPTER'},
+    precedence=1,  # the encoder of an EoMT alone could be an adapter's
+)
