@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,8 @@ import yaml
 from foreign_data import (
     BOXES,
     coco_json,
+    cvat_coco,
+    cvat_voc,
     cvat_yolo,
     labelimg_yolo,
     labelme,
@@ -742,11 +746,14 @@ def test_a_part_may_have_no_object_at_all(tmp_path):
     assert ([len(part) for part in found.parts.values()], found.held_out) == ([4, 2, 0], False)
 
 
-def test_groups_are_named_and_teach_nothing(tmp_path):
-    found = changed(tmp_path, iscrowd=lambda row: int(row['id'] == 1))
+@pytest.mark.parametrize(
+    ('key', 'value'), [('iscrowd', 1), ('ignore', 1), ('ignore', 'true'), ('iscrowd', '1')]
+)
+def test_groups_and_ignored_objects_are_named_and_teach_nothing(tmp_path, key, value):
+    found = changed(tmp_path, **{key: lambda row: value if row['id'] == 1 else 0})
     what = 'objects marked as crowd, ignored or difficult, neither trained on nor counted'
     assert (what, 1) in notes_of(found)
-    rewrite(tmp_path, lambda content: [row.update(iscrowd=1) for row in content['annotations']])
+    rewrite(tmp_path, lambda content: [row.update({key: value}) for row in content['annotations']])
     with pytest.raises(ConfigError, match=r'has a box \(.*objects marked as crowd.*: 20'):
         read(tmp_path)
 
@@ -914,3 +921,251 @@ def test_images_of_the_test_may_have_no_annotation_in_voc(tmp_path):
     assert ('images of the test without an annotation, as VOC published it', 2) in [
         row[:2] for row in found.findings.rows()
     ]
+
+
+# Whose label it is, and whether it is what it claims.
+
+
+@pytest.mark.parametrize('write_form', [form for form, row in BOXES.items() if row[1]])
+def test_no_image_has_the_label_of_one_that_is_gone(tmp_path, write_form):
+    """ultralytics#20440: another part has an image of this name."""
+    write_form(tmp_path)
+    [gone] = tmp_path.rglob('6*.jpg')
+    other = next(tmp_path.rglob('0*.jpg')).with_name(gone.name)
+    gone.rename(other)
+    found = read(tmp_path, skip_invalid=True)
+    assert not any(
+        photo.instances for part in found.parts.values() for photo in part if photo.path == other
+    )
+    assert sum(boxes_of(found).values()) == 18
+    assert any('6' in row[2][0] for row in found.findings.rows())
+
+
+@pytest.mark.parametrize(
+    'leave',
+    [
+        lambda folder: write(folder, 'runs/detect/predict/labels/0.txt', '0 0.5 0.5 0.1 0.1'),
+        lambda folder: write(folder, 'exp/args.yaml', 'data: x'),
+        lambda folder: shutil.copytree(folder / 'images', folder / 'runs/train/exp'),
+        lambda folder: shutil.copytree(folder / 'images', folder / 'wandb/media'),
+        lambda folder: write(folder, 'mine/data_report.json', '{"images": [], "annotations": []}'),
+    ],
+)
+def test_what_trainings_leave_is_no_data_and_named(tmp_path, leave):
+    labelimg_yolo(tmp_path)
+    leave(tmp_path)
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    assert notes_of(found) == [('folders of trainings left out', 1)]
+
+
+@pytest.mark.parametrize('write_form', [labelimg_yolo, cvat_coco, labelme, cvat_voc])
+def test_arrays_beside_images_are_caches(tmp_path, write_form):
+    """ultralytics#17372."""
+    write_form(tmp_path)
+    for path in [*tmp_path.rglob('*.jpg'), *tmp_path.rglob('*.png')]:
+        np.save(path.with_suffix('.npy'), np.asarray(Image.open(path)))
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    assert ('files left out, .npy', 10) in notes_of(found)
+
+
+@pytest.mark.parametrize('parts', [('train', 'val'), ('images/train', 'images/valid')])
+def test_parts_that_are_one_folder_by_a_link_are_a_question(tmp_path, parts):
+    """ultralytics#5036."""
+    save(tmp_path, 'all/0.jpg', scenes(1)[0][0])
+    for part in parts:
+        (tmp_path / 'data' / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'data' / part).symlink_to(tmp_path / 'all')
+    with pytest.raises(ConfigError, match=f'{parts[1]}.* and .*{parts[0]}.* are one folder by a'):
+        Tree(tmp_path / 'data')
+
+
+@pytest.mark.parametrize('same', [True, False])
+def test_two_files_that_list_an_image_must_say_the_same(tmp_path, same):
+    write_coco(tmp_path)
+    rows = json.loads((tmp_path / TRAIN).read_text())
+    rows['images'] = [dict(row, file_name=f'train2017/{row["id"]}.jpg') for row in rows['images']]
+    for row in rows['annotations']:
+        row['bbox'][0] += 0 if same else 2
+    write(tmp_path, TRAIN.replace('train', 'val'), json.dumps(rows))
+    words = 'none to train on' if same else 'two files of labels, which say different things'
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+def test_a_file_of_labelme_with_the_name_of_one_image_and_the_path_of_another(tmp_path):
+    """X-AnyLabeling#1206, labelme#389."""
+    labelme(tmp_path)
+    change(tmp_path / '3.json', '..\\\\raw\\\\3.jpg', '4.jpg')
+    with pytest.raises(ConfigError, match=r"have the name of one image.*3\.json with '4\.jpg'"):
+        read(tmp_path)
+    for i in range(10):  # all were renamed, and no old name is there
+        path = tmp_path / f'{i}.json'
+        path.write_text(path.read_text().replace('3.jpg', 'IMG.jpg').replace('4.jpg', 'IMG.jpg'))
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def turned(write_form, folder: Path, degrees: object) -> None:
+    """Ten scenes with an angle of all boxes as this form has it."""
+    write_form(folder)
+    if write_form is cvat_voc:
+        value = f'<attribute><name>rotation</name><value>{degrees}</value></attribute>'
+        for path in (folder / 'Annotations').iterdir():
+            path.write_text(
+                path.read_text().replace('</object>', f'<attributes>{value}</attributes></object>')
+            )
+    else:
+        [path] = folder.rglob('*.json')
+        content = json.loads(path.read_text())
+        for i, row in enumerate(content['annotations']):
+            row |= dict(rotation=degrees) if i % 2 else dict(attributes=dict(rotation=degrees))
+        path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize('write_form', [cvat_coco, cvat_voc])
+@pytest.mark.parametrize('degrees', [90.0, '90', 270, -90, 360, 180.0, 'nan', 0, None])
+def test_a_turned_box_is_the_rectangle_around_it(tmp_path, write_form, degrees):
+    """cvat#4745, label-studio-converter#131."""
+    turned(write_form, tmp_path, degrees)
+    found = read(tmp_path, skip_invalid=True)
+    sides = {
+        instance.name: tuple(np.round(instance.box[2:]))
+        for photo in found.train
+        for instance in photo.instances
+    }
+    upright = degrees in (360, 180.0, 'nan', 0, None)
+    assert sides['square'] == (16, 16)
+    assert sides['bar'] == ((30, 4) if upright else (4, 21))  # a side is cut at the edge
+    what = 'boxes with a rotation, taken as the upright rectangle around them'
+    assert (what in dict(notes_of(found))) != upright
+
+
+def test_boxes_of_rolabelimg(tmp_path):
+    """With an angle in radians, and no corners."""
+    write_voc(tmp_path)
+    change(
+        tmp_path / 'Annotations/001.xml',
+        '<bndbox><xmin>31</xmin><ymin>41</ymin><xmax>61</xmax><ymax>45</ymax></bndbox>',
+        '<robndbox><cx>31</cx><cy>31</cy><w>20</w><h>4</h><angle>1.570796</angle></robndbox>',
+    )
+    boxes = [found.box for found in read(tmp_path).train[1].instances]
+    assert boxes[1] == pytest.approx((28, 20, 4, 20), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('write_form', 'name', 'old', 'new'),
+    [
+        (cvat_voc, 'Annotations/1.xml', '</name><bnd', '</name><difficult>1</difficult><bnd'),
+        (labelme, '1.json', '"flags": {}, "shape', '"difficult": true, "shape'),
+    ],
+)
+def test_what_is_difficult_or_to_be_ignored_teaches_nothing(tmp_path, write_form, name, old, new):
+    write_form(tmp_path)
+    change(tmp_path / name, old, new)
+    found = read(tmp_path)
+    assert sum(found.counts(found.train + found.val).values()) == 18
+    rows = json.loads(found.as_coco(found.train + found.val))['annotations']
+    assert sum(row['iscrowd'] for row in rows) == 2
+
+
+@pytest.mark.parametrize(('label', 'crowds'), [('__ignore__', 2), ('_background_', 0)])
+def test_regions_of_labelme_that_are_no_objects(tmp_path, label, crowds):
+    """labelme#899."""
+    labelme(tmp_path)
+    change(tmp_path / '0.json', '"square"', f'"{label}"')
+    found = read(tmp_path)
+    assert found.classes == ('bar', 'square')
+    rows = json.loads(found.as_coco([p for p in found.train if p.path.stem == '0']))['annotations']
+    assert sum(row['iscrowd'] for row in rows) == crowds  # a region of no class is one of each
+
+
+def test_regions_without_a_class_are_no_pixels_of_one(tmp_path):
+    labelme(tmp_path)
+    change(tmp_path / '0.json', '"square"', '"__ignore__"')
+    change(tmp_path / '1.json', '"square"', '"_background_"')
+    found = read_mask_folder(Tree(tmp_path))
+    assert found.classes == ('background', 'bar', 'square')
+    values = {
+        photo.path.stem: set(np.unique(class_map(found, photo)))
+        for photo in found.train + found.val
+    }
+    assert (values['0'], values['1'], values['2']) == ({0, 1, 255}, {0, 1}, {0, 1, 2})
+
+
+def by_rows(row: dict) -> dict:
+    """Run lengths in the order of the rows, as programs without COCO's library write them."""
+    left, top, width, height = row['bbox']
+    mask = np.zeros((48, 64), np.uint8)
+    mask[top : top + height, left : left + width] = 1
+    edges = np.flatnonzero(np.diff(mask.flatten(), prepend=0, append=0))
+    return dict(size=[48, 64], counts=np.diff([0, *edges, mask.size]).tolist())
+
+
+def of_another_object(row: dict) -> dict:
+    return run_lengths_of(dict(row, bbox=[0, 0, 3, 3]))
+
+
+@pytest.mark.parametrize(
+    ('outline', 'words'),
+    [
+        (by_rows, 'outlines and boxes of objects lie in different places'),
+        (of_another_object, 'outlines and boxes of objects lie in different places'),
+        (lambda row: dict(size=[48, 64], counts=[3072]), 'masks by run lengths are empty'),
+        (lambda row: dict(size=[48, 64], counts=[3072, 0]), 'masks by run lengths are empty'),
+    ],
+)
+def test_run_lengths_are_compared_with_their_box(tmp_path, outline, words):
+    changed(tmp_path, segmentation=outline)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path, with_masks=True)
+
+
+POINTS = '0.5 0.5 {} 0.52 0.48 {} 0.45 0.55 {}'
+
+
+@pytest.mark.parametrize(
+    ('behind', 'shape'),
+    [
+        (POINTS.format(2, 1, 0), '[3, 3]'),
+        ('0.5 0.5 1', '[1, 3]'),  # ultralytics#18891
+        (' '.join(['0.5 0.5 2'] * 17), '[17, 3]'),
+        (POINTS.format('', '', ''), '[3, 2]'),
+        ('0.5 0.5 0.52 0.48 0 0 0.45 0.55 0.49 0.5', '[5, 2]'),
+    ],
+)
+def test_poses_without_their_shape_are_a_question(tmp_path, behind, shape):
+    """ultralytics#3041, JSON2YOLO#94."""
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').glob('[0-9].txt'):
+        path.write_text(f'0 0.5 0.5 0.2 0.2 {behind}\n1 0.49 0.51 0.2 0.2 {behind}\n')
+    with pytest.raises(ConfigError, match=re.escape(f'add kpt_shape: {shape} to data.yaml')):
+        read(tmp_path)
+    write(tmp_path, 'data.yaml', f'names: [bar, square]\nkpt_shape: {shape}\n')
+    assert sum(boxes_of(read(tmp_path)).values()) == 20
+
+
+@pytest.mark.parametrize(
+    'outline',
+    [
+        '0.2 0.2 0.6 0.2 0.6 0.6 0.2 0.6',  # a turned box of four corners
+        '0.6 0.6 0.2 0.6 0.2 0.2 0.6 0.2',
+        '0.4 0.2 0.6 0.3 0.6 0.5 0.4 0.6 0.2 0.5 0.2 0.3',
+        '0.2 0.2 0.6 0.2 0.6 0.6 0.2 0.6 0.9',  # with a score
+    ],
+)
+def test_outlines_of_equally_many_points_are_no_poses(tmp_path, outline):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').glob('[0-9].txt'):
+        path.write_text(f'0 {outline}\n1 {outline}\n')
+    assert set(boxes_of(read(tmp_path))) == {('bar', 13, 10, 38, 29), ('square', 13, 10, 38, 29)}
+
+
+@pytest.mark.parametrize('other', ['traffic\u00a0light', ' traffic  light ', 'traffic\u200b light'])
+def test_names_that_look_the_same_are_one_class(tmp_path, other):
+    write_coco(tmp_path)
+    text = (tmp_path / TRAIN).read_text().replace('"nothing"', '"traffic light"')
+    (tmp_path / TRAIN).write_text(
+        text.replace('"bar"', json.dumps(other)).replace('"category_id": 7', '"category_id": 1', 3)
+    )
+    assert read(tmp_path).classes == ('square', 'traffic light')

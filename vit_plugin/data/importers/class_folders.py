@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter, walk_files
 
 from .division import check_classes, divide
 from .findings import Findings
@@ -16,6 +16,7 @@ from .photos import MOST_HEADERS, RUNS, Tree, is_run, note_unused, read_sizes
 from .records import Photo
 from .splits import Split, alike_parts, split_of
 
+TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
 # The images of a folder by the folder in it, '' for those directly in it.
 Below = Mapping[str, list[Path]]
 REMEDY = (
@@ -25,7 +26,10 @@ REMEDY = (
 
 
 def read_class_folders(
-    tree: Tree, work_dir: str | Path | None = None, skip_invalid: bool = False
+    tree: Tree,
+    work_dir: str | Path | None = None,
+    skip_invalid: bool = False,
+    around: Tree | None = None,
 ) -> Listing:
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
@@ -33,7 +37,13 @@ def read_class_folders(
     Folders of parts have the names of :mod:`~vit_plugin.data.importers.splits`; ``test`` is neither
     trained on nor validated. Without images to validate, a tenth of each class is held out, at
     least one image of each class that has two. Which images of a class these are follows from its
-    name and its images alone. A folder ``work_dirs`` is not a class.
+    name and its images alone. Folders of trainings are no classes.
+
+    Args:
+        tree: the files of the folder.
+        work_dir: of the run, which may not lie among the classes.
+        skip_invalid: whether images that cannot be read as photographs are left out.
+        around: the files of a folder around it, which has lists of the parts.
 
     Raises:
         ConfigError: if its subfolders are parts of a data set rather than classes, if it has no
@@ -49,13 +59,13 @@ def read_class_folders(
         sorted({photo.path.parent for photo in photos if _is_deeper(photo)}),
     )
     if len({photo.labels for photo in photos}) >= 2:
-        tables = _divide_by_lists(tree, photos, findings)
+        tables = _divide_by_lists(around or tree, photos, findings)
     else:
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
             photos, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
-            return read_class_folders(Tree(inner), work_dir, skip_invalid)
+            return read_class_folders(Tree(inner), work_dir, skip_invalid, around=tree)
     note_unused(tree, [*tables, *(photo.path for photo in photos)], findings)
     _check_any(tree, photos)
     if len(photos) <= MOST_HEADERS:
@@ -206,6 +216,12 @@ def _subfolders(folder: Path) -> list[str]:
     )
 
 
+def _has_texts_alone(folder: Path) -> bool:
+    """True for a folder such as ``meta`` with lists beside those of the classes."""
+    files = [*walk_files(folder)]
+    return bool(files) and all(file.suffix.lower() in TEXTS for file in files)
+
+
 def _check_part(
     folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
 ) -> None:
@@ -219,7 +235,11 @@ def _check_part(
         )
     if not any(classes.values()):
         return
-    empty = [name for name in _subfolders(folder) if not classes.get(name, name not in classes)]
+    empty = [
+        name
+        for name in _subfolders(folder)
+        if not classes.get(name, name not in classes) and not _has_texts_alone(folder / name)
+    ]
     if to_train and empty:
         raise ConfigError(
             f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
