@@ -402,3 +402,39 @@ def test_classes_in_a_folder_next_to_text_files(tmp_path):
     write_digits(tmp_path / 'images', per_class=2)
     (tmp_path / 'classes.txt').write_text('1 digit 0')
     assert read(tmp_path).classes == ('digit 0', 'digit 1', 'digit 2')
+
+
+@pytest.mark.parametrize('name', ['runs/detect/exp', 'wandb/latest', 'mine'])
+def test_what_trainings_leave_is_no_class(tmp_path, name):
+    write_digits(tmp_path)
+    shutil.copytree(tmp_path / 'digit 0', tmp_path / name)
+    if name == 'mine':
+        (tmp_path / name / 'last_checkpoint').touch()
+    found = read(tmp_path)
+    assert found.classes == ('digit 0', 'digit 1', 'digit 2')
+    assert notes_of(found) == {'folders of trainings left out': 1}
+
+
+def test_a_class_may_be_called_runs(tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / 'digit 0').rename(tmp_path / 'runs')
+    assert read(tmp_path).classes == ('digit 1', 'digit 2', 'runs')
+
+
+@pytest.mark.parametrize('part', ['train', 'val', ''])
+def test_copies_of_an_image_in_two_classes_are_named(tmp_path, part):
+    """CVA-Net#27, PlantDoc-Dataset#4."""
+    write_digits(tmp_path / 'train' if part else tmp_path)
+    if part:
+        write_digits(tmp_path / 'val', per_class=1)
+    first = next(tmp_path.rglob('digit 0/001.png'))
+    shutil.copy(first, tmp_path / part / 'digit 1/copy.png')
+    found = notes_of(read(tmp_path))
+    assert found['copies of one image with other labels, as of two classes'] == 1
+
+
+def test_names_of_folders_that_look_the_same_are_one_class(tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / 'digit 0').rename(tmp_path / 'a\u00a0cat')
+    (tmp_path / 'digit 1').rename(tmp_path / 'a  cat')
+    assert read(tmp_path).classes == ('a cat', 'digit 2')

@@ -186,3 +186,76 @@ def test_tables_of_kaggle_that_have_no_classes(tmp_path):
         ('files left out, .csv', 1),
         ('images left out, of which nothing is said or which are in no list', 12),
     ]
+
+
+@pytest.mark.parametrize(
+    ('header', 'values', 'classes'),
+    [
+        ('classes', ['red cat', 'red dog', 'blue cat', 'blue dog'], 4),
+        ('tags', ['great white', 'tiger shark', 'blue whale', 'grey seal'], 4),
+        ('labels', ['a b c', 'd e f', 'a e c', 'd b f'], 4),
+        ('tags', ['clear', 'haze', 'clear haze', 'haze road', 'road', 'clear road'], 3),
+    ],
+)
+def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    found = read(tmp_path)
+    assert len(found.classes) == classes
+    said = any('write | to be sure' in what for what, _, _ in found.findings.rows())
+    assert said == found.multi_label == (classes == 3)
+
+
+@pytest.mark.parametrize('column', ['age', 'score', 'label'])
+@pytest.mark.parametrize(
+    'value',
+    [
+        lambda i: i * 0.37,
+        lambda i: 20.5 + i // 4,
+        lambda i: f'"{i // 3},25"',
+        lambda i: -0.5 * i,
+    ],
+)
+def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
+    """fastai#1417."""
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{value(i)}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
+    with pytest.raises(ConfigError, match=f"the column '{column}' of .* has numbers such as"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('values', [('0', '1'), ('1.0', '2.0'), ('7', 'cat'), ('0.5 mm', '1 mm')])
+def test_numbers_that_are_names_are_classes(tmp_path, values):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    assert read(tmp_path).classes == values
+
+
+@pytest.mark.parametrize(
+    'head', ['sep=;\nfile;label', '# by hand\n# and by me\nfile;label', '"file, name";label']
+)
+def test_lines_before_the_header_and_commas_in_it(tmp_path, head):
+    flat(tmp_path)
+    rows = [f'{i}.jpg;{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([head, *rows]))
+    assert read(tmp_path).classes == ('a', 'b')
+
+
+def test_rows_say_the_part_of_images_with_the_same_names(tmp_path):
+    flat(tmp_path, 6, 'train')
+    flat(tmp_path, 4, 'test')
+    rows = [
+        f'{i}.jpg,{"ab"[i % 2]},{part}'
+        for part, count in (('train', 6), ('test', 4))
+        for i in range(count)
+    ]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    assert {photo.path.parent.name for photo in read(tmp_path).parts['test']} == {'test'}
+    (tmp_path / 'labels.csv').write_text(
+        '\n'.join(['file,label', *(row.rpartition(',')[0] for row in rows)])
+    )
+    with pytest.raises(ConfigError, match=r'labels fit several images .*test/0\.jpg and .*train'):
+        read(tmp_path)

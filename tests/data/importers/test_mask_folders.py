@@ -295,3 +295,147 @@ def test_a_table_names_the_colours(tmp_path):
         Image.fromarray(colours).save(path)
     (tmp_path / 'class_dict.csv').write_text('name,r,g,b\nroad, 64, 128, 64\nvoid, 0, 0, 0\n')
     assert set(read(tmp_path).classes) == {'road', 'void'}
+
+
+COLOURED = {0: (0, 0, 0), 1: (64, 128, 64), 2: (255, 0, 0)}
+
+
+def write_coloured(folder, colours=COLOURED):
+    write_masks(folder)
+    for path in (folder / 'masks').iterdir():
+        table = np.array([colours[value] for value in range(3)], np.uint8)
+        Image.fromarray(table[np.array(Image.open(path))]).save(path)
+
+
+@pytest.mark.parametrize(
+    ('name', 'table'),
+    [
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,64\ncar,255,0,0'),
+        ('class_dict.csv', 'id,name,r,g,b\n0,void,0,0,0\n1,road,64,128,64\n2,car,255,0,0'),
+        ('class_dict.csv', 'r,g,b,id,class\n0,0,0,0,void\n64,128,64,1,road\n255,0,0,2,car'),
+        ('class_dict.csv', 'name;Red;Green;Blue\nvoid;0;0;0\nroad;64;128;64\ncar;255;0;0'),
+        ('class_dict.csv', 'name\thex\nvoid\t#000000\nroad\t408040\ncar\t#FF0000'),
+        ('colors.csv', 'label,color\nvoid,"0,0,0"\nroad,"(64, 128, 64)"\ncar,[255 0 0]'),
+        ('class_dict_seg.csv', 'name, r, g, b\nvoid, 0, 0, 0\nroad, 64, 128, 64\ncar, 255, 0, 0'),
+        ('labelmap.txt', '# label:color_rgb\nvoid:0,0,0::\nroad:64,128,64::\ncar:255,0,0::'),
+    ],
+)
+def test_tables_of_colours_as_people_write_them(tmp_path, name, table):
+    """Semantic-Segmentation-Suite#187."""
+    write_coloured(tmp_path)
+    (tmp_path / name).write_text(table)
+    found = read(tmp_path)
+    assert found.classes == ('void', 'road', 'car')
+    photo = found.train[0]
+    seen = np.asarray(Image.open(photo.mask))
+    numbers = class_map(found, photo)
+    assert all((numbers[(seen == COLOURED[i]).all(-1)] == i).all() for i in range(3))
+
+
+@pytest.mark.parametrize(
+    ('name', 'table', 'words'),
+    [
+        ('class_dict.csv', 'name,r,g,b\nroad,64,128,64\ncar,255,0,0', '#000000, which .* not'),
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\ncar,255,0,0', '#408040, which .* not name'),
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is no colour, which is three'),
+        ('class_dict.csv', 'name,hex\nvoid,#000\n', 'is no colour, which is three numbers'),
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,0,0,0', 'names the colour .* twice'),
+        ('labelmap.txt', 'road:64,128,64::\ncar:255,0,0::', '#000000, which .* does not name'),
+        ('_classes.csv', 'void\nroad\ncar', 'neither a value and a name on each line, nor'),
+        ('classes.txt', 'void\ncar\nroad', 'in an order, which says nothing of colours'),
+    ],
+)
+def test_tables_that_do_not_name_the_colours_are_one_sentence(tmp_path, name, table, words):
+    write_coloured(tmp_path)
+    (tmp_path / name).write_text(table)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('part', ['val', 'test'])
+def test_a_class_that_is_only_validated_or_tested_is_an_error(tmp_path, part):
+    write_masks(tmp_path / 'train')
+    write_masks(tmp_path / part, 2)
+    for path in (tmp_path / 'train/masks').iterdir():
+        Image.fromarray(np.array(Image.open(path)) % 2).save(path)
+    with pytest.raises(ConfigError, match="has the class 'class 2', of which there is nothing to"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('values', [[0, 1, 2], [0, 60, 120], [0, 255]])
+@pytest.mark.parametrize('quality', [60, 95])
+def test_masks_saved_as_jpeg_never_gain_a_class(tmp_path, values, quality):
+    """glasses-detector#23."""
+    write_masks(tmp_path)
+    generator = np.random.default_rng(0)
+    for path in [*(tmp_path / 'masks').iterdir()]:
+        mask = np.array(values, np.uint8)[generator.integers(0, len(values), (6, 8))]
+        cv2.imwrite(str(path.with_suffix('.jpg')), np.kron(mask, np.ones((8, 8), np.uint8)),
+                    [cv2.IMWRITE_JPEG_QUALITY, quality])  # fmt: skip
+        path.unlink()
+    if values == [0, 255]:  # blocks of JPEG have no edges
+        assert len(read(tmp_path).classes) == 2
+        return
+    with pytest.raises(ConfigError, match='is a JPEG file, which changes the values of masks'):
+        read(tmp_path)
+
+
+def with_orientation(path, value: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = value
+    image = Image.open(path)
+    image.load()
+    image.save(path, exif=exif)
+
+
+@pytest.mark.parametrize(
+    ('orientation', 'square', 'masks', 'said'),
+    [
+        (6, True, False, True),
+        (8, True, False, True),
+        (3, False, False, True),
+        (2, False, False, True),
+        (6, True, True, False),
+        (6, False, True, False),
+        (1, True, False, False),
+    ],
+)
+def test_what_no_size_can_tell_is_compared_by_exif(tmp_path, orientation, square, masks, said):
+    write_masks(tmp_path)
+    for path in tmp_path.rglob('*.png'):
+        if square:
+            Image.open(path).resize((48, 48), Image.Resampling.NEAREST).save(path)
+        if path.parent.name == 'images' or masks:
+            with_orientation(path, orientation)
+    found = read(tmp_path)
+    notes = [what for what, _, _ in found.findings.rows()]
+    assert any('without the orientation (EXIF)' in what for what in notes) == said
+    if masks:  # both are turned
+        photo = found.train[0]
+        stored = np.array(Image.open(photo.mask))
+        assert (class_map(found, photo) == np.rot90(stored, -1)).all()
+
+
+def test_no_image_has_the_mask_of_another_part(tmp_path):
+    """coco-minitrain#13."""
+    write_masks(tmp_path / 'train')
+    write_masks(tmp_path / 'val', 4)
+    (tmp_path / 'train/masks/5.png').unlink()
+    (tmp_path / 'val/images/3.png').unlink()
+    with pytest.raises(ConfigError, match=r'no mask of their name \(1, the first is .*train.*5'):
+        read(tmp_path)
+    found = read(tmp_path, skip_invalid=True)
+    photos = found.train + found.val
+    assert len(photos) == 5 + 3
+    assert all(photo.path.parts[-3] == photo.mask.parts[-3] for photo in photos)
+
+
+def test_two_masks_of_an_image_are_named(tmp_path):
+    write_masks(tmp_path)
+    shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
+    shutil.copytree(tmp_path / 'masks', tmp_path / 'gt')
+    cv2.imwrite(str(tmp_path / 'gt/0.png'), np.zeros((48, 64), np.uint8))
+    with pytest.raises(ConfigError, match=r'images have two files of labels \(1, .*0\.png and'):
+        read(tmp_path)
+    shutil.rmtree(tmp_path / 'gt')
+    assert {photo.mask.parent.name for photo in read(tmp_path).train} == {'masks'}
