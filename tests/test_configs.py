@@ -23,6 +23,7 @@ from vit_plugin.apps.export import export
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_channels, read_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.untrusted import admit
 
 HOSTS = {
     'vit': 'mmpretrain',
@@ -454,6 +455,15 @@ def test_name_tells_the_batch_and_the_schedule(path):
     if steps := re.search(r'-(\d+)k_', path.stem):
         assert loop.max_iters == 1000 * int(steps[1])
     assert cfg.schedule_length == (loop.get('max_epochs') or loop.max_iters)
+
+
+@recipes(nightly=True)
+@pytest.mark.filterwarnings('ignore')
+def test_a_checkpoint_may_hold_it(path):
+    cfg = read_config(path).to_dict()
+    for use in ('start', 'predict', *(('test', 'probe') if 'test_dataloader' in cfg else ())):
+        admitted = admit(cfg, 'x.pth', use)
+        assert admitted['model']['backbone'].keys() >= {'type'}
 
 
 def test_pure_and_hybrid_digits_cost_the_same():

@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mmengine.config import Config
 
-from vit_plugin.arguments import Signature
+from vit_plugin.arguments import Signature, fits
+from vit_plugin.arguments.encoder_options import EncoderOptions
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.rotary import RotaryOptions
+from vit_plugin.registry import MODELS
 from vit_plugin.untrusted import REMEDY, admit
 from vit_plugin.untrusted.admission import _Admission
 from vit_plugin.untrusted.table import NOTHING, PATHS, PLACES
@@ -194,6 +198,62 @@ def test_no_argument_of_a_registered_class_is_a_file_an_address_or_code(name):
                     assert '://' not in str(part)
                     assert not isinstance(part.get(argument), bytes)
     assert tried
+
+
+def test_every_word_that_our_own_classes_take_is_in_the_table():
+    arguments, unused = PLACES['model'].arguments, PLACES['model'].unused.split()
+    classes = [MODELS.get(name) for name in (*MODELS.module_dict, *MODELS.later)]
+    for kind in [*classes, EncoderOptions, RotaryOptions]:
+        for argument, annotation in Signature.of(kind).fields.items():
+            takes_words = "Literal['" in str(annotation) or fits(annotation, 'word')
+            if takes_words and annotation is not Any:
+                assert argument in {*arguments, *unused}, (kind.__name__, argument)
+
+
+THEIRS = {
+    'mmpretrain': (
+        'convnext/convnext-tiny_32xb128_in1k',
+        'resnet/resnet50_8xb32_in1k',
+        'swin_transformer/swin-tiny_16xb64_in1k',
+        'vision_transformer/vit-base-p16_64xb64_in1k-384px',
+    ),
+    'mmdet': (
+        'deformable_detr/deformable-detr_r50_16xb2-50e_coco',
+        'detr/detr_r50_8xb2-150e_coco',
+        'dino/dino-4scale_r50_8xb2-12e_coco',
+        'faster_rcnn/faster-rcnn_r50_fpn_1x_coco',
+        'mask2former/mask2former_r50_8xb2-lsj-50e_coco-panoptic',
+        'mask_rcnn/mask-rcnn_r50_fpn_1x_coco',
+        'pascal_voc/retinanet_r50_fpn_1x_voc0712',
+        'retinanet/retinanet_r50_fpn_1x_coco',
+        'rtmdet/rtmdet_tiny_8xb32-300e_coco',
+        'yolox/yolox_s_8xb8-300e_coco',
+    ),
+    'mmseg': (
+        'deeplabv3plus/deeplabv3plus_r50-d8_4xb4-40k_voc12aug-512x512',
+        'mask2former/mask2former_swin-t_8xb2-160k_ade20k-512x512',
+        'segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512',
+        'swin/swin-tiny-patch4-window7-in1k-pre_upernet_8xb2-160k_ade20k-512x512',
+    ),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ('framework', 'name'), [(key, name) for key, names in THEIRS.items() for name in names]
+)
+def test_checkpoints_of_the_frameworks_are_admitted(framework, name):
+    package = pytest.importorskip(framework)
+    import vit_plugin.detection  # noqa: F401
+
+    file = Path(package.__file__).parent / '.mim/configs' / f'{name}.py'
+    if not file.is_file():
+        pytest.skip(f'{framework} was installed without its configs')
+    cfg = Config.fromfile(file, import_custom_modules=False, format_python_code=False).to_dict()
+    for use in ('predict', 'test', 'probe'):
+        found = admit(cfg, 'x.pth', use)
+        assert found['model']['type'] == cfg['model']['type']
+    assert found['test_evaluator']
 
 
 def test_no_module_is_imported_to_look_for_a_name(tmp_path, monkeypatch):

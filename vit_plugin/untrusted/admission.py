@@ -81,7 +81,8 @@ class _Admission(NamedTuple):
         """Raise a ``ConfigError`` for the name of a class that is not of this place."""
         argument = next((key for key in at.split('.')[-2::-1] if not key.isdecimal()), '')
         words = place.words.get(argument, '').split()
-        if name not in words and not _is_in(place, name, scope):
+        # In the classes of this package, a name without a scope is one of ours.
+        if name not in words and not any(_is_in(place, name, one) for one in (scope, 'vit_plugin')):
             raise self.refusal(at, f'{name!r} as a {place.what}')
 
     def argument(self, value: Any, rule: Rule, place: Place, at: str, scope: str) -> Any:

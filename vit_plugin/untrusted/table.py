@@ -100,16 +100,13 @@ PLACES = dict(
             out_type padding padding_mode patch_pad paths planes pooling_type pos_embed position
             predict_box_type predict_on psa_type qkv_bias query_scale_type readout_type
             reconstruction_type reduction refine_type semantic_fusion sizes stats_mode stdc_type
-            style target transform_method upsample_mode
+            style target transform_method upsample_mode with_cp
             """,
             WORD,
         ),
         others='taken',
         unused='init_cfg pretrained train_cfg batch_augments augments teacher',
         words=dict(
-            patch_embed="""
-            ConvEmbed FlexiPatchEmbed MBConvEmbed PatchEmbed PooledResNetEmbed ResNetEmbed TimmEmbed
-            """,
             pos_embed='learned learned_2d none sincos2d',
             norm_cfg='LN2d',
             same_up_trans='conv',
