@@ -32,7 +32,7 @@ from vit_plugin.weights.for_mmengine import reading_safely
 
 from .checkpoints.hook import CheckpointHook
 from .checkpoints.hook_states import HookStates
-from .checkpoints.newest import newest_checkpoint
+from .checkpoints.newest import has_checkpoints, newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
 from .checkpoints.run_settings import settings_of
 from .checkpoints.saver import Saver
@@ -351,6 +351,12 @@ class Runner(mmengine.runner.Runner):
         super().load_or_resume()
         if self._train_loop is not None and not isinstance(self._train_loop, dict):
             self.logger.info(f'Training:\n{summary(self)}')
+            if not self._resume and has_checkpoints(self.work_dir):
+                self.logger.warning(
+                    f'{self.work_dir} has checkpoints of an earlier run. This one replaces those '
+                    'of the same names, and until its first one is saved, --resume continues that '
+                    'run; to keep it, give another --work-dir.'
+                )
 
     def load_checkpoint(
         self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any

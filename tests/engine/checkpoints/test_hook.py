@@ -320,3 +320,37 @@ def test_memory_of_a_save(tmp_path):
 def test_what_the_end_of_an_epoch_needs_is_checked_at_the_start(options, words):
     with pytest.raises(ConfigError, match=words):
         CheckpointHook(**options)
+
+
+def test_a_run_whose_folder_was_moved_deletes_and_names_its_own_files(tmp_path):
+    """Its last checkpoint names files where it was. Another run may be there by now."""
+    options = {'default_hooks.checkpoint.max_keep_ckpts': 1, 'train_cfg.max_epochs': 1}
+    before, after = tmp_path / 'before', tmp_path / 'after'
+    build(tiny_cfg(before, **options)).train()
+    before.rename(after)
+    (victim := tmp_path / 'epoch_7.pth').touch()
+    (picture := after / 'page_1.png').touch()
+    state = torch.load(after / 'epoch_1.pth', weights_only=False)
+    info = state['message_hub']['runtime_info']
+    began = info['began']
+    info['kept_checkpoints'] = ['../epoch_7.pth', str(victim), 'page_1.png', 'epoch_1.pth']
+    torch.save(state, after / 'epoch_1.pth')
+    options |= {'train_cfg.max_epochs': 2, 'resume': True, 'experiment_name': 'moved'}
+    runner = build(tiny_cfg(after, **options))
+    runner.train()
+    assert victim.is_file()
+    assert picture.is_file()
+    assert not (after / 'epoch_1.pth').exists()
+    assert not before.exists()
+    (best,) = after.glob('best_*')
+    info = runner.message_hub.runtime_info
+    assert (info['best_ckpt'], info['began']) == (str(best), began)
+
+
+def test_a_new_run_in_the_folder_of_another_is_told(tmp_path, capsys):
+    """Until it has a checkpoint, ``--resume`` would continue the other one."""
+    options = {'train_cfg.max_epochs': 1}
+    build(tiny_cfg(tmp_path, **options)).train()
+    assert 'an earlier run' not in capsys.readouterr().out
+    build(tiny_cfg(tmp_path, **options, experiment_name='again', log_level='WARNING')).train()
+    assert 'has checkpoints of an earlier run' in capsys.readouterr().out

@@ -129,7 +129,7 @@ def test_a_marker_names_a_file_of_its_own_folder(tmp_path, monkeypatch, text):
     work_dir = tmp_path / 'work'
     work_dir.mkdir()
     (work_dir / 'last_checkpoint').write_text(text.format(tmp_path / 'elsewhere'))
-    with pytest.raises(ConfigError, match='and there is no such file in .*work'):
+    with pytest.raises(ConfigError, match='which is not there in .*work'):
         newest_checkpoint(work_dir)
     saved(work_dir, 2)
     assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_2.pth')

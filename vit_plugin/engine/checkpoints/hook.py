@@ -123,7 +123,8 @@ class CheckpointHook(EagerCheckpointHook):
             )
         if '://' not in str(self.out_dir):
             self._check_shared(runner)
-        self._kept = list(runner.message_hub.runtime_info.get(KEPT, ()))
+        kept = runner.message_hub.runtime_info.get(KEPT, ())
+        self._kept = [name for name in kept if self._is_own(name)]
         if is_main_process():
             if outdated := self._outdated():  # a kill came before the marker was written
                 last = self.file_backend.join_path(self.out_dir, self._kept[-1])
@@ -263,6 +264,14 @@ class CheckpointHook(EagerCheckpointHook):
         )
         return saved
 
+    def _is_own(self, name: str) -> bool:
+        """True if a run gives this name, which the checkpoint says that it was resumed from."""
+        end = self.filename_tmpl.removesuffix('.pth')
+        return Path(name).name == name and any(
+            name.removesuffix('.pth').endswith((end.format(int(number)), f'iter_{number}'))
+            for number in re.findall(r'\d+', name)
+        )
+
     def _outdated(self) -> list[str]:
         """The names of the checkpoints to delete, oldest first."""
         if self.max_keep_ckpts <= 0:
@@ -309,7 +318,8 @@ class CheckpointHook(EagerCheckpointHook):
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
             path = self.file_backend.join_path(self.out_dir, name)
             before, undo = info.get(f'best_ckpt{end}'), self._undoing(runner)
-            outdated = [Path(before).name] if before and before != path else []
+            former = Path(before).name if before else name
+            outdated = [former] if former != name and self._is_own(former) else []
             if end:  # for MMEngine's publishing at the end
                 self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
             else:

@@ -70,11 +70,10 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         ConfigError: if there are checkpoints but none is complete, or the one that the marker names
             is not there.
     """
-    marker = Path(work_dir, MARKER)
-    text = marker.read_text(errors='replace').strip('\0 \n') if marker.is_file() else ''
+    text = _marked(work_dir)
     if '://' in str(out_dir):
         return text if text.startswith(f'{out_dir}/') else None
-    folder, name = Path(out_dir or work_dir), re.split(r'[\\/]', text)[-1]
+    folder, name = Path(out_dir or work_dir), _name(text)
     paths = list(folder.iterdir()) if folder.is_dir() else []
     found = [look_at(path) for path in paths if _is_checkpoint(path, name)]
     marked = next((one for one in found if one.path.name == name), None)
@@ -94,10 +93,21 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         raise ConfigError(f'No checkpoint in {str(folder)!r} can be read to its end; {REMEDY}.')
     if '://' in text or NUMBERED.fullmatch(name):
         raise ConfigError(
-            f'{str(marker)!r} names {text!r}, and there is no such file in {str(folder)!r}; '
-            f'{REMEDY}.'
+            f'{str(Path(work_dir, MARKER))!r} names {text!r}, which is not there in '
+            f'{str(folder)!r}; {REMEDY}.'
         )
     return None
+
+
+def _marked(work_dir: str | Path) -> str:
+    """What the marker of a run says, whatever it is."""
+    marker = Path(work_dir, MARKER)
+    return marker.read_text(errors='replace').strip('\0 \n') if marker.is_file() else ''
+
+
+def _name(path: str) -> str:
+    """The name of a file, also of a path of Windows or a URL."""
+    return re.split(r'[\\/]', path)[-1]
 
 
 def _in_order(found: list[Found], marked: Found | None) -> list[Found]:
@@ -130,8 +140,10 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
         Its path, and the names of those of other metrics. None if there is none.
     """
     paths = list(Path(folder).iterdir())
-    marker = Path(folder, MARKER)
-    name = re.split(r'[\\/]', marker.read_text(errors='replace'))[-1] if marker.is_file() else ''
+    saved = [path for path in paths if _is_checkpoint(path, kind=BEST)]
+    if not saved:
+        return None
+    name = _name(_marked(folder))
     runs = [one for one in map(look_at, filter(_is_checkpoint, paths)) if one.run is not None]
     last = next(
         (one for one in runs if one.path.name == name),
@@ -139,7 +151,7 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
     )
     found = [
         one
-        for one in (look_at(path) for path in paths if _is_checkpoint(path, kind=BEST))
+        for one in map(look_at, saved)
         if last is None or one.run == last.run or one.path.name in last.best
     ]
     by_metric: dict[str, Path] = {}
@@ -157,11 +169,13 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
 
 def holds_run(folder: str | Path) -> bool:
     """True if a folder has checkpoints of a run, or one is training there or was killed early."""
-    there = Path(folder).iterdir() if os.path.isdir(folder) else ()
-    return any(
-        path.name in (MARKER, OWNER) or NUMBERED.fullmatch(path.name) or BEST.fullmatch(path.name)
-        for path in there
-    )
+    return os.path.isfile(Path(folder, OWNER)) or has_checkpoints(folder)
+
+
+def has_checkpoints(folder: str | Path) -> bool:
+    """True if a folder has checkpoints of a run, by their names."""
+    names = os.listdir(folder) if os.path.isdir(folder) else ()
+    return any(NUMBERED.fullmatch(name) or BEST.fullmatch(name) for name in names)
 
 
 def look_at(path: Path) -> Found:
