@@ -2,6 +2,9 @@
 origin does.
 """
 
+import copy
+import multiprocessing
+import pickle
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +19,9 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS
 from mmengine.runner import CheckpointLoader
+from PIL import Image
 from safetensors.torch import save_file
+from trained_models import tiny_classifier
 
 import vit_plugin
 from vit_plugin.apps.load import imagenet_classes, load
@@ -336,3 +341,61 @@ def test_a_photograph_is_the_part_that_is_seen(tiny, steps, expected):
     assert (np.diff(seen[0, :, 0]) == 1).all()  # its own pixels
     figure = draw_maps(prepared, [torch.rand(4, 4)], ['map'])
     assert figure.axes[1].images[1].get_array().shape == seen.shape[:2]
+
+
+@pytest.fixture
+def trained(tiny) -> TrainedModel:
+    """A classifier with the steps of its test, which are built when they are needed."""
+    steps = [dict(type='Resize', scale=(32, 32)), dict(type='PackInputs')]
+    dataset = dict(type='BaseDataset', pipeline=[dict(type='LoadImageFromFile'), *steps])
+    cfg = dict(default_scope='mmpretrain', model=dict(backbone={}))
+    model = tiny_classifier(tiny, NAMES[:3])
+    model.cfg = Config(dict(cfg, test_dataloader=dict(dataset=dataset)))
+    return model
+
+
+def pickled(model: TrainedModel) -> TrainedModel:
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy, pickled])
+@pytest.mark.parametrize('state', ['new', 'used', 'optimized'])
+def test_a_copy_predicts_the_same(trained, photo, copied, state):
+    expected = trained(photo).scores if state != 'new' else None
+    model = copied(trained.optimized() if state == 'optimized' else trained)
+    np.testing.assert_array_equal(model(photo).scores, trained(photo).scores)
+    assert expected is None or np.allclose(expected, model(photo).scores, atol=1e-6)
+    assert (model.classes, model.task) == (trained.classes, trained.task)
+
+
+@pytest.mark.nightly
+def test_a_spawned_pool_takes_a_model(trained, photo):
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        (found,) = pool.map_async(trained, [photo]).get(timeout=120)
+    np.testing.assert_array_equal(found.scores, trained(photo).scores)
+
+
+@pytest.mark.parametrize(
+    ('image', 'words'),
+    [
+        (np.zeros((8, 8, 3)), r'pixels of float64, .*as uint8'),
+        (np.zeros((8, 8, 3), np.uint16), r'pixels of uint16, .*as uint8'),
+        (np.zeros((8, 8, 3), bool), r'\(8, 8, 3\) of bool .*as uint8'),
+        (np.zeros((8, 8, 3), np.float32), r'pixels of float32, .*as uint8'),
+        (np.zeros((0, 8, 3), np.uint8), r'\(0, 8, 3\) of uint8 is no image'),
+        (np.empty(0), r'\(0,\) of float64 is no image'),
+        (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colours, and the model takes 3'),
+        (None, 'NoneType is no image; give a file, or pixels'),
+        (Image.new('RGB', (8, 8)), 'Image is no image; give a file, or pixels'),
+    ],
+)
+def test_what_is_no_image_is_a_sentence(trained, image, words):
+    with pytest.raises(ConfigError, match=words):
+        trained(image)
+
+
+def test_an_image_of_grey_is_one_of_three_equal_colours(trained):
+    grey = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
+    expected = trained(grey[..., None].repeat(3, axis=2)).scores
+    for image in (grey, grey[..., None]):
+        np.testing.assert_array_equal(trained(image).scores, expected)

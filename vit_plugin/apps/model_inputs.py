@@ -13,7 +13,7 @@ from timm.data import create_transform
 
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.bands import check_bands
+from vit_plugin.files.bands import check_bands, check_photograph
 from vit_plugin.files.images import read_image
 from vit_plugin.files.volume_slices import file_and_number
 
@@ -53,6 +53,7 @@ class ConfigPixels:
         self.bands = (loads and steps[0].get('bands')) or 3
         self.in_float = bool(loads and steps[0].get('to_float32'))
         own_way = loads and not is_plain(steps[0])
+        self.photographs = loads and not (own_way or steps[0].get('bands'))
         self.load = Compose(steps[:1]) if own_way else None
         self.from_pixels = Compose(steps[1:] if loads else steps)
         self.transforms = self.from_pixels.transforms
@@ -66,6 +67,8 @@ class ConfigPixels:
             loaded = self.load(dict(img_path=file, slice=number, img_id=index))
         else:
             check_bands(pixels, self.bands, path)
+            if self.photographs:
+                check_photograph(pixels, path)
             grey = self.grey and self.bands == 3
             pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if grey else pixels
             pixels = pixels.astype(np.float32) if self.in_float else pixels
@@ -96,7 +99,9 @@ class TimmPixels:
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         array = read_image(image)
-        check_bands(array, 3, '' if isinstance(image, np.ndarray) else str(image))
+        name = '' if isinstance(image, np.ndarray) else str(image)
+        check_bands(array, 3, name)
+        check_photograph(array, name)
         pixels = Image.fromarray(np.ascontiguousarray(array[..., ::-1]))
         inputs = self.transform(pixels.convert('L') if self.grey else pixels)
         return dict(inputs=inputs.flip(0))  # BGR, as a pipeline has it

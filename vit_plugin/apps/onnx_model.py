@@ -14,6 +14,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import OPEN
 from vit_plugin.errors import ConfigError, first_line, needed_by
 from vit_plugin.files.bands import check_bands
+from vit_plugin.files.images import read_image
 
 from .pixel_steps import Placed, apply_steps
 from .predictions import Prediction, names_of
@@ -103,6 +104,7 @@ class OnnxModel:
         Raises:
             ConfigError: if it has another number of bands than the file takes.
         """
+        image = read_image(image)
         if self.channels == 1 and image.shape[2] == 3:
             image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         check_bands(image, self.channels)

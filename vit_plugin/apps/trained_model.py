@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import cv2
@@ -63,7 +62,7 @@ class TrainedModel:
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
         self.task = of_framework(TASKS, cfg)
-        self._pixels, self._building = pixels, Lock()
+        self._pixels = pixels
         self._size = (
             min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
         )
@@ -84,10 +83,9 @@ class TrainedModel:
     @property
     def pixels(self) -> Callable[..., dict[str, Any]]:
         """An image -> a sample, see :meth:`sample`. Thread-safe: the first thread builds it."""
-        with self._building:
-            if self._pixels is None:
-                with in_scope(self.cfg.default_scope):
-                    self._pixels = ConfigPixels(self.cfg)
+        if self._pixels is None:
+            with in_scope(self.cfg.default_scope):
+                self._pixels = self._pixels or ConfigPixels(self.cfg)
         return self._pixels
 
     def takes(self, frame: Frame) -> str | np.ndarray:

@@ -1,6 +1,7 @@
 """The scope of a framework: import its data sets, and build in it, one thread at a time."""
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
@@ -10,6 +11,14 @@ from threading import RLock
 from mmengine.registry import DefaultScope
 
 _building = RLock()
+if hasattr(os, 'register_at_fork'):
+    # A child has the lock and the scope as they are. If another thread were building, nobody there
+    # would ever release the one and put back the other. So a fork waits for its end.
+    os.register_at_fork(
+        before=_building.acquire,
+        after_in_parent=_building.release,
+        after_in_child=_building.release,
+    )
 
 
 @contextmanager

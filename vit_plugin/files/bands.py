@@ -77,6 +77,15 @@ def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
         )
 
 
+def check_photograph(pixels: np.ndarray, name: str = '') -> None:
+    """Raise a ``ConfigError`` if pixels are not those of a photograph, from 0 to 255."""
+    if pixels.dtype != np.uint8:
+        raise ConfigError(
+            f'{repr(name) if name else "An image"} has pixels of {pixels.dtype}, and the model '
+            'takes photographs; give them from 0 to 255, as uint8.'
+        )
+
+
 def as_photograph(pixels: np.ndarray) -> np.ndarray:
     """A picture (H, W, 3) in BGR, uint8, of pixels (H, W, C).
 

@@ -50,6 +50,7 @@ LITTER = (
     'system volume information',
     'lost+found',
 )
+PIXELS = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
 ORIENTATION = 0x0112  # EXIF tag
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 COLOR_TYPES = {
@@ -220,17 +221,19 @@ def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
 
 
 def read_image(image: str | Path | np.ndarray) -> np.ndarray:
-    """The pixels (H, W, 3) of an image file as it is seen, in BGR. An array is returned as it is.
+    """The pixels (H, W, 3) of an image file as it is seen, in BGR.
 
     Of an image of bands they are its values, see :func:`~vit_plugin.files.bands.read_bands`, and of
     a slice of a volume, too.
 
     Raises:
         ConfigError: if the file cannot be read, or has more pixels than
-            ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
+            ``PIL.Image.MAX_IMAGE_PIXELS`` allows, or see :func:`of_array`.
     """
     if isinstance(image, np.ndarray):
-        return image
+        return of_array(image)
+    if not isinstance(image, (str, Path)):
+        raise ConfigError(f'{type(image).__name__} is no image; give a file, or {PIXELS}.')
     try:
         if NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
@@ -241,6 +244,31 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         raise ConfigError(
             f'The image {str(image)!r} cannot be read ({first_line(error)}).'
         ) from error
+
+
+def of_array(array: np.ndarray) -> np.ndarray:
+    """An array as :func:`read_image` gives it: a photograph in uint8, or values in float32.
+
+    Args:
+        array: pixels (H, W, 3) in BGR, or grey (H, W) or (H, W, 1), in uint8, or values of bands
+            (H, W, bands).
+
+    Raises:
+        ConfigError: if it is something else. What 1 means as a float or in 16 bits is not known.
+    """
+    if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
+        raise ConfigError(
+            f'An array {array.shape} of {array.dtype} is no image; give {PIXELS}, or values of '
+            'bands (height, width, bands).'
+        )
+    array = array[..., None] if array.ndim == 2 else array
+    if array.dtype == np.uint8:
+        return np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
+    if array.shape[2] == 3 and array.dtype != np.float32:
+        raise ConfigError(
+            f'An image has pixels of {array.dtype}, whose range may be any; give {PIXELS}.'
+        )
+    return array.astype(np.float32, copy=False)
 
 
 def walk_files(
