@@ -113,9 +113,9 @@ STEP = f'{DATASET}.pipeline.0'
         (f'{STEP}.decode_backend', 'pickle', "decode_backend 'pickle'"),
         (f'{STEP}.backend_args', dict(backend='petrel'), "backend_args.backend 'petrel'"),
         (f'{DATASET}.type', 'subprocess.call', "at test_dataloader.dataset.type 'subprocess.call'"),
-        (f'{DATASET}.metainfo.classes', '/any/file', "'/any/file', which is no list of names"),
+        (f'{DATASET}.metainfo.classes', '/any/file', "'/any/file' in place of a list of names"),
         (f'{DATASET}.metainfo.palette', '/any/file', 'at test_dataloader.dataset.metainfo.palette'),
-        ('default_scope', 'local', "the package 'local'"),
+        ('default_scope', 'local', "at default_scope the package 'local'"),
     ],
 )
 @pytest.mark.parametrize('use', ['predict', 'test'])

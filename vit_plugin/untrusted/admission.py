@@ -61,7 +61,8 @@ class _Admission(NamedTuple):
         """A part of a config without what is unused. The strings are those of other arguments."""
         scope, found = part.get('_scope_', scope), {}
         if scope not in SCOPES:
-            raise self.refusal(f'{at}._scope_', f'the package {scope!r}')
+            where = f'{at}._scope_' if at else 'default_scope'
+            raise self.refusal(where, f'the package {scope!r}')
         for key, value in part.items():
             rule, where = place.arguments.get(key), f'{at}.{key}'.removeprefix('.')
             if key == 'type' and place.registries:
@@ -92,7 +93,7 @@ class _Admission(NamedTuple):
         if isinstance(rule, list):
             if value is None or fits(Sequence[str], value):
                 return value
-            raise self.refusal(at, f'{value!r}, which is no list of names,')
+            raise self.refusal(at, f'{value!r} in place of a list of names')
         if isinstance(value, str):
             self.check_type(value, PLACES[rule], at, scope)
             return value
