@@ -96,6 +96,8 @@ STEP = f'{DATASET}.pipeline.0'
         (f'{LOSS}.type', 'CIFAR10', "'CIFAR10' as a part of a model"),
         (f'{LOSS}.type', 'Accuracy', "'Accuracy' as a part of a model"),
         (f'{LOSS}.class_weight', 'x.pkl', "at model.head.loss.class_weight 'x.pkl'"),
+        ('model.backbone.padding_mode', 'local', "at model.backbone.padding_mode 'local'"),
+        ('model.backbone.conv_type', 'local', "conv_type 'local' as a part of a model"),
         (f'{LOSS}.class_weight', b'x.pkl', "at model.head.loss.class_weight b'x.pkl'"),
         (f'{LOSS}.class_weight', {'x.pkl'}, 'at model.head.loss.class_weight {'),
         (f'{LOSS}.reduction', '/x.pkl', "at model.head.loss.reduction '/x.pkl'"),
@@ -166,6 +168,21 @@ def test_a_test_reads_only_lists_and_images_and_writes_nothing(place, value):
     with pytest.raises(ConfigError, match=rf'names at {at}.* which is not in the table'):
         admit(changed(place, value), 'x.pth', 'test')
     admit(CONFIG, 'x.pth', 'test')
+
+
+@pytest.mark.parametrize(
+    ('place', 'value'),
+    [
+        ('custom_hooks', 5),
+        ('test_dataloader', 5),
+        ('test_dataloader', 'x'),
+        ('model.head', {b'x': 1}),
+        (f'{DATASET}.pipeline', 'x'),
+    ],
+)
+def test_what_is_no_part_is_refused(place, value):
+    with pytest.raises(ConfigError, match=rf'names at {place}'):
+        admit(changed(place, value), 'x.pth', 'test')
 
 
 def test_what_says_where_results_go_is_left_out():

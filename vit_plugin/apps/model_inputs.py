@@ -48,6 +48,8 @@ class ConfigPixels:
             )
         pipeline = with_pipeline(cfg.test_dataloader.dataset).pipeline
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
+        if not steps:
+            raise ConfigError('test_dataloader: its pipeline has no steps; give those of a test.')
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
         self.bands = (loads and steps[0].get('bands')) or 3

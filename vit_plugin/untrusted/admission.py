@@ -64,6 +64,8 @@ class _Admission(NamedTuple):
             where = f'{at}._scope_' if at else 'default_scope'
             raise self.refusal(where, f'the package {scope!r}')
         for key, value in part.items():
+            if not isinstance(key, (str, int)):
+                raise self.refusal(at, repr(part))
             rule, where = place.arguments.get(key), f'{at}.{key}'.removeprefix('.')
             if key == 'type' and place.registries:
                 self.check_type(value, place, where, scope)
@@ -112,8 +114,12 @@ class _Admission(NamedTuple):
                 self.value(one, place, strings, f'{at}.{i}', scope) for i, one in enumerate(value)
             )
             return type(value)(items)
-        is_plain = value is None or (isinstance(value, (int, float)) and strings not in PATHS)
-        if is_plain or (isinstance(value, str) and (strings or NOTHING).fullmatch(value)):
+        is_number = isinstance(value, (int, float)) and strings not in (None, *PATHS)
+        if (
+            value is None
+            or is_number
+            or (isinstance(value, str) and (strings or NOTHING).fullmatch(value))
+        ):
             return value
         raise self.refusal(at, repr(value))
 

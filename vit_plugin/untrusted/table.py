@@ -25,6 +25,7 @@ FOLDER = re.compile(r'(?!.*://).*')
 INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')  # of that folder, not above it
 LISTING = re.compile(rf'({INSIDE.pattern}\.(txt|csv|json))?')
 PATHS = (FOLDER, INSIDE, LISTING)  # which no number is: it would be an open file
+PADDING = re.compile('zeros?|circular|reflect|replicate')  # others would be looked up by a name
 BACKEND = re.compile('cv2|pillow|turbojpeg|tifffile|numpy|nifti|local|disk')
 
 # The form of a string; the place that a part is of, or whose class a string names; names alone.
@@ -88,19 +89,20 @@ PLACES = dict(
         SideAdapterCLIPHead VPD VPDDepthHead VQAGenerationHead
         """,
         arguments=each('arch', ARCH)
+        | each('padding_mode', PADDING)
+        | each('conv_type', 'model')
         | each(
             """
-            act add_extra_convs add_tokens aggregation anchor_type approximate attention_type
+            add_extra_convs add_tokens aggregation anchor_type approximate attention_type
             backbone_arch bbox_norm_type bbox_reg_loss_type bias block bottleneck_type box_format
-            centering classes conv_bias conv_type covariance_type criterion direction distance
-            distillation ffn_type form format_shape frozen_exclude frozen_stages fusion_mode
-            fusion_types global_block_type graph_conv_type head_name in_features input_transform
-            interpolate_mode iou_mode kernel log_scale loss_key loss_name loss_type match_metric
-            method mlp_norm mode model_name norm numerics operation_order order out_features
-            out_type padding padding_mode patch_pad paths planes pooling_type pos_embed position
-            predict_box_type predict_on psa_type qkv_bias query_scale_type readout_type
-            reconstruction_type reduction refine_type semantic_fusion sizes stats_mode stdc_type
-            style target transform_method upsample_mode with_cp
+            centering classes conv_bias covariance_type criterion direction distance distillation
+            ffn_type form format_shape frozen_exclude frozen_stages fusion_mode fusion_types
+            global_block_type graph_conv_type input_transform interpolate_mode iou_mode kernel
+            log_scale loss_key loss_name loss_type match_metric method mlp_norm mode model_name
+            numerics operation_order order out_type padding patch_pad paths planes pooling_type
+            pos_embed position predict_box_type predict_on psa_type qkv_bias query_scale_type
+            readout_type reconstruction_type reduction refine_type semantic_fusion sizes stats_mode
+            stdc_type style target transform_method upsample_mode with_cp
             """,
             WORD,
         ),
