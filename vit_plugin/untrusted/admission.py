@@ -66,7 +66,7 @@ class _Admission(NamedTuple):
         for key, value in part.items():
             if not isinstance(key, (str, int)):
                 raise self.refusal(at, repr(part))
-            rule, where = place.arguments.get(key), f'{at}.{key}'.removeprefix('.')
+            rule, where = place.arguments.get(str(key)), f'{at}.{key}'.removeprefix('.')
             if key == 'type' and place.registries:
                 self.check_type(value, place, where, scope)
             elif key in place.unused.split():
