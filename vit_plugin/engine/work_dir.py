@@ -23,6 +23,8 @@ LOCK, OWNER = '.lock', '.running.json'
 PATIENCE = 10.0  # seconds in which the data workers of a killed run, which share its lock, end
 SIGHT = 10.0  # seconds in which a file that one machine writes is seen by the others
 
+_held = set[str]()  # the folders that this process has
+
 
 @contextmanager
 def alone_in(work_dir: str | Path) -> Iterator[None]:
@@ -34,8 +36,11 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
     Raises:
         ConfigError: in all processes, if another run trains there. It names that run.
     """
-    path, owner = Path(work_dir, LOCK).absolute(), Path(work_dir, OWNER)
-    lock = FileLock(path, timeout=PATIENCE, is_singleton=True)
+    folder, owner = os.path.realpath(work_dir), Path(work_dir, OWNER)
+    if folder in _held:
+        yield
+        return
+    lock = FileLock(Path(work_dir, LOCK), timeout=PATIENCE)
 
     def take() -> None:
         try:
@@ -58,12 +63,13 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
 
     Path(work_dir).mkdir(parents=True, exist_ok=True)
     from_rank_0(take)
+    _held.add(folder)
     try:
         yield
     finally:
+        _held.remove(folder)
         if is_main_process():
-            if lock.lock_counter <= 1:
-                owner.unlink(missing_ok=True)
+            for path in (owner, Path(work_dir, LOCK)):
                 path.unlink(missing_ok=True)
             lock.release()
 
