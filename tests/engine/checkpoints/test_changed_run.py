@@ -4,6 +4,7 @@ import pytest
 import torch
 from campaigns.exactness import compare, train
 from campaigns.tiny_run import build, tiny_cfg
+from ranks import on_ranks
 
 from vit_plugin.errors import ConfigError
 
@@ -155,6 +156,19 @@ def test_as_many_samples_of_an_epoch_count_as_seen(tmp_path, saved, options, pos
     assert runner.iter == 3 * len(runner.train_dataloader)
 
 
+def test_without_averages_the_weights_that_learnt_continue(tmp_path):
+    options = {'custom_hooks': [dict(type='EMAHook', momentum=0.3)]}
+    first = train(tiny_cfg(tmp_path, **options), 6)
+    runner = resumed(tmp_path, tmp_path / 'iter_6.pth', {})
+    assert all(map(torch.equal, runner.model.parameters(), first.model.parameters()))
+
+
+def test_a_schedule_that_follows_a_metric_is_not_replayed(tmp_path, saved):
+    plateau = dict(type='ReduceOnPlateauLR', monitor='accuracy/top1', rule='greater')
+    with pytest.raises(ConfigError, match='ReduceOnPlateau follows a metric'):
+        resumed(tmp_path, saved, {'param_scheduler': [plateau]})
+
+
 def test_another_seed_applies(tmp_path, saved):
     assert resumed(tmp_path / 'a', saved, {}).base_seed == 7
     assert resumed(tmp_path / 'b', saved, {'randomness.seed': 8}).base_seed == 8
@@ -189,3 +203,33 @@ def test_a_schedule_that_has_begun_stays_if_only_the_length_changed(tmp_path):
     runner = build(tiny_cfg(tmp_path, **longer, resume_changed=True))
     runner.resume(str(tmp_path / 'iter_6.pth'))
     assert runner.param_schedulers[0].T_max == 6
+
+
+def train_two_ranks(work_dir: str) -> None:
+    options = {'train_dataloader.batch_size': 8, 'experiment_name': 'two'}
+    train(tiny_cfg(work_dir, launcher='pytorch', custom_hooks=[], **options), 6)
+
+
+@pytest.mark.nightly
+def test_another_number_of_processes_is_no_change(tmp_path, monkeypatch):
+    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
+        monkeypatch.setenv(name, '1')
+    monkeypatch.delenv('MASTER_ADDR', raising=False)
+    on_ranks(2, tmp_path, train_two_ranks, str(tmp_path / 'work'))
+    runner = build(tiny_cfg(tmp_path / 'work', custom_hooks=[]))
+    runner.resume(str(tmp_path / 'work/iter_6.pth'))
+    assert (runner.epoch, runner.iter) == (1, 6)
+
+
+@pytest.mark.nightly
+def test_a_run_by_iterations_keeps_its_iteration(tmp_path):
+    train(tiny_cfg(tmp_path, 'iter', custom_hooks=[]), 6)
+    options = dict(custom_hooks=[], resume_changed=True)
+    options |= {'train_dataloader.dataset.indices': 48}
+    runner = build(tiny_cfg(tmp_path, 'iter', **options))
+    runner.resume(str(tmp_path / 'iter_6.pth'))
+    assert runner.iter == 6
+    runner.train()
+    assert runner.iter == 12
+    with pytest.raises(ConfigError, match='it counts iterations, and this one epochs'):
+        build(tiny_cfg(tmp_path, **options)).resume(str(tmp_path / 'iter_6.pth'))

@@ -307,3 +307,6 @@ def test_train_py_keeps_the_weights_to_begin_from(monkeypatch):
     cfg = Config(dict(load_from='weights.pth', resume=False))
     apply_training_flags(cfg, train.make_parser().parse_args(['config.py', '--resume']))
     assert (cfg.resume, cfg.load_from, cfg.begin_from) == (True, None, 'weights.pth')
+    cfg = Config(dict(load_from='a.pth'))
+    apply_training_flags(cfg, train.make_parser().parse_args(['config.py', '--resume-changed']))
+    assert (cfg.resume, cfg.resume_changed, cfg.load_from) == (True, True, None)

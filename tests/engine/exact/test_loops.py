@@ -161,13 +161,16 @@ def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
 
 def test_an_epoch_of_another_length_is_refused(tmp_path):
     train(tiny_cfg(tmp_path), 6)
-    runner = build_runner(
-        tiny_cfg(tmp_path, resume=True, **{'train_dataloader.dataset.indices': 128})
-    )
+    options = {'train_dataloader.dataset.indices': 128}
+    with pytest.raises(ConfigError, match='dataset.indices: 64, now 128'):
+        build_runner(tiny_cfg(tmp_path, resume=True, **options)).train()
+    state = torch.load(tmp_path / 'iter_6.pth', weights_only=False)
+    state['meta'].update(run={}, cfg='')  # of a runner that records nothing
+    torch.save(state, tmp_path / 'iter_6.pth')
     with pytest.raises(
         ConfigError, match='at iteration 6 in epoch 2, and an epoch has 8 iterations here'
     ):
-        runner.train()
+        build_runner(tiny_cfg(tmp_path, resume=True, **options)).train()
 
 
 @pytest.mark.nightly

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from mmengine.hooks import EMAHook
 from mmengine.optim import ReduceOnPlateauParamScheduler
 from mmengine.runner import Runner
 
@@ -94,6 +95,10 @@ def apply_changes(runner: Runner, checkpoint: dict[str, Any], changed: Changes) 
     moved = LENGTH in changed
     if moved:
         _move(runner, checkpoint)
+    if not any(isinstance(hook, EMAHook) for hook in runner.hooks):
+        for name, value in checkpoint.pop('ema_state_dict', {}).items():
+            if name.startswith('module.'):  # the weights that learnt, where the averages are
+                checkpoint['state_dict'][name.removeprefix('module.')] = value
     if SEED in changed:
         meta['seed'] = None  # MMEngine would set it again
     recorded, own = meta.get('run', {}), identity(runner)

@@ -183,7 +183,8 @@ class CheckpointHook(EagerCheckpointHook):
         Every process calls it, in ``after_train_iter`` and after the hook that steps the schedules.
 
         Returns:
-            The path of the checkpoint, which ``last_checkpoint`` names now.
+            The path of the checkpoint, which ``last_checkpoint`` names now. Of an earlier one, or
+            '', if this state is not finite, and the run is to ignore that.
         """
         if self._position != (runner.epoch, runner.iter + 1):
             end = '' if self._folder else '.pth'
@@ -193,7 +194,7 @@ class CheckpointHook(EagerCheckpointHook):
                 dict(epoch=runner.epoch, iter=runner.iter + 1),
             )
         runner.saver.finish()
-        return self.last_ckpt
+        return self.last_ckpt or ''
 
     def after_train(self, runner: Runner) -> None:
         runner.saver.finish()
