@@ -11,6 +11,7 @@ from vit_plugin.config import read_config
 from vit_plugin.engine.checkpoints.run_settings import (
     FREE,
     FREE_ANYWHERE,
+    FREE_VALUES,
     SECTIONS,
     WATCHING,
     changed_settings,
@@ -47,6 +48,7 @@ def test_the_page_has_the_table():
     names = (
         *SECTIONS,
         *FREE_ANYWHERE,
+        *FREE_VALUES,
         *WATCHING,
         *FREE,
         *(name for some in FREE.values() for name in some),

@@ -48,8 +48,9 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     changed |= {name: pair for name, pair in facts.items() if None not in pair and len({*pair}) > 1}
     if f'{NUMBER}train_dataloader' in changed:
         changed.pop(f'{CONTENT}train_dataloader', None)  # it says nothing more
-    if 'teacher' in recorded and recorded['teacher'] != own['teacher']:
-        changed['the teacher'] = recorded['teacher'], own['teacher']
+    teachers = recorded.get('teacher'), own['teacher']
+    if len({found and found[1] for found in teachers}) > 1:  # by their weights, wherever they are
+        changed['the teacher'] = teachers
     schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
     if not _are_alike(schedulers, saved):
         return changed | of_schedules  # of the same config it is damage, which is found later

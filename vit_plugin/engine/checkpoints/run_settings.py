@@ -44,8 +44,8 @@ FREE = {
         'worker_init_fn',
         'multiprocessing_context',
     ),
-    'randomness': ('seed',),
 }
+FREE_VALUES = ('model.teacher', 'randomness.seed')  # of a teacher, the weights are compared
 FREE_ANYWHERE = ('data_root', 'init_cfg', 'num_workers', 'pretrained', 'test_cfg', 'with_cp')
 # Hooks that watch, save or end a run. All others determine it.
 WATCHING = (
@@ -85,7 +85,7 @@ def settings_of(cfg: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: _class_name(value) if name.endswith(('.type', '.constructor')) else value
         for name, value in facts_of_config(used).items()
-        if not _is_free(name.split('.'))
+        if name not in FREE_VALUES and not _is_free(name.split('.'))
     }
 
 
