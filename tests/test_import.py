@@ -35,3 +35,15 @@ def changed() -> dict[str, dict]:
 @pytest.mark.parametrize('room', ['vit_plugin', *ROOMS])
 def test_importing_changes_nothing_outside(changed, room):
     assert not changed.get(room)
+
+
+def test_the_parts_of_a_run_draw_nothing_yet():
+    code = (
+        'import sys, vit_plugin.engine, vit_plugin.visualization; '
+        "print([name for name in ('matplotlib', 'mmpretrain', 'mmdet', 'torchao') "
+        'if name in sys.modules])'
+    )
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == '[]\n'

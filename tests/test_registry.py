@@ -92,7 +92,7 @@ def test_tools_import_no_host():
     [
         ('models', [registry.MODELS]),
         ('data', [registry.TRANSFORMS, registry.DATASETS]),
-        ('engine', [registry.METRICS]),
+        ('engine', [registry.HOOKS, registry.METRICS]),
     ],
 )
 @pytest.mark.filterwarnings('ignore')

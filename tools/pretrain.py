@@ -8,6 +8,7 @@ python tools/pretrain.py --data FOLDER --method mocov3
 import argparse
 from pathlib import Path
 
+from vit_plugin.apps.early import METHODS, check_choice, check_data
 from vit_plugin.apps.flags import add_data_arguments, add_flags, add_run_arguments, run_tool
 from vit_plugin.errors import MissingExtraError
 
@@ -29,6 +30,12 @@ def make_parser() -> argparse.ArgumentParser:
     add_run_arguments(parser)
     add_flags(parser, '--resume', '--resume-changed')
     return parser
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the folder and the method, which takes no torch."""
+    check_data(args.data)
+    check_choice('--method', args.method, METHODS)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -66,4 +73,4 @@ def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, check=check)

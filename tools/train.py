@@ -7,6 +7,7 @@ python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r5
 import argparse
 from pathlib import Path
 
+from vit_plugin.apps.early import TASKS, check_choice, check_data
 from vit_plugin.apps.flags import (
     add_data_arguments,
     add_flags,
@@ -15,6 +16,20 @@ from vit_plugin.apps.flags import (
     run_tool,
 )
 from vit_plugin.errors import ConfigError
+
+FLAGS_OF_DATA = (
+    'task',
+    'arch',
+    'weights',
+    'teacher',
+    'epochs',
+    'batch_size',
+    'img_size',
+    'no_flip',
+    'balance',
+    'patience',
+    'skip_invalid',
+)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -92,29 +107,14 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
                 cfg[name].persistent_workers = False
 
 
-def settle_config(args: argparse.Namespace) -> None:
-    """Write the config of ``--data``, or find that there is one."""
-    flags = {
-        name: getattr(args, name)
-        for name in (
-            'task',
-            'arch',
-            'weights',
-            'teacher',
-            'epochs',
-            'batch_size',
-            'img_size',
-            'no_flip',
-            'balance',
-            'patience',
-            'skip_invalid',
-        )
-    }
-    given = [
-        f'--{name.replace("_", "-")}'
-        for name, value in {**flags, 'check': args.check}.items()
-        if value is not None
-    ]
+def flags_of_data(args: argparse.Namespace) -> dict:
+    """The flags that describe a training on ``--data``, as far as they are given."""
+    given = {name: getattr(args, name) for name in FLAGS_OF_DATA}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find out whether the flags go together, which takes no torch."""
     if args.data and args.config:
         raise ConfigError(
             f'Both the config {args.config!r} and --data {args.data!r} say what to train; give '
@@ -122,20 +122,24 @@ def settle_config(args: argparse.Namespace) -> None:
         )
     if not (args.data or args.config):
         raise ConfigError('Give a config, or --data with a folder of images.')
+    given = [*flags_of_data(args), *(['check'] if args.check else [])]
     if args.config and given:
         raise ConfigError(
-            f'{given[0]} goes with --data; change a config with --cfg-options, such as '
-            'train_cfg.max_epochs=10 or load_from=CHECKPOINT.'
+            f'--{given[0].replace("_", "-")} goes with --data; change a config with --cfg-options, '
+            'such as train_cfg.max_epochs=10 or load_from=CHECKPOINT.'
         )
+    if args.data:
+        check_data(args.data)
+        check_choice('--task', args.task, TASKS)
+
+
+def settle_config(args: argparse.Namespace) -> None:
+    """Write the config of ``--data``, or find that there is one."""
     if args.data:
         from vit_plugin.apps.from_data.request import Request
         from vit_plugin.apps.from_data.write import write_config
 
-        request = Request(
-            args.data,
-            work_dir=args.work_dir or '',
-            **{name: value for name, value in flags.items() if value is not None},
-        )
+        request = Request(args.data, work_dir=args.work_dir or '', **flags_of_data(args))
         args.config = str(write_config(request, bool(args.resume)))
         args.work_dir = None  # the config says it
 
@@ -161,4 +165,4 @@ def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, check=check)

@@ -7,13 +7,13 @@ from mmengine.dataset import BaseDataset, ConcatDataset, RepeatDataset
 from mmengine.structures import BaseDataElement, PixelData
 from torch.utils.data import IterableDataset
 
+from vit_plugin.data.dataset_facts import evenly
 from vit_plugin.data.seeded import Seeded
 from vit_plugin.visualization import draw_data
 from vit_plugin.visualization.data_pictures import (
     LISTED,
     MASKS,
     data_figures,
-    evenly,
     pixels_of,
     twin,
 )

@@ -1,7 +1,9 @@
 """The flags that commands share, parsed before torch is imported: ``--help`` and typos are fast."""
 
 import argparse
+import logging
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
 from vit_plugin.files.untrusted_text import printable_lines
 
+from .early import check_checkpoints, check_options
 from .standard_streams import interrupted, set_up_streams
 
 
@@ -186,30 +189,42 @@ def run_tool(
 ) -> None:
     """Parse the command line and run the tool. Errors and Ctrl-C are one sentence by default.
 
-    A wrong flag, a config that is not there, and what ``check`` finds wrong take no time. Nor does
-    torch, where ``needs_torch`` says no.
+    A wrong flag, a config or checkpoint that is not there, and what ``check`` finds wrong take no
+    time. Nor does torch, where ``needs_torch`` says no.
     """
     set_up_streams()
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
+    check_options(parser, sys.argv[1:])
     args = parser.parse_args()
     given = getattr(args, 'config', None) or []
     with _without_torch(args.traceback):
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
+        check_checkpoints(args)
         if check:
             check(args)
         if needs_torch and not needs_torch(args):
             return main(args)
-    # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
-    warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
-    # Of a metric that nobody asked for.
-    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
+    leave_out_false_alarms()
     try:
         from .command_line import run_main  # which imports torch
 
         run_main(main, args)
     except KeyboardInterrupt:
         raise interrupted() from None
+
+
+def leave_out_false_alarms() -> None:
+    """Leave out what other packages say at their import of what nobody asked for."""
+    # MMCV without its compiled part, which nothing here needs.
+    warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
+    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
+    # torch of a type of torchao, which transformers imports wherever it is installed.
+    logging.getLogger('torch.utils._pytree').addFilter(_is_not_of_an_enum)
+
+
+def _is_not_of_an_enum(record: logging.LogRecord) -> bool:
+    return 'Enum subclass' not in str(record.msg)
 
 
 @contextmanager

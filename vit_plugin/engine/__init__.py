@@ -14,9 +14,7 @@ from .optim.layer_decay import LayerDecayOptimWrapperConstructor
 from .optim.muon import Muon
 from .optim.wrapper import OptimWrapper
 from .optimize_hook import OptimizeHook
-from .pictures_hook import PicturesHook
 from .progress import ProgressHook
-from .report_hook import ReportHook
 from .runner import Runner
 from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
@@ -24,7 +22,14 @@ from .throughput import ThroughputHook
 
 # Not a location of its own: vit_plugin.detection must be imported before MMDetection.
 METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
-__getattr__ = later_of(__name__, METRICS, HOOKS)
+# They import Matplotlib.
+HOOKS.import_later(
+    {
+        'PicturesHook': 'vit_plugin.engine.pictures_hook',
+        'ReportHook': 'vit_plugin.engine.report_hook',
+    }
+)
+__getattr__ = later_of(__name__, HOOKS, METRICS)
 __all__ = [
     'AmpOptimWrapper',
     'CheckpointHook',
@@ -33,10 +38,8 @@ __all__ = [
     'Muon',
     'OptimWrapper',
     'OptimizeHook',
-    'PicturesHook',
     'PreemptionHook',
     'ProgressHook',
-    'ReportHook',
     'Runner',
     'RuntimeInfoHook',
     'SeedHook',

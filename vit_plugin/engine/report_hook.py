@@ -11,6 +11,7 @@ from mmengine.dist import all_gather_object, get_dist_info, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.errors import MissingExtraError, first_line
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import aligned
@@ -20,7 +21,6 @@ from vit_plugin.visualization import draw_learning_curve
 from vit_plugin.visualization.class_scores import as_markdown, rows_of
 from vit_plugin.visualization.data_pictures import (
     as_they_were,
-    classes_of,
     data_figures,
     file_of,
     pixels_of,

@@ -8,8 +8,8 @@ from typing import Any
 
 from mmengine.dist import all_gather_object, get_world_size
 
+from vit_plugin.data.dataset_facts import classes_of, evenly
 from vit_plugin.errors import ConfigError
-from vit_plugin.visualization.data_pictures import classes_of, evenly
 from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
 
 # What ranks may have of their own: where their files are, and what only changes the speed.

@@ -14,6 +14,7 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
+from vit_plugin.data.dataset_facts import classes_of, evenly
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
 from vit_plugin.files.bands import as_photograph
@@ -119,19 +120,6 @@ def twin(dataset: Any) -> Any:
     elif hasattr(dataset, 'dataset'):
         dataset.dataset = twin(dataset.dataset)
     return dataset
-
-
-def classes_of(dataset: Any) -> tuple[str, ...]:
-    """The names of the classes of a data set; empty if it has none."""
-    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
-    return tuple(map(str, (classes,) if isinstance(classes, str) else classes))
-
-
-def evenly(count: int, most: int) -> list[int]:
-    """At most so many numbers below ``count``, evenly spaced from 0 on."""
-    return list(
-        dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist())
-    )
 
 
 def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.config import data_workers
+from vit_plugin.data.dataset_facts import evenly
 from vit_plugin.data.importers.listing import Listing
 from vit_plugin.files.images import read_image
-from vit_plugin.visualization.data_pictures import evenly
 
 from .request import Request, counted
 

@@ -17,6 +17,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.loading import load_weights
 
+from ..early import check_choice
 from .classification import budget_of, image_size, pipelines, read_classes
 from .methods import METHODS, Student
 from .recipe import Recipe, Reference
@@ -37,8 +38,7 @@ def pretraining_recipe(request: Request) -> Recipe:
         ConfigError: if the method is unknown, or does not fit the teacher; if there are no images.
     """
     name = request.method or ('distill' if request.teacher else 'mocov3')
-    if name not in METHODS:
-        raise ConfigError(f'--method {name!r} is not one of {", ".join(METHODS)}.')
+    check_choice('--method', name, METHODS)
     if (name == 'distill') != bool(request.teacher):
         raise ConfigError(
             f'--method {name}: a teacher is needed to distill, and for nothing else; give '

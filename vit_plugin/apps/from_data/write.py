@@ -17,6 +17,7 @@ from vit_plugin.files.complete import write_text
 from vit_plugin.files.place import placed
 from vit_plugin.visualization import draw_data
 
+from ..early import DIGITS, check_choice
 from . import data_report
 from .classification import classifier_recipe
 from .detection import detector_recipe
@@ -27,7 +28,6 @@ from .request import PRETRAINING, Request
 from .run_folder import NAME, free_folder
 from .segmentation import segmentor_recipe, write_masks
 
-DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
 TASKS: dict[str, Callable[[Request], Recipe]] = {
     'classification': classifier_recipe,
@@ -56,8 +56,7 @@ def write_config(request: Request, resume: bool = False) -> Path:
         ConfigError: if the data cannot be trained on, or if the work directory that was given holds
             another config or run, which is left as it is.
     """
-    if request.task not in TASKS:
-        raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
+    check_choice('--task', request.task, TASKS)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vit_plugin.engine.throughput import GPU_TFLOPS
 from vit_plugin.errors import ConfigError
+from vit_plugin.gpus import GPU_TFLOPS
 
 # Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.
 PEAK_TFLOPS = {'bfloat16': GPU_TFLOPS['H100'], 'float32': 67.0}

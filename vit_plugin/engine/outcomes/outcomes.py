@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
-from vit_plugin.visualization.data_pictures import evenly
+from vit_plugin.data.dataset_facts import evenly
 from vit_plugin.visualization.marks import name_of
 from vit_plugin.visualization.sheets import Panel
 

@@ -1,0 +1,65 @@
+"""What is wrong with a command line, found before torch is imported."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
+
+DIGITS = 'digits'  # a folder that is written if it is not there
+TASKS = ('classification', 'detection', 'instance', 'segmentation', 'pretraining')
+METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill')
+CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # the flags that name one
+CONFIG = '.py', 'vit_plugin::'  # the end or the beginning of a config's name
+
+
+def check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """End the program if a word is an option that the parser does not have, with the nearest."""
+    known = [option for option in parser._option_string_actions if option.startswith('--')]
+    for word in words:
+        name = word.partition('=')[0]
+        if name == '--':
+            return
+        if name.startswith('--') and not any(option.startswith(name) for option in known):
+            parser.error(f'unrecognized arguments: {name}{guess(name, known)}')
+
+
+def check_checkpoints(args: argparse.Namespace) -> None:
+    """Raise a ``ConfigError`` if a local checkpoint is not there."""
+    for flag in CHECKPOINTS:
+        given = getattr(args, flag, None) or []
+        for path in [given] if isinstance(given, str) else given:
+            is_other = '://' in path or path.endswith(CONFIG[0]) or path.startswith(CONFIG[1])
+            if not (is_other or (flag == 'resume' and path == 'auto') or Path(path).exists()):
+                raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path)}')
+
+
+def check_data(folder: str) -> None:
+    """Raise a ``ConfigError`` if there is no such folder of images."""
+    if folder != DIGITS and not Path(folder).is_dir():
+        raise ConfigError(f'--data: there is no folder {folder!r}{_neighbor(folder)}')
+
+
+def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:
+    """Raise a ``ConfigError`` if a flag has none of its values."""
+    choices = list(choices)
+    if given and given not in choices:
+        end = guess(given, choices) or '.'
+        raise ConfigError(f'{flag} {given!r} is not one of {", ".join(choices)}{end}')
+
+
+def guess(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that names the nearest, or nothing if none is near."""
+    near = closest(name, known)
+    return f'; did you mean {near[0]}?' if near else ''
+
+
+def _neighbor(path: str) -> str:
+    """The end of a sentence that names the nearest path in the same folder."""
+    try:
+        names = [one.name for one in Path(path).absolute().parent.iterdir()]
+    except OSError:
+        return '.'
+    near = closest(Path(path).name, names)
+    return f'; did you mean {str(Path(path).with_name(near[0]))!r}?' if near else '.'
