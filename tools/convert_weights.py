@@ -73,16 +73,20 @@ def write(weights: Mapping, path: Path, suffix: str) -> None:
         (save_file if suffix == '.safetensors' else torch.save)(weights, path)
 
 
-def plain(value, args: argparse.Namespace):
+def plain(name: str, value, args: argparse.Namespace):
     """A copy of the tensor with its own memory, in a dtype that the file can hold.
 
     The copy is needed because safetensors takes no tied tensors.
     """
     import torch
 
+    from vit_plugin.models.loading.loadable import check_finite, too_large
+
+    check_finite([(name, value)], args.checkpoint)
     if value.is_floating_point() and args.dtype:
         value = value.to(getattr(torch, args.dtype))
     value = value.float() if args.out.suffix == '.npz' and value.dtype == torch.bfloat16 else value
+    check_finite([(name, value)], args.checkpoint, too_large(args.dtype))
     return value.contiguous().clone()
 
 
@@ -136,7 +140,7 @@ def write_model(args: argparse.Namespace) -> None:
             f'{args.checkpoint!r} has the names of another library; the commands take it as it '
             'is, and --to vit_plugin writes its weights alone.'
         )
-    weights = {name: plain(value, args) for name, value in checkpoint.weights.items()}
+    weights = {name: plain(name, value, args) for name, value in checkpoint.weights.items()}
     known = {name: value for name, value in checkpoint.meta.items() if name in FACTS}
     with replacing(args.out, [args.checkpoint]) as path:
         if args.out.suffix in ('.pth', '.bin'):
@@ -199,7 +203,7 @@ def main(args: argparse.Namespace) -> None:
             f'The format {written.name} has no name for {", ".join(lost)}, without which it would '
             'be another model; choose another format.'
         )
-    exported = {key: plain(value, args) for key, value in exported.items()}
+    exported = {key: plain(key, value, args) for key, value in exported.items()}
     with replacing(args.out, [args.checkpoint]) as path:
         write(exported, path, args.out.suffix)
     print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.out}')

@@ -2,6 +2,8 @@ import copy
 import inspect
 import pickle
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, Literal, get_args
 
 import pytest
@@ -286,3 +288,11 @@ def test_a_registered_class_is_checked_from_a_config():
 def test_the_names_that_are_accepted_are_those_of_the_table(names, table):
     """They are written out for editors and the type check, which cannot look into a table."""
     assert get_args(names) == tuple(table)
+
+
+@pytest.mark.parametrize('value', [Fraction(1, 3), Decimal('0.25')])
+def test_a_number_that_torch_does_not_take_is_named(value):
+    with pytest.raises(ConfigError, match=r'Layer: rate=.* must be a plain number: 0\.'):
+        Layer(4, rate=value)
+    with pytest.raises(ConfigError, match=r'Layer: size\[1\]=.* must be a plain number: 0\.'):
+        Layer(4, size=(4, value))

@@ -68,6 +68,7 @@ def coco(tmp_path, monkeypatch) -> Config:
                 dataset=dict(type='ConcatDataset', datasets=[dataset, dict(dataset)])
             ),
             val_dataloader=dict(dataset=dict(dataset)),
+            val_cfg=dict(),
             val_evaluator=[dict(type=Annotated, ann_file='data/train.json')],
         )
     )
@@ -152,3 +153,33 @@ def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
         ConfigError, match='optimizer.lr=0.001 has no effect.*set param_scheduler.eta_max'
     ):
         check_config(coco)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        (dict(val_dataloader=None), 'val_dataloader=None leaves val_cfg and val_evaluator without'),
+        (dict(val_cfg=None), 'val_cfg=None leaves val_dataloader and val_evaluator without it'),
+        (dict(compile=3), 'compile=3 must be a dict with settings, True or False'),
+        (dict(val_evaluator='Accuracy'), "val_evaluator='Accuracy' must be a dict with settings"),
+        (
+            dict(env_cfg=dict(mp_cfg=dict(mp_start_method='x'))),
+            "mp_start_method='x' must be 'fork'",
+        ),
+        (
+            {'model.head.num_classes': 3, 'test_evaluator.topk': (1, 5)},
+            r'test_evaluator: topk=.1, 5. asks for more than the num_classes=3 of model.head',
+        ),
+    ],
+)
+def test_a_section_that_is_none_says_what_it_should_be(coco, changes, words):
+    coco.merge_from_dict(changes)
+    with pytest.raises(ConfigError, match=words):
+        check_config(coco)
+
+
+def test_a_section_may_be_off(coco):
+    coco.merge_from_dict(
+        dict(compile=True, lora=False, val_dataloader=None, val_cfg=None, val_evaluator=None)
+    )
+    check_config(coco)

@@ -10,6 +10,7 @@ from mmengine.registry import DATA_SAMPLERS
 
 from vit_plugin.data import samplers
 from vit_plugin.data.samplers import DefaultSampler, InfiniteSampler
+from vit_plugin.errors import ConfigError
 
 
 @pytest.fixture(
@@ -89,3 +90,9 @@ def test_millions_of_images_take_little_memory():
         [sys.executable, '-c', code], capture_output=True, text=True, timeout=120, check=True
     )
     assert float(done.stdout.splitlines()[-1]) < 30
+
+
+@pytest.mark.parametrize('kind', [DefaultSampler, InfiniteSampler])
+def test_without_samples_there_is_no_order(kind):
+    with pytest.raises(ConfigError, match=f'{kind.__name__}: the dataset has no samples'):
+        kind([])

@@ -166,3 +166,21 @@ def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):
         assert done.returncode == 1
         assert 'would be written over while it is read; give another file' in done.stderr
         assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize('to', [(), ('--to', 'timm')])
+@pytest.mark.parametrize(
+    ('value', 'dtype', 'words'),
+    [
+        (float('nan'), (), "has infinite values or NaN in 'norm.weight'; give one that was saved"),
+        (1e6, ('--dtype', 'float16'), "in 'norm.weight'; --dtype float16 cannot hold its values"),
+    ],
+)
+def test_what_is_not_finite_is_not_written(convert, tmp_path, tiny, to, value, dtype, words):
+    model = VisionTransformer(**tiny)
+    torch.nn.init.constant_(model.norm.weight, value)
+    torch.save(model.state_dict(), tmp_path / 'weights.pth')
+    done = convert(tmp_path / 'weights.pth', tmp_path / 'x.safetensors', *to, *dtype)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert not (tmp_path / 'x.safetensors').exists()

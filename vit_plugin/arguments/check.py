@@ -1,7 +1,9 @@
 """Check arguments before a class is built: their names, types and ranges, in one sentence."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from reprlib import Repr
 from typing import Any
 
@@ -33,6 +35,10 @@ def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping
     for name in given.keys() & kwargs.keys():
         raise ConfigError(f'{owner}: {name} is given by position and by name; leave one out.')
     values = _plain({**given, **kwargs})
+    for path, value in _exact(values):
+        raise ConfigError(
+            f'{owner}: {_text(path)}={value!r} must be a plain number: {float(value):.6g}.'
+        )
     try:
         signature.adapter.validate_python(values)
     except ValidationError as error:
@@ -129,6 +135,15 @@ def _demand(problem: Any) -> str:
 
 def _short(value: Any) -> str:
     return ' '.join(_REPR.repr(value).split())
+
+
+def _exact(value: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+    """Numbers that pydantic takes for floats, and torch does not, with their paths."""
+    if isinstance(value, (Decimal, Fraction)):
+        yield path, value
+    parts = value.items() if isinstance(value, dict) else ()
+    for name, part in enumerate(value) if isinstance(value, (list, tuple)) else parts:
+        yield from _exact(part, (*path, name))
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ Their annotations are not read: many are missing or wider than what works, and s
 import os
 from collections.abc import Sequence
 from inspect import Parameter
+from multiprocessing import get_all_start_methods
 from types import NoneType
 from typing import Annotated, Any, Literal
 
@@ -64,6 +65,7 @@ SHARED: dict[str, Any] = {
     'max_iters': PositiveInt,
     'max_keep_ckpts': OrNever,
     'mean': Numbers,
+    'mp_start_method': Literal[tuple(get_all_start_methods())],
     'neck': Part,
     'num_classes': PositiveInt,
     'num_workers': Workers,

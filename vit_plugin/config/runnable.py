@@ -49,6 +49,7 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     """
     settings = cfg.to_dict()
     _check_parts(settings, loaders)
+    _check_validation(settings, loaders)
     _check_names(settings)
     if 'train_dataloader' in loaders:
         _check_rate(settings)
@@ -69,6 +70,31 @@ def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
         value = _value_at(settings, name)
         if not isinstance(value, (Mapping, list)) or not value:
             raise ConfigError(f'{name}={value!r} must be a dict with settings.')
+
+
+def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
+    """Check that a validation has all its parts or none, and no rank beyond the last class."""
+    parts = [f'val_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
+    absent = [name for name in parts if settings.get(name) is None]
+    if 'val_dataloader' in loaders and 0 < len(absent) < len(parts):
+        others = [name for name in parts if name not in absent]
+        raise ConfigError(
+            f'{absent[0]}=None leaves {" and ".join(others)} without it; give it, or validate '
+            'nothing with --no-validate.'
+        )
+    classes = _value_at(settings, 'model.head.num_classes')
+    for name in ('val_evaluator', 'test_evaluator'):
+        metrics = settings.get(name)
+        for metric in metrics if isinstance(metrics, (list, tuple)) else [metrics]:
+            topk = _value_at(metric, 'topk')
+            ranks = topk if isinstance(topk, (list, tuple)) else [topk]
+            if isinstance(classes, int) and any(
+                isinstance(rank, int) and rank > classes for rank in ranks
+            ):
+                raise ConfigError(
+                    f'{name}: topk={topk} asks for more than the num_classes={classes} of '
+                    'model.head; take smaller numbers.'
+                )
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:

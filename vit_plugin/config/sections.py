@@ -90,9 +90,14 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADERS
     """
     scope = settings.get('default_scope')
     for name, reader in SECTIONS.items():
+        value = settings.get(name)
+        is_switch = isinstance(value, bool) and (name == 'compile' or not value)
+        if isinstance(value, (int, float, str)) and not is_switch:
+            switch = ', True or False' * (name == 'compile')
+            raise ConfigError(f'{name}={value!r} must be a dict with settings{switch}.')
         loader = f'{PURPOSES.get(name, name).partition("_")[0]}_dataloader'
         if loader in loaders or loader not in LOADERS:
-            _check(name, name, reader, settings.get(name), scope)
+            _check(name, name, reader, value, scope)
     for name, hook in with_ours(settings.get('default_hooks')).items():
         if isinstance(hook, Mapping) and 'type' not in hook:
             raise ConfigError(

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from vit_plugin.arguments.fields import Seed
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import DATA_SAMPLERS
 
 CHUNK = 1 << 14  # indices that become Python ints at a time
@@ -37,6 +38,15 @@ def as_ints(indices: Tensor) -> Iterator[int]:
         yield from chunk.tolist()
 
 
+def check_filled(sampler: Sampler, dataset: Sized) -> None:
+    """Raise a ``ConfigError`` if a data set is empty."""
+    if not len(dataset):
+        raise ConfigError(
+            f'{type(sampler).__name__}: the dataset has no samples; correct its data_root, '
+            'ann_file or indices.'
+        )
+
+
 @DATA_SAMPLERS.register_module()
 class DefaultSampler(Sampler):
     """MMEngine's ``DefaultSampler`` in the same order, without a list of all indices.
@@ -54,6 +64,7 @@ class DefaultSampler(Sampler):
     def __init__(
         self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None, round_up: bool = True
     ) -> None:
+        check_filled(self, dataset)
         self.rank, self.world_size = get_dist_info()
         self.dataset, self.shuffle, self.round_up = dataset, shuffle, round_up
         self.seed = sync_random_seed() if seed is None else seed
@@ -104,6 +115,7 @@ class InfiniteSampler(Sampler):
     endless = True
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None) -> None:
+        check_filled(self, dataset)
         self.rank, self.world_size = get_dist_info()
         self.dataset, self.shuffle = dataset, shuffle
         self.seed = sync_random_seed() if seed is None else seed

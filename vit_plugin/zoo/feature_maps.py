@@ -31,10 +31,11 @@ def build_timm(name: str, **options: Any) -> nn.Module:
         except TypeError as problem:  # of an option that the model does not take
             error = problem
             continue
-        except RuntimeError as problem:  # of an unknown name or tag
+        except (RuntimeError, ValueError) as problem:  # of an unknown name, tag or path
+            why = 'no name of a model' if '/' in name else first_line(problem)
             raise ConfigError(
-                f'TimmBackbone: model_name={name!r}: {first_line(problem)}; timm '
-                f'{timm.__version__} lists its names with timm.list_models().'
+                f'TimmBackbone: model_name={name!r}: {why}; timm {timm.__version__} lists its '
+                'names with timm.list_models().'
             ) from problem
         if not hasattr(model, 'forward_intermediates'):
             raise ConfigError(

@@ -18,6 +18,7 @@ from vit_plugin.apps.saved_model import find_checkpoint
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.complete import check_target, new_folder
+from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
 from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
@@ -177,6 +178,7 @@ def _write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: str | Non
         name: value.to(kind if value.is_floating_point() else None).contiguous().clone()
         for name, value in weights.items()
     }
+    check_finite(tensors.items(), '', too_large(dtype))
     save_file(tensors, folder / WEIGHTS, metadata=dict(format='pt'))
     (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
 

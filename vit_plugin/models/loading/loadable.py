@@ -101,7 +101,7 @@ def load_weights(
     fitted = Fitted(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
     report = fitted.report
     used = report.matched.items()
-    _check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
+    check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
     # One block at a time, so that the complete file is never in memory. Meta tensors can only be
     # replaced.
     parts = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
@@ -137,10 +137,19 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
             f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} '
             f'tensors, such as {found.missing_keys[0]!r}.'
         )
-    _check_finite(model.state_dict().items(), source)
+    check_finite(model.state_dict().items(), source)
 
 
-def _check_finite(weights: Iterable[tuple[str, Any]], source: str) -> None:
+def too_large(dtype: str | None) -> str:
+    """The remedy where values have become infinite in a dtype."""
+    return f'--dtype {dtype} cannot hold its values: give bfloat16 or float32'
+
+
+def check_finite(
+    weights: Iterable[tuple[str, Any]],
+    source: str,
+    remedy: str = 'give one that was saved before its training failed',
+) -> None:
     """Reject weights whose predictions would be NaN."""
     for name, value in weights:
         value = value.to_local() if isinstance(value, DTensor) else value
@@ -150,8 +159,7 @@ def _check_finite(weights: Iterable[tuple[str, Any]], source: str) -> None:
         if not value.isfinite().all():
             file = f' {source!r}' if source else ''
             raise ConfigError(
-                f'The checkpoint{file} has infinite values or NaN in {name!r}; give one that was '
-                'saved before its training failed.'
+                f'The checkpoint{file} has infinite values or NaN in {name!r}; {remedy}.'
             )
 
 
