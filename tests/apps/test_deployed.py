@@ -213,6 +213,8 @@ def test_boxes_are_the_frameworks(kind, size):
     from mmdet.structures import DetDataSample
 
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
+    mean = model.data_preprocessor.mean.flip(0)  # the pixels are BGR
+    image[:, size[0] :], image[:, :, size[1] :] = mean[:, 0], mean
     sample = DetDataSample(
         metainfo=dict(
             img_shape=size,
@@ -243,6 +245,71 @@ def test_maps_are_the_frameworks(kind):
     with torch.no_grad():
         found = model.test_step(dict(inputs=[image], data_samples=[sample]))[0]
     np.testing.assert_array_equal(logits[0].argmax(0), found.pred_sem_seg.data[0])
+
+
+@pytest.mark.parametrize('kind', ['RetinaNet', 'DETR', 'EoMT, panoptic', 'linear'])
+def test_what_is_beyond_an_image_is_the_exact_value_of_the_preprocessor(kind):
+    """Whatever the caller pads with, in images of a batch that differ in size."""
+    from mmseg.structures import SegDataSample
+
+    changes = dict(pad_size_divisor=32, pad_value=0.7)
+    if kind == 'linear':
+        changes = dict(test_cfg=dict(size_divisor=32), pad_val=0.7)
+    before = MODELS_OF[kind][1]['data_preprocessor']
+    model = build(kind, data_preprocessor=before | changes)
+    images, sizes = 255 * torch.rand(2, 3, 96, 96), torch.tensor([[96, 70], [41, 96]])
+    deployed = deploy(model)
+    assert deployed.inputs == ('images', 'sizes')
+    seen = deployed.normalised(images, sizes)
+    for image, pixels, (height, width) in zip(images, seen, sizes.tolist(), strict=True):
+        inner = image[:, :height, :width].flip(0)  # as they are read: BGR
+        data = dict(inputs=[inner], data_samples=None)
+        wanted = torch.full_like(pixels, 0.7)
+        data['data_samples'] = [SegDataSample()] if kind == 'linear' else None
+        found = model.data_preprocessor(data, False)['inputs'][0]
+        wanted[:, : found.shape[1], : found.shape[2]] = found
+        assert torch.equal(pixels, wanted)
+    with torch.no_grad():
+        first, second = deployed(images, sizes), deployed(images.masked_fill(seen == 0.7, 9), sizes)
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_boxes_below_the_score_of_a_test_are_none():
+    model = build('RetinaNet')
+    image, size = 255 * torch.rand(1, 3, 64, 96), torch.tensor([[64, 96]])
+    with torch.no_grad():
+        scores = deploy(model)(image, size)[1]
+        model.bbox_head.test_cfg['score_thr'] = middle = scores[0, 5].item()
+        fewer = deploy(model)(image, size)[1]
+    assert torch.equal(fewer, scores * (scores > middle))
+    assert 0 < (fewer > 0).sum() < (scores > 0).sum()
+
+
+@pytest.mark.parametrize(
+    ('part', 'changes', 'words'),
+    [
+        (
+            'test_cfg',
+            dict(nms=dict(type='soft_nms', iou_threshold=0.5)),
+            'model.test_cfg.nms: .*soft_nms',
+        ),
+        (
+            'test_cfg',
+            dict(nms=dict(type='nms', iou_threshold=0.5, class_agnostic=True)),
+            'class_agnostic.* is not part of a graph',
+        ),
+        ('test_cfg', dict(min_bbox_size=4), 'model.test_cfg.min_bbox_size: 4'),
+        (
+            'bbox_head',
+            dict(loss_cls=dict(type='CrossEntropyLoss', use_sigmoid=False)),
+            'use_sigmoid: False is not part of a graph; export with True',
+        ),
+    ],
+)
+def test_what_is_chosen_in_another_way_is_refused(part, changes, words):
+    with pytest.raises(ConfigError, match=words):
+        deploy(build('RetinaNet', **{part: MODELS_OF['RetinaNet'][1][part] | changes}))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from vit_plugin.apps.drawing import draw
-from vit_plugin.apps.onnx_model import KEY, OnnxModel
+from vit_plugin.apps.input_sizes import Sizes
+from vit_plugin.apps.onnx_model import KEY, OnnxModel, best_class, resized
 from vit_plugin.errors import ConfigError
 
 onnx = pytest.importorskip('onnx')
@@ -98,7 +99,7 @@ def test_boxes_are_those_of_the_image(tmp_path, steps, scale, offset):
         )
     )
     image = np.arange(8 * 24 * 3, dtype=np.uint8).reshape(8, 24, 3)
-    fitted, *moved = model.fitted(image)
+    fitted, *moved, _ = model.fitted(image)
     assert fitted.shape == (8, 12, 3)
     for one, expected in zip(moved, (scale, offset), strict=True):
         np.testing.assert_allclose(one, expected)
@@ -231,4 +232,38 @@ def test_a_window_of_values_is_in_no_file():
         model=SimpleNamespace(data_preprocessor=None),
     )
     with pytest.raises(ConfigError, match='reads a window of values.*images of 8 bits'):
-        facts_of(trained, (64, 64))
+        facts_of(trained, Sizes((64, 64)))
+
+
+@pytest.mark.parametrize('align_corners', [True, False])
+@pytest.mark.parametrize('size', [(8, 12), (31, 47), (3, 5), (1, 9), (40, 1)])
+def test_maps_are_resized_as_by_the_head(align_corners, size):
+    torch = pytest.importorskip('torch')
+    logits = np.random.default_rng(0).normal(size=(4, 8, 12)).astype(np.float32)
+    for one in logits:
+        wanted = torch.nn.functional.interpolate(
+            torch.from_numpy(one)[None, None], size, mode='bilinear', align_corners=align_corners
+        )[0, 0]
+        np.testing.assert_allclose(resized(one, size, align_corners), wanted, atol=1e-5)
+    labels = best_class(logits, size, align_corners)
+    wanted = torch.nn.functional.interpolate(
+        torch.from_numpy(logits)[None], size, mode='bilinear', align_corners=align_corners
+    )[0].argmax(0)
+    assert np.array_equal(labels, wanted)
+
+
+def test_a_file_says_how_its_maps_are_resized(tmp_path):
+    """One of an earlier version does not, and its maps are resized as they were."""
+    logits = np.random.default_rng(0).normal(size=(1, 3, 8, 12)).astype(np.float32)
+    image = np.zeros((31, 47, 3), np.uint8)
+    for said, aligned in (({}, False), (dict(align_corners=True), True)):
+        found = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits), **said))(image)
+        assert np.array_equal(found.map, best_class(logits[0], (31, 47), aligned))
+
+
+def test_one_logit_has_a_threshold(tmp_path):
+    logits = np.zeros((1, 1, 8, 12), np.float32)
+    logits[..., :6] = 3
+    for threshold, share in ((0.3, 1), (0.6, 0.5), (0.99, 0)):
+        file = write(tmp_path / 'm.onnx', dict(logits=logits), threshold=threshold)
+        assert OnnxModel(file)(np.zeros((8, 12, 3), np.uint8)).map.mean() == share

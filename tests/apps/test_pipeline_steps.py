@@ -11,8 +11,9 @@ from mmengine.registry import TRANSFORMS, DefaultScope
 from PIL import Image
 from timm.data import create_transform
 
+from vit_plugin.apps.input_sizes import Padding, Sizes, sizes_of_test
 from vit_plugin.apps.onnx_model import facts_of
-from vit_plugin.apps.pipeline_steps import in_size, keeps_ratio, steps_of
+from vit_plugin.apps.pipeline_steps import fill_of, in_size, keeps_ratio, reading_steps, steps_of
 from vit_plugin.apps.pixel_steps import apply_steps
 from vit_plugin.errors import ConfigError
 
@@ -71,21 +72,46 @@ def test_steps_of_timm(mode, interpolation, size, shape):
     image = photograph(*shape)
     wanted = transform(Image.fromarray(image[..., ::-1].copy())).numpy()[::-1].transpose(1, 2, 0)
     found = apply_steps(
-        in_size(steps_of(transform.transforms), (height, width), 1, 1, [0] * 3), image
+        in_size(steps_of(transform.transforms), Sizes((height, width)), [0] * 3), image
     )
     assert np.array_equal(found.pixels, wanted)
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
-def test_sides_of_any_size_are_multiples(shape):
+@pytest.mark.parametrize('padding', [Padding(32), Padding(1, (90, 70)), Padding(20), Padding()])
+def test_images_are_padded_as_by_the_preprocessor(shape, padding):
+    """With the fractions of the mean, and no more than the preprocessor does."""
     resize = TRANSFORMS.build(dict(type='Resize', scale=(128, 80), keep_ratio=True))
     wanted = resize(dict(img=photograph(*shape)))['img']
-    found = apply_steps(in_size(steps_of([resize]), None, 32, 2, [1, 2, 3]), photograph(*shape))
-    height, width = wanted.shape[:2]
-    assert found.pixels.shape[:2] == tuple(max(-(-side // 32) * 32, 64) for side in (height, width))
+    fill = [103.53, 116.28, 123.675]
+    steps = in_size(steps_of([resize]), Sizes(None, padding), fill)
+    found = apply_steps(steps, photograph(*shape))
+    height, width = found.inner
+    assert found.pixels.shape[:2] == padding.padded((height, width))
     assert np.array_equal(found.pixels[:height, :width], wanted)
-    assert (found.pixels[height:] == [1, 2, 3]).all()
+    for outside in (found.pixels[height:], found.pixels[:, width:]):
+        np.testing.assert_allclose(outside, np.broadcast_to(fill, outside.shape), rtol=1e-6)
     np.testing.assert_allclose(found.scale * shape, (width, height))
+
+
+def test_the_fill_is_what_becomes_the_value_of_the_preprocessor():
+    from mmengine.model import ImgDataPreprocessor
+
+    pixels = dict(mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
+    assert fill_of(ImgDataPreprocessor(**pixels, bgr_to_rgb=True)) == [3.0, 2.0, 1.0]
+    assert fill_of(ImgDataPreprocessor(**pixels, pad_value=0.5)) == [3.0, 4.5, 6.0]
+    assert fill_of(ImgDataPreprocessor(pad_value=7)) == [7.0] * 3
+
+
+def test_pixels_are_read_as_by_the_pipeline_or_refused():
+    from mmcv.transforms import LoadImageFromFile
+
+    assert reading_steps(SimpleNamespace(load=None, in_float=False)) == []
+    (step,) = reading_steps(SimpleNamespace(load=None, in_float=True))
+    assert apply_steps([step], photograph(3, 2)).pixels.dtype == np.float32
+    own = SimpleNamespace(transforms=[LoadImageFromFile(imdecode_backend='pillow')])
+    with pytest.raises(ConfigError, match="imdecode_backend='pillow'.*leave them at 'color'"):
+        reading_steps(SimpleNamespace(load=own))
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
@@ -99,7 +125,8 @@ def test_sides_of_any_size_are_multiples(shape):
 def test_another_size_than_the_pipelines(pipeline, covers, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         steps = steps_of([TRANSFORMS.build(step) for step in pipeline])
-    found = apply_steps(in_size(steps, (32, 48), 1, 1, [0] * 3), photograph(*shape))
+    sizes = Sizes((32, 48), of_test=False)
+    found = apply_steps(in_size(steps, sizes, [0] * 3), photograph(*shape))
     assert found.pixels.shape == (32, 48, 3)
     assert (found.scale * shape >= (47, 31)).all() == covers or max(shape) == min(shape) * 1.5
     assert keeps_ratio(steps) is not covers
@@ -113,7 +140,7 @@ def test_a_point_of_the_image_is_where_it_is_said_to_be():
         dict(crop=[150, 150]),
         dict(crop=[200, 200], fill=0),
     ]
-    pixels, scale, offset = apply_steps(steps, image)
+    pixels, scale, offset, _ = apply_steps(steps, image)
     x, y = np.array((62, 42)) * scale + offset
     assert pixels[round(y), round(x)].min() > 200
 
@@ -136,15 +163,18 @@ def test_without_a_pipeline_images_are_stretched():
         model=SimpleNamespace(
             backbone=SimpleNamespace(img_size=(8, 12)),
             data_preprocessor=SimpleNamespace(
-                to_rgb=True, mean=np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1)
+                to_rgb=True,
+                mean=np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1),
+                std=np.ones((3, 1, 1)),
             ),
         ),
     )
-    facts = json.loads(facts_of(trained, None))
+    facts = json.loads(facts_of(trained, sizes_of_test(trained)))
     assert facts == dict(
         classes=['cat'],
         multi_label=False,
+        align_corners=False,
+        threshold=None,
         rgb=True,
-        fit='stretch',
         steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],
     )

@@ -94,13 +94,18 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     backbone = model.model.backbone
     dynamic: dict[int, Any] = {0: Dim('batch')}
     unit = model.unit
+    # Maps have rounded sizes then, some of which are equal without torch seeing it.
+    rounded = bool(unit % model.stride)
     what, remedy = (
         'torch.export cannot trace this model',
         'leave out the part of it that the cause names',
     )
     if size is None:
-        rows, columns = (Dim(name, min=model.least) for name in ('rows', 'columns'))
-        dynamic |= {2: unit * rows, 3: unit * columns} if unit > 1 else {2: rows, 3: columns}
+        if rounded:
+            dynamic |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.least))
+        else:
+            rows, columns = (unit * Dim(name, min=model.least) for name in ('rows', 'columns'))
+            dynamic |= {2: rows, 3: columns}
         what = (
             '--dynamic-size: the graph of this model depends on the size of the images, as with '
             "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')"
@@ -110,16 +115,12 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
     shapes = (dynamic, {0: dynamic[0]})[: len(example)]
     opened = nullcontext() if size else open_sizes(model)
-    # With rounded sizes, torch does not see that some are equal, and compares them in each run.
-    rounded = size is None and unit % model.stride
-    options: dict[str, Any] = (
-        dict(prefer_deferred_runtime_asserts_over_guards=True) if rounded else {}
-    )
     with torch.no_grad(), precomputed(model, size), opened, in_one_sentence(what, remedy):
-        program = torch.export.export(model, example, dynamic_shapes=shapes, **options)
+        program = torch.export.export(model, example, dynamic_shapes=shapes)
         run = program.module()
-        # The graph may have taken what the example has for a constant.
-        for other in sizes_to_try(model, size):
+        # The graph may have taken what the example has for a constant. With rounded sizes it also
+        # compares some, which a file in ONNX does not.
+        for other in () if rounded and size is None else sizes_to_try(model, size):
             run(*inputs(model, torch.zeros(1, backbone.in_channels, *other)))
     return program
 

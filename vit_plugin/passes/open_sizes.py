@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,25 +50,26 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
         if type(child) is nn.AdaptiveAvgPool2d and _pair(child) != (1, 1)
     ]
     wrappers = sys.modules.get('mmseg.models.utils.wrappers')
-    users = [
+    resize: Any = getattr(wrappers, 'resize', None)
+    users: list[Any] = [
         module
         for name, module in sys.modules.items()
-        if wrappers and name.startswith('mmseg.') and vars(module).get('resize') is wrappers.resize
+        if resize and name.startswith('mmseg.') and vars(module).get('resize') is resize
     ]
     try:
         for parent, name, pool in pools:
             setattr(parent, name, OpenPool(_pair(pool)))
         for module in users:
-            module.resize = partial(wrappers.resize, warning=False)
+            module.resize = partial(resize, warning=False)
         yield
     finally:
         for parent, name, pool in pools:
             setattr(parent, name, pool)
         for module in users:
-            module.resize = module.resize.func
+            module.resize = resize
 
 
 def _pair(pool: nn.AdaptiveAvgPool2d) -> tuple[int, int]:
     """The rows and columns of bins."""
-    size = pool.output_size
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
+    size: Any = pool.output_size
+    return (size, size) if isinstance(size, int) else tuple(size)
