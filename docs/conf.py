@@ -87,7 +87,7 @@ def public_names(module: ModuleType) -> list[str]:
         for value in vars(module).values()
         if isinstance(value, Registry)
         for name, place in value.later.items()
-        if place.startswith(f'{module.__name__}.')
+        if place.startswith((f'{module.__name__}.', 'vit_plugin.projects.'))
     ]
     return sorted({*getattr(module, '__all__', defined), *later})
 
