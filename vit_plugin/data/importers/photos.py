@@ -124,9 +124,14 @@ class Tree:
 
 
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """The photographs that can be read, with what their headers say. The others are noted."""
+    """The photographs that can be read, with what their headers say. The others are noted.
+
+    Those whose size is known are not read again.
+    """
 
     def read(photo: Photo) -> tuple[tuple[int, int], int, int] | str:
+        if photo.bands is not None:
+            return photo.size, photo.bands, 0
         try:
             bands = (shape_of(photo.path) or (0, 0, 0))[2]
             return seen_size(photo.path), bands, 0 if bands else bits_of(photo.path)
