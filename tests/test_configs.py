@@ -18,10 +18,10 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from vit_plugin.apps.deployed import deploy
-from vit_plugin.apps.export import export
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_channels, read_config
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.deploy.export import export
 from vit_plugin.errors import ConfigError
 from vit_plugin.untrusted import admit
 

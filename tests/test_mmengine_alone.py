@@ -16,8 +16,8 @@ OF_FRAMEWORKS = {
     'vit_plugin.detection',
     'vit_plugin.models.data_preprocessor',
     'vit_plugin.models.heads',
-    'vit_plugin.models.selfsup.dino',
-    'vit_plugin.models.selfsup.lejepa',
+    'vit_plugin.projects.self_supervised.dino',
+    'vit_plugin.projects.self_supervised.lejepa',
 }
 
 

@@ -14,8 +14,8 @@ import vit_plugin
     ('name', 'module', 'first'),
     [
         ('create_model', 'vit_plugin.models.classifier', 'arch'),
-        ('load', 'vit_plugin.apps.load', 'checkpoint'),
-        ('register_models', 'vit_plugin.apps.model_index', None),
+        ('load', 'vit_plugin.inference.load', 'checkpoint'),
+        ('register_models', 'vit_plugin.inference.model_index', None),
     ],
 )
 def test_a_function_is_that_of_its_module(name, module, first):

@@ -81,7 +81,7 @@ def test_tools_import_no_host():
     MMPretrain imports MMDetection.
     """
     loaded = run(
-        'import sys, vit_plugin.apps.command_line, vit_plugin.data; '
+        'import sys, vit_plugin.commands.command_line, vit_plugin.data; '
         "print([name for name in ('mmpretrain', 'mmdet', 'mmseg') if name in sys.modules])"
     )
     assert loaded.strip() == '[]'

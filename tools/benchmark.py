@@ -16,7 +16,7 @@ import warnings
 from dataclasses import asdict
 from itertools import product
 
-from vit_plugin.apps.flags import add_flags, at_least, run_tool
+from vit_plugin.commands.flags import add_flags, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
@@ -101,7 +101,7 @@ def machine(device: str) -> dict[str, str | int]:
 def measure(args: argparse.Namespace) -> list[dict]:
     from mmengine.config import Config
 
-    from vit_plugin.apps.benchmark.compare import Case, compare, format_table
+    from vit_plugin.measure.benchmark.compare import Case, compare, format_table
 
     options = Config()
     options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
@@ -125,7 +125,7 @@ def measure(args: argparse.Namespace) -> list[dict]:
 def measure_latency(args: argparse.Namespace) -> list[dict]:
     import torch
 
-    from vit_plugin.apps.benchmark.latency import MODELS, as_markdown, latency
+    from vit_plugin.measure.benchmark.latency import MODELS, as_markdown, latency
 
     load = os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
     if load > IDLE:
@@ -163,8 +163,8 @@ def main(args: argparse.Namespace) -> None:
     import torch
     from mmengine.device import get_device
 
-    from vit_plugin.apps.load import check_device
     from vit_plugin.files.complete import check_target, write_text
+    from vit_plugin.inference.load import check_device
 
     args.device = 'cpu' if args.latency else args.device or get_device()
     if args.out:

@@ -14,7 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vit_plugin.apps.flags import add_flags, add_target, at_least, run_tool
+from vit_plugin.commands.flags import (
+    add_flags,
+    add_target,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
 
@@ -151,7 +156,7 @@ def write_model(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.saved_model import find_checkpoint
+    from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
     from vit_plugin.weights.hub import weights_in
 
@@ -159,7 +164,7 @@ def main(args: argparse.Namespace) -> None:
     if for_a_hub and args.num_heads:
         raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
     if for_a_hub:
-        from vit_plugin.apps.hub.publishing import publish
+        from vit_plugin.deploy.hub.publishing import publish
 
         print(
             publish(

@@ -7,7 +7,12 @@ python tools/demo.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_flags, add_model_arguments, at_least, run_tool
+from vit_plugin.commands.flags import (
+    add_flags,
+    add_model_arguments,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import needed_by
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
@@ -31,8 +36,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     with needed_by('vit-plugin demo'):
         import gradio  # noqa: F401  before the model is read, which may take long
-    from vit_plugin.apps.browser import page, serve
-    from vit_plugin.apps.load import load
+    from vit_plugin.inference.load import load
+    from vit_plugin.report.page.browser import page, serve
 
     trained = load(
         args.checkpoint, args.config, args.arch, args.device, args.cfg_options, which=args.which

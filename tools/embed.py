@@ -7,7 +7,7 @@ python tools/embed.py CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
 
 import argparse
 
-from vit_plugin.apps.flags import add_flags, add_model_arguments, run_tool
+from vit_plugin.commands.flags import add_flags, add_model_arguments, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -26,8 +26,8 @@ def make_parser() -> argparse.ArgumentParser:
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.complete import check_target
-    from vit_plugin.files.inputs import find_inputs
-    from vit_plugin.files.targets import check_apart
+    from vit_plugin.inference.inputs import find_inputs
+    from vit_plugin.inference.targets import check_apart
 
     if args.out.suffix != '.npz':
         raise ConfigError(f'--out {str(args.out)!r}: embeddings are written as .npz.')
@@ -42,9 +42,9 @@ def main(args: argparse.Namespace) -> None:
     from torch.nn.functional import normalize
     from tqdm import tqdm
 
-    from vit_plugin.apps.embedding import embed, save_embeddings
-    from vit_plugin.apps.load import load
-    from vit_plugin.files.inputs import Reading
+    from vit_plugin.inference.embedding import embed, save_embeddings
+    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.load import load
 
     trained = load(
         args.checkpoint,

@@ -7,7 +7,7 @@ import argparse
 import warnings
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_flags, add_target, run_tool
+from vit_plugin.commands.flags import add_flags, add_target, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -38,13 +38,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.deployed import deploy
-    from vit_plugin.apps.export import WRITERS, export
-    from vit_plugin.apps.exported_photographs import compare_photographs
-    from vit_plugin.apps.input_sizes import sizes_of_test
-    from vit_plugin.apps.load import load
-    from vit_plugin.apps.onnx_model import facts_of
+    from vit_plugin.deploy.deployed import deploy
+    from vit_plugin.deploy.export import WRITERS, export
+    from vit_plugin.deploy.exported_photographs import compare_photographs
+    from vit_plugin.deploy.input_sizes import sizes_of_test
+    from vit_plugin.deploy.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
+    from vit_plugin.inference.load import load
 
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:

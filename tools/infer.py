@@ -13,7 +13,12 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vit_plugin.apps.flags import add_flags, add_model_arguments, at_least, run_tool
+from vit_plugin.commands.flags import (
+    add_flags,
+    add_model_arguments,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError
 
 
@@ -52,8 +57,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
-    from vit_plugin.files.inputs import find_inputs
-    from vit_plugin.files.targets import without_drawn
+    from vit_plugin.inference.inputs import find_inputs
+    from vit_plugin.inference.targets import without_drawn
 
     args.images = without_drawn(find_inputs(args.images), args.out)
 
@@ -65,7 +70,7 @@ def needs_torch(args: argparse.Namespace) -> bool:
 
 def model_of(args: argparse.Namespace) -> Any:
     """The model of a checkpoint."""
-    from vit_plugin.apps.load import load
+    from vit_plugin.inference.load import load
 
     return load(
         args.checkpoint,
@@ -79,7 +84,7 @@ def model_of(args: argparse.Namespace) -> Any:
 
 def onnx_model_of(args: argparse.Namespace) -> Any:
     """The model in a file of ONNX."""
-    from vit_plugin.apps.onnx_model import OnnxModel
+    from vit_plugin.deploy.onnx_model import OnnxModel
 
     flags = dict(
         which='checkpoint', config='config', arch='arch', device='device', cfg_options='cfg-options'
@@ -92,7 +97,7 @@ def onnx_model_of(args: argparse.Namespace) -> Any:
 def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """The model that predicts frames."""
     if args.slices:
-        from vit_plugin.apps.slices import Sliced
+        from vit_plugin.inference.slices import Sliced
 
         sliced = Sliced(model.predict, args.slices, model.classes, args.score_thr, args.batch_size)
         return lambda frames: sliced([frame.image for frame in frames])
@@ -101,9 +106,9 @@ def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]],
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.predicting import predict_all
-    from vit_plugin.apps.prediction_files import output_of
-    from vit_plugin.files.inputs import Reading
+    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.predicting import predict_all
+    from vit_plugin.inference.prediction_files import output_of
 
     outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
     model = model_of(args) if needs_torch(args) else onnx_model_of(args)

@@ -13,15 +13,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from vit_plugin.apps.flags import add_flags, at_least, run_tool
-from vit_plugin.apps.planning.cost import (
+from vit_plugin.commands.flags import add_flags, at_least, run_tool
+from vit_plugin.files.text import aligned
+from vit_plugin.measure.planning.cost import (
     GIGABYTES_PER_S,
     PAPER_CORE_DAYS,
     PEAK_TFLOPS,
     Cluster,
     images_of_run,
 )
-from vit_plugin.files.text import aligned
 
 MIB = 1 << 20
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
@@ -166,14 +166,14 @@ def summary(
 def main(args: argparse.Namespace) -> None:
     import torch
 
-    from vit_plugin.apps.planning.layouts import GIB, best, lay_out
-    from vit_plugin.apps.planning.traced_step import (
+    from vit_plugin.config import check_channels, read_config
+    from vit_plugin.files.complete import check_target, write_text
+    from vit_plugin.measure.planning.layouts import GIB, best, lay_out
+    from vit_plugin.measure.planning.traced_step import (
         build_classifier,
         compute_dtype,
         pretended_ranks,
     )
-    from vit_plugin.config import check_channels, read_config
-    from vit_plugin.files.complete import check_target, write_text
 
     warnings.simplefilter('ignore')  # the frameworks' own, at import
     if args.out:

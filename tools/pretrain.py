@@ -8,8 +8,13 @@ python tools/pretrain.py --data FOLDER --method mocov3
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.early import METHODS, check_choice, check_data
-from vit_plugin.apps.flags import add_data_arguments, add_flags, add_run_arguments, run_tool
+from vit_plugin.commands.early import METHODS, check_choice, check_data
+from vit_plugin.commands.flags import (
+    add_data_arguments,
+    add_flags,
+    add_run_arguments,
+    run_tool,
+)
 from vit_plugin.errors import MissingExtraError
 
 FLAGS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip', 'method')
@@ -41,12 +46,12 @@ def check(args: argparse.Namespace) -> None:
 def main(args: argparse.Namespace) -> None:
     from mmengine.dist import is_main_process
 
-    from vit_plugin.apps.command_line import apply_training_flags, load_config, training_runner
-    from vit_plugin.apps.from_data.duration import DurationHook
-    from vit_plugin.apps.from_data.pretraining import Probe
-    from vit_plugin.apps.from_data.request import PRETRAINING, Request
-    from vit_plugin.apps.from_data.write import write_config
+    from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
     from vit_plugin.engine.checkpoints.newest import newest_checkpoint
+    from vit_plugin.from_folder.duration import DurationHook
+    from vit_plugin.from_folder.pretraining import Probe
+    from vit_plugin.from_folder.request import PRETRAINING, Request
+    from vit_plugin.from_folder.write import write_config
 
     given = {name: getattr(args, name) for name in FLAGS if getattr(args, name) is not None}
     request = Request(args.data, PRETRAINING, work_dir=args.work_dir or '', **given)

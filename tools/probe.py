@@ -10,7 +10,12 @@ import argparse
 import statistics
 from typing import Any
 
-from vit_plugin.apps.flags import add_flags, add_run_arguments, at_least, run_tool
+from vit_plugin.commands.flags import (
+    add_flags,
+    add_run_arguments,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError
 
 PROBES = ('knn', 'linear', 'fewshot')
@@ -84,9 +89,9 @@ def main(args: argparse.Namespace) -> None:
 
 def classification(args: argparse.Namespace) -> dict[str, Any]:
     """Print the accuracies of one model on the images of its config, and return them."""
-    from vit_plugin.apps.command_line import build_runner, load_config
-    from vit_plugin.apps.probing import features_of, prepare, probe
-    from vit_plugin.apps.saved_model import open_model
+    from vit_plugin.commands.command_line import build_runner, load_config
+    from vit_plugin.inference.saved_model import open_model
+    from vit_plugin.measure.probing import features_of, prepare, probe
     from vit_plugin.models.loading import load_weights
 
     if len(args.checkpoint) > 1:
@@ -125,8 +130,13 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
 
 def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Print the mIoU of all models as tables, and return their rows."""
-    from vit_plugin.apps.dense_probing import dense_probe, rank_correlation, read_labelled, table
-    from vit_plugin.apps.load import load
+    from vit_plugin.inference.load import load
+    from vit_plugin.measure.dense_probing import (
+        dense_probe,
+        rank_correlation,
+        read_labelled,
+        table,
+    )
 
     if 'fewshot' in (args.probes or ()):
         raise ConfigError(

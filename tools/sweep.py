@@ -10,7 +10,12 @@ The same command continues what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, add_flags, at_least, run_tool
+from vit_plugin.commands.flags import (
+    KeyValue,
+    add_flags,
+    at_least,
+    run_tool,
+)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -41,9 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps import sweep
-    from vit_plugin.apps.standard_streams import interrupted
     from vit_plugin.files.complete import write_text
+    from vit_plugin.files.standard_streams import interrupted
+    from vit_plugin.measure import sweep
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')

@@ -13,7 +13,12 @@ from copy import deepcopy
 from os.path import abspath
 from typing import Any
 
-from vit_plugin.apps.flags import add_flags, add_run_arguments, at_least, run_tool
+from vit_plugin.commands.flags import (
+    add_flags,
+    add_run_arguments,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError
 
 # By the framework, `default_scope`: what merges the predictions for several views of an image, and
@@ -158,9 +163,9 @@ def main(args: argparse.Namespace) -> None:
     from mmengine.dist import is_main_process
     from mmengine.evaluator import DumpResults
 
-    from vit_plugin.apps.command_line import build_runner, load_config
-    from vit_plugin.apps.saved_model import open_model
+    from vit_plugin.commands.command_line import build_runner, load_config
     from vit_plugin.files.complete import replacing
+    from vit_plugin.inference.saved_model import open_model
     from vit_plugin.models.loading import load_trained
 
     *config, args.checkpoint = args.checkpoint

@@ -7,8 +7,8 @@ python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r5
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.early import TASKS, check_choice, check_data
-from vit_plugin.apps.flags import (
+from vit_plugin.commands.early import TASKS, check_choice, check_data
+from vit_plugin.commands.flags import (
     add_data_arguments,
     add_flags,
     add_run_arguments,
@@ -136,8 +136,8 @@ def check(args: argparse.Namespace) -> None:
 def settle_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
     if args.data:
-        from vit_plugin.apps.from_data.request import Request
-        from vit_plugin.apps.from_data.write import write_config
+        from vit_plugin.from_folder.request import Request
+        from vit_plugin.from_folder.write import write_config
 
         request = Request(args.data, work_dir=args.work_dir or '', **flags_of_data(args))
         args.config = str(write_config(request, bool(args.resume)))
@@ -145,11 +145,11 @@ def settle_config(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.command_line import apply_training_flags, load_config, training_runner
+    from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 
     settle_config(args)
     if args.check:
-        from vit_plugin.apps.from_data.write import draw_pictures
+        from vit_plugin.from_folder.write import draw_pictures
 
         print('Look at', ' and '.join(map(str, draw_pictures(Path(args.config)))))
         return
@@ -158,7 +158,7 @@ def main(args: argparse.Namespace) -> None:
     apply_training_flags(cfg, args)
     with training_runner(cfg) as runner:
         if args.data:
-            from vit_plugin.apps.from_data.duration import DurationHook
+            from vit_plugin.from_folder.duration import DurationHook
 
             runner.register_hook(DurationHook())
         runner.train()

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.apps.flags import add_flags, add_model_arguments, run_tool
+from vit_plugin.commands.flags import add_flags, add_model_arguments, run_tool
 from vit_plugin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from vit_plugin.files.inputs import Reading
+    from vit_plugin.inference.inputs import Reading
 
 OF_EACH, OF_ALL, WITHOUT_IMAGES = (
     ('attention', 'rollout', 'cam'),
@@ -85,8 +85,8 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
 
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
-    from vit_plugin.files.inputs import find_inputs
-    from vit_plugin.files.targets import targets_of, without_drawn
+    from vit_plugin.inference.inputs import find_inputs
+    from vit_plugin.inference.targets import targets_of, without_drawn
 
     args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
     if bool(args.images) == (args.picture in WITHOUT_IMAGES):
@@ -105,7 +105,7 @@ def check(args: argparse.Namespace) -> None:
 
 def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """The pictures and their paths without suffixes."""
-    from vit_plugin.visualization import pictures
+    from vit_plugin.report.pictures import pictures
 
     blocks = args.blocks or [-1]
     tried = (
@@ -140,11 +140,11 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.load import load
-    from vit_plugin.files.inputs import Reading
-    from vit_plugin.files.targets import check_apart
     from vit_plugin.files.untrusted_text import printable
-    from vit_plugin.visualization.style import save_figure
+    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.load import load
+    from vit_plugin.inference.targets import check_apart
+    from vit_plugin.report.pictures.style import save_figure
 
     trained = load(
         args.checkpoint,

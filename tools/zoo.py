@@ -9,7 +9,7 @@ import argparse
 import warnings
 from fnmatch import fnmatch
 
-from vit_plugin.apps.flags import run_tool
+from vit_plugin.commands.flags import run_tool
 from vit_plugin.errors import ConfigError
 
 

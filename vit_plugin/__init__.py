@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vit_plugin.apps.load import load
-    from vit_plugin.apps.model_index import register_models
+    from vit_plugin.inference.load import load
+    from vit_plugin.inference.model_index import register_models
     from vit_plugin.models.classifier import create_model
 
 __version__ = '0.1.0'
@@ -19,8 +19,8 @@ __all__ = ['__version__', 'create_model', 'load', 'register_models']
 # The modules that define the public functions. They are imported at first use (PEP 562).
 _MODULES = dict(
     create_model='vit_plugin.models.classifier',
-    load='vit_plugin.apps.load',
-    register_models='vit_plugin.apps.model_index',
+    load='vit_plugin.inference.load',
+    register_models='vit_plugin.inference.model_index',
 )
 
 

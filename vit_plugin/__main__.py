@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin import __version__
-from vit_plugin.apps.standard_streams import set_up_streams
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import shipped
+from vit_plugin.files.standard_streams import set_up_streams
 from vit_plugin.suggestions import suggestion
 
 RENAMED = {'convert_weights': 'convert'}
@@ -83,7 +83,7 @@ def run(name: str, file: Path, arguments: Sequence[str]) -> int:
     """Run one command. Returns the status."""
     # Argparse takes the first for the name of the program.
     sys.argv = [f'vit-plugin {name}', *arguments]
-    from vit_plugin.apps.flags import run_tool
+    from vit_plugin.commands.flags import run_tool
 
     spec: Any = spec_from_file_location(file.stem, file)
     tool = module_from_spec(spec)

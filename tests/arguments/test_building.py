@@ -4,8 +4,8 @@ import mmpretrain.models  # noqa: F401  # registers its classes
 import pytest
 from mmengine.registry import DATASETS, MODELS, OPTIMIZERS, TRANSFORMS
 
-from vit_plugin.apps.explain import sentence
 from vit_plugin.arguments import as_config_error, find, look_up
+from vit_plugin.engine.faults.explain import sentence
 from vit_plugin.errors import ConfigError
 
 

@@ -24,8 +24,8 @@ from mmengine.registry import MODELS
 from torch import nn
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
-from vit_plugin.apps.benchmark.measure import count_flops, interleaved, peak_memory
 from vit_plugin.arch import parse_arch
+from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
 
 CHANNELS = 256
 COLUMNS = (

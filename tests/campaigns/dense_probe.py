@@ -19,16 +19,16 @@ from mmengine.config import Config
 from mmengine.model import ImgDataPreprocessor
 from sklearn.datasets import load_digits, load_sample_images
 
-from vit_plugin.apps.dense_probing import (
+from vit_plugin.inference.load import load
+from vit_plugin.inference.model_inputs import TimmPixels
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.measure.dense_probing import (
     DENSE_PROBES,
     Labelled,
     dense_probe,
     rank_correlation,
     table,
 )
-from vit_plugin.apps.load import load
-from vit_plugin.apps.model_inputs import TimmPixels
-from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.models.classifier import create_model
 from vit_plugin.zoo.pixels import data_config_of
 

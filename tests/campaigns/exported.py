@@ -20,10 +20,10 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
-from vit_plugin.apps.benchmark.measure import interleaved
-from vit_plugin.apps.deployed import deploy
-from vit_plugin.apps.export import export
 from vit_plugin.config import read_config
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.deploy.export import export
+from vit_plugin.measure.benchmark.measure import interleaved
 from vit_plugin.passes import optimize
 
 # Of each family that is exported one recipe, with the height and the width of the image.

@@ -29,10 +29,10 @@ from exported_families import FAMILIES, Test, save
 
 import vit_plugin
 from vit_plugin.__main__ import main as command
-from vit_plugin.apps.onnx_model import OnnxModel
-from vit_plugin.apps.predictions import Prediction
+from vit_plugin.deploy.onnx_model import OnnxModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import ORIENTATION, read_image
+from vit_plugin.inference.predictions import Prediction
 
 # Of a probability or of a map's pixels; pixels of a box.
 MOST, MOST_SHIFT = 1e-3, 0.1

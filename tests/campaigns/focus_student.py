@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor, nn
 
-from vit_plugin.models.distillation.compared_outputs import outputs_of
-from vit_plugin.models.distillation.distiller import Distiller
+from vit_plugin.projects.distillation.compared_outputs import outputs_of
+from vit_plugin.projects.distillation.distiller import Distiller
 
 HELD_OUT = ('chelsea', 'coffee', 'china', 'flower')
 OBJECTS = (

@@ -55,12 +55,12 @@ from mmengine.runner import Runner as MMEngineRunner
 from mmengine.visualization import Visualizer
 from torch import nn
 
-from vit_plugin.apps import load, saved_model
-from vit_plugin.apps.from_data.request import Request
-from vit_plugin.apps.saved_model import saved_config
 from vit_plugin.arguments import Signature
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
+from vit_plugin.from_folder.request import Request
+from vit_plugin.inference import load, saved_model
+from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.untrusted.table import PATHS
 from vit_plugin.untrusted.table import PLACES as TABLE
 from vit_plugin.weights import Checkpoint, saved_settings

@@ -27,10 +27,10 @@ from mmpretrain.structures import DataSample
 from torch.multiprocessing import get_context
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from vit_plugin.apps.planning.forecast import Forecast, equal_blocks
-from vit_plugin.apps.planning.traced_step import Layout, build_classifier, pretended_ranks
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.measure.planning.forecast import Forecast, equal_blocks
+from vit_plugin.measure.planning.traced_step import Layout, build_classifier, pretended_ranks
 from vit_plugin.models.layers.recompute import Recompute
 
 RANKS, GOAL = 2, 0.05

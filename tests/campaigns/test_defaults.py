@@ -7,10 +7,10 @@ from campaigns.defaults import SHAPES, SMALL, write_coco, write_few, write_insta
 from image_folders import write_digits, write_voc
 from PIL import Image
 
-from vit_plugin.data.importers.annotated import read_annotated_folder
-from vit_plugin.data.importers.class_folders import read_class_folders
-from vit_plugin.data.importers.mask_folders import read_mask_folder
-from vit_plugin.data.importers.photos import Tree
+from vit_plugin.from_folder.readers.annotated import read_annotated_folder
+from vit_plugin.from_folder.readers.class_folders import read_class_folders
+from vit_plugin.from_folder.readers.mask_folders import read_mask_folder
+from vit_plugin.from_folder.readers.photos import Tree
 
 
 def test_scenes_have_every_shape_in_their_masks(tmp_path):

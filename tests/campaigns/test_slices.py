@@ -5,8 +5,8 @@ import json
 import pytest
 from campaigns.slices import LARGE, SHAPES, SMALL, score, write
 
-from vit_plugin.data.importers.annotated import read_annotated_folder
-from vit_plugin.data.importers.photos import Tree
+from vit_plugin.from_folder.readers.annotated import read_annotated_folder
+from vit_plugin.from_folder.readers.photos import Tree
 
 
 def test_tiles_are_a_folder_of_coco(tmp_path):

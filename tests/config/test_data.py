@@ -9,10 +9,10 @@ from mmcv.transforms import Compose
 from mmengine.config import Config, ConfigDict
 from mmengine.registry import DefaultScope
 
-from vit_plugin.apps.model_inputs import ConfigPixels
 from vit_plugin.config import read_config, with_pipeline
 from vit_plugin.config.sections import check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.inference.model_inputs import ConfigPixels
 
 PLAIN = ConfigDict(type='CustomDataset', pipeline=[])
 

@@ -11,7 +11,6 @@ import torch.distributed as dist
 from mmengine.config import Config, DictAction
 from ranks import on_ranks
 
-from vit_plugin.apps.explain import explained
 from vit_plugin.engine import distributed
 from vit_plugin.engine.distributed import (
     TIMEOUT,
@@ -22,6 +21,7 @@ from vit_plugin.engine.distributed import (
     report_of_rank,
     timeout_of,
 )
+from vit_plugin.engine.faults.explain import explained
 from vit_plugin.errors import ConfigError
 
 

@@ -8,10 +8,10 @@ from mmengine.logging import MessageHub
 from ranks import on_ranks
 from torch.distributed.tensor.debug import CommDebugMode
 
-from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine import OptimWrapper
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError
+from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 
 

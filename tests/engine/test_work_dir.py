@@ -15,7 +15,7 @@ from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dist import get_rank
 from ranks import on_ranks
 
-from vit_plugin.apps.command_line import build_runner, training_runner
+from vit_plugin.commands.command_line import build_runner, training_runner
 from vit_plugin.config import read_config
 from vit_plugin.engine import work_dir
 from vit_plugin.engine.work_dir import OWNER, alone_in, unseen

@@ -5,8 +5,8 @@ import pytest
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import image_files, read_image
-from vit_plugin.files.inputs import find_inputs
 from vit_plugin.files.volume_slices import file_and_number, read_slice, slices_of
+from vit_plugin.inference.inputs import find_inputs
 
 
 def test_names():

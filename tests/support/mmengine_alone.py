@@ -35,8 +35,8 @@ from safetensors.torch import save_file  # noqa: E402
 
 import vit_plugin  # noqa: E402
 from vit_plugin import passes  # noqa: E402
-from vit_plugin.apps.deployed import deploy  # noqa: E402
-from vit_plugin.apps.export import export  # noqa: E402
+from vit_plugin.deploy.deployed import deploy  # noqa: E402
+from vit_plugin.deploy.export import export  # noqa: E402
 from vit_plugin.weights import export as weights_as  # noqa: E402
 from vit_plugin.weights import recognize  # noqa: E402
 

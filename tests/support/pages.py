@@ -68,7 +68,7 @@ NOT_RUN = {
     r'vit-plugin train --data fields': 'needs images of several bands, which nobody has here',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
     r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
-        'needs a checkpoint: tests/apps/test_trained_model.py'
+        'needs a checkpoint: tests/inference/test_trained_model.py'
     ),
     r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/tools/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mmengine.config import Config
 from mmengine.registry import MODELS
 
-from vit_plugin.apps.trained_model import TrainedModel
+from vit_plugin.inference.trained_model import TrainedModel
 
 NAMES = ('crane', 'cat', 'crane')
 

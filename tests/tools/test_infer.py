@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
-from vit_plugin.apps import flags
+from vit_plugin.commands import flags
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'

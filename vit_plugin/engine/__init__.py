@@ -25,8 +25,8 @@ METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
 # They import Matplotlib.
 HOOKS.import_later(
     {
-        'PicturesHook': 'vit_plugin.engine.pictures_hook',
-        'ReportHook': 'vit_plugin.engine.report_hook',
+        'PicturesHook': 'vit_plugin.report.pictures_hook',
+        'ReportHook': 'vit_plugin.report.report_hook',
     }
 )
 __getattr__ = later_of(__name__, HOOKS, METRICS)

@@ -214,7 +214,7 @@ PLACES = dict(
         (root.METRICS, root.EVALUATOR),
         """
         mmengine.evaluator mmpretrain.evaluation mmdet.evaluation mmseg.evaluation
-        vit_plugin.engine.surface_metric vit_plugin.detection.coco_metric
+        vit_plugin.projects.transunet.surface_metric vit_plugin.detection.coco_metric
         """,
         """
         Accuracy AveragePrecision ConfusionMatrix Evaluator MultiLabelMetric RegressionMetric

@@ -12,7 +12,7 @@ from campaigns.tiny_run import build, tiny_cfg
 from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
-from vit_plugin.apps.command_line import build_runner
+from vit_plugin.commands.command_line import build_runner
 from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
@@ -302,7 +302,7 @@ def test_train_py_keeps_the_weights_to_begin_from(monkeypatch):
     monkeypatch.syspath_prepend('tools')
     import train
 
-    from vit_plugin.apps.command_line import apply_training_flags
+    from vit_plugin.commands.command_line import apply_training_flags
 
     cfg = Config(dict(load_from='weights.pth', resume=False))
     apply_training_flags(cfg, train.make_parser().parse_args(['config.py', '--resume']))

@@ -14,7 +14,7 @@ from campaigns.exactness import StoppedError, compare, stop_and_resume, train
 from campaigns.tiny_run import WIDE, build, differences, final_checkpoint, tiny_cfg
 from mmengine.hooks import Hook
 
-from vit_plugin.apps.command_line import build_runner
+from vit_plugin.commands.command_line import build_runner
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

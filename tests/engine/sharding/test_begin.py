@@ -11,11 +11,11 @@ from mmengine.runner import Runner
 from ranks import on_ranks
 from torch.distributed.tensor import DTensor
 
-from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine import distributed
 from vit_plugin.engine.sharding import Sharding, is_sharded, shard
 from vit_plugin.engine.sharding.begin import join_alone
 from vit_plugin.errors import ConfigError
+from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import StdConv2d
 from vit_plugin.passes import optimize

@@ -8,10 +8,10 @@ from mmengine.registry import RUNNERS
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine import EMAHook
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError
+from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from wrong_values import ARCH, MAP, RIGHT, SIZES, WORKS, cls_of, tensors
 
-from vit_plugin.apps.explain import explained
+from vit_plugin.engine.faults.explain import explained
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.engine.sharding.begin import join_alone
 from vit_plugin.engine.sharding.shard import check_averages

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.engine.sharding.shard import padded_size
 from vit_plugin.errors import ConfigError
+from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.hooks import shard_like
 

@@ -1,7 +1,7 @@
 import pytest
 
-from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding
+from vit_plugin.measure.planning.traced_step import pretended_ranks
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_stated_sizes(name):
 def test_other_sizes(monkeypatch):
     said = []
     monkeypatch.setattr(
-        'vit_plugin.models.backbones.timm_backbone.print_log',
+        'vit_plugin.projects.timm_models.timm_backbone.print_log',
         lambda message, *args: said.append(message),
     )
     with torch.device('meta'):

@@ -7,8 +7,10 @@ _LOSSES = ('Gram', 'Logit', 'Map', 'Similarity', 'Vector')
 PROJECT = Project(
     registered={
         'MODELS': {
-            'Distiller': 'vit_plugin.models.distillation.distiller',
-            **{f'{name}Distillation': 'vit_plugin.models.distillation.losses' for name in _LOSSES},
+            'Distiller': 'vit_plugin.projects.distillation.distiller',
+            **{
+                f'{name}Distillation': 'vit_plugin.projects.distillation.losses' for name in _LOSSES
+            },
         },
     },
 )

@@ -5,21 +5,21 @@ from vit_plugin.projects import Project
 PROJECT = Project(
     registered={
         'MODELS': {
-            'EoMT': 'vit_plugin.models.backbones.eomt',
-            'PMT': 'vit_plugin.models.backbones.pmt',
-            'EoMTHead': 'vit_plugin.models.heads.eomt_head',
-            'EoMTDecodeHead': 'vit_plugin.models.heads.eomt_decode_head',
+            'EoMT': 'vit_plugin.projects.eomt.eomt',
+            'PMT': 'vit_plugin.projects.eomt.pmt',
+            'EoMTHead': 'vit_plugin.projects.eomt.eomt_head',
+            'EoMTDecodeHead': 'vit_plugin.projects.eomt.eomt_decode_head',
         },
-        'HOOKS': {'MaskAnnealingHook': 'vit_plugin.engine.mask_annealing'},
+        'HOOKS': {'MaskAnnealingHook': 'vit_plugin.projects.eomt.mask_annealing'},
     },
     formats={
-        'eomt': 'vit_plugin.weights.formats.eomt_names:EOMT',
-        'eomt_dinov3': 'vit_plugin.weights.formats.eomt_names:EOMT_DINOV3',
-        'hf_eomt': 'vit_plugin.weights.formats.eomt_names:HF_EOMT',
-        'hf_eomt_dinov3': 'vit_plugin.weights.formats.eomt_names:HF_EOMT_DINOV3',
-        'pmt': 'vit_plugin.weights.formats.eomt_names:PMT',
-        'pmt_dinov3': 'vit_plugin.weights.formats.eomt_names:PMT_DINOV3',
+        'eomt': 'vit_plugin.projects.eomt.eomt_names:EOMT',
+        'eomt_dinov3': 'vit_plugin.projects.eomt.eomt_names:EOMT_DINOV3',
+        'hf_eomt': 'vit_plugin.projects.eomt.eomt_names:HF_EOMT',
+        'hf_eomt_dinov3': 'vit_plugin.projects.eomt.eomt_names:HF_EOMT_DINOV3',
+        'pmt': 'vit_plugin.projects.eomt.eomt_names:PMT',
+        'pmt_dinov3': 'vit_plugin.projects.eomt.eomt_names:PMT_DINOV3',
     },
     names={'queries.{rest}': '', 'decoder.{rest}': ''},
-    deployed={('panoptic_head', 'EoMTHead'): 'vit_plugin.apps.deployed_module:DeployedQueries'},
+    deployed={('panoptic_head', 'EoMTHead'): 'vit_plugin.deploy.deployed_module:DeployedQueries'},
 )

@@ -14,7 +14,8 @@ _MASKED = ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')
 PROJECT = Project(
     registered={
         'MODELS': {
-            f'MM{name}': 'vit_plugin.models.backbones.mmpretrain_vit' for name in _TRANSLATED
+            f'MM{name}': 'vit_plugin.projects.mmpretrain_vits.mmpretrain_vit'
+            for name in _TRANSLATED
         },
     },
     unavailable={

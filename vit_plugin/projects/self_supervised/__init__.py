@@ -5,14 +5,14 @@ from vit_plugin.projects import Project
 PROJECT = Project(
     registered={
         'MODELS': {
-            'MAEViT': 'vit_plugin.models.backbones.masked',
-            'SimMIMViT': 'vit_plugin.models.backbones.masked',
-            'IBOTViT': 'vit_plugin.models.backbones.masked',
-            'DINO': 'vit_plugin.models.selfsup.dino',
-            'DINOHead': 'vit_plugin.models.selfsup.dino',
-            'DINONeck': 'vit_plugin.models.selfsup.dino',
-            'LeJEPA': 'vit_plugin.models.selfsup.lejepa',
-            'LeJEPAHead': 'vit_plugin.models.selfsup.lejepa',
+            'MAEViT': 'vit_plugin.projects.self_supervised.masked',
+            'SimMIMViT': 'vit_plugin.projects.self_supervised.masked',
+            'IBOTViT': 'vit_plugin.projects.self_supervised.masked',
+            'DINO': 'vit_plugin.projects.self_supervised.dino',
+            'DINOHead': 'vit_plugin.projects.self_supervised.dino',
+            'DINONeck': 'vit_plugin.projects.self_supervised.dino',
+            'LeJEPA': 'vit_plugin.projects.self_supervised.lejepa',
+            'LeJEPAHead': 'vit_plugin.projects.self_supervised.lejepa',
         },
     },
     pretrains={'IBOTViT': (), 'MAEViT': ('mask_ratio',), 'SimMIMViT': ()},

@@ -3,5 +3,5 @@
 from vit_plugin.projects import Project
 
 PROJECT = Project(
-    registered={'MODELS': {'TimmBackbone': 'vit_plugin.models.backbones.timm_backbone'}},
+    registered={'MODELS': {'TimmBackbone': 'vit_plugin.projects.timm_models.timm_backbone'}},
 )

@@ -5,17 +5,17 @@ from vit_plugin.projects import Project
 PROJECT = Project(
     registered={
         'MODELS': {
-            'TransUNetHead': 'vit_plugin.models.heads.transunet_head',
-            'SoftDiceLoss': 'vit_plugin.models.heads.soft_dice_loss',
+            'TransUNetHead': 'vit_plugin.projects.transunet.transunet_head',
+            'SoftDiceLoss': 'vit_plugin.projects.transunet.soft_dice_loss',
         },
-        'METRICS': {'SurfaceMetric': 'vit_plugin.engine.surface_metric'},
-        'DATASETS': {'VolumeSlices': 'vit_plugin.data.volumes'},
+        'METRICS': {'SurfaceMetric': 'vit_plugin.projects.transunet.surface_metric'},
+        'DATASETS': {'VolumeSlices': 'vit_plugin.projects.transunet.volumes'},
         'TRANSFORMS': {
-            'LoadImageSlice': 'vit_plugin.data.volumes',
-            'LoadSliceAnnotations': 'vit_plugin.data.volumes',
+            'LoadImageSlice': 'vit_plugin.projects.transunet.volumes',
+            'LoadSliceAnnotations': 'vit_plugin.projects.transunet.volumes',
         },
     },
-    formats={'transunet': 'vit_plugin.weights.formats.transunet:TRANSUNET'},
+    formats={'transunet': 'vit_plugin.projects.transunet.transunet:TRANSUNET'},
     names={
         'decode_head.conv_more.{rest}': '',
         'decode_head.blocks.{rest}': '',

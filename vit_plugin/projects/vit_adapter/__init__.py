@@ -3,7 +3,7 @@
 from vit_plugin.projects import Project
 
 PROJECT = Project(
-    registered={'MODELS': {'ViTAdapter': 'vit_plugin.models.backbones.vit_adapter'}},
-    formats={'vit_adapter': 'vit_plugin.weights.formats.vit_adapter_names:VIT_ADAPTER'},
+    registered={'MODELS': {'ViTAdapter': 'vit_plugin.projects.vit_adapter.vit_adapter'}},
+    formats={'vit_adapter': 'vit_plugin.projects.vit_adapter.vit_adapter_names:VIT_ADAPTER'},
     precedence=1,  # the encoder of an EoMT alone could be an adapter's
 )

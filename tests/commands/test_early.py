@@ -1,0 +1,121 @@
+"""Help and wrong command lines come at once, without torch."""
+
+import argparse
+import json
+import logging
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from vit_plugin.__main__ import commands
+from vit_plugin.commands.early import METHODS, TASKS, check_checkpoints
+from vit_plugin.commands.flags import leave_out_false_alarms
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder import methods, write
+
+HEAVY = ['torch', 'mmengine', 'matplotlib', 'numpy', 'timm', 'torchao']
+# A command line, its status, and words of what it says.
+SAID: dict[str, tuple[int, str]] = {
+    '': (0, 'usage: vit-plugin COMMAND'),
+    '--help': (0, 'usage: vit-plugin COMMAND'),
+    **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in commands()},
+    'trian': (2, 'did you mean train?'),
+    'train': (1, 'Give a config, or --data with a folder of images.'),
+    'train CONFIG --data .': (1, "Both the config 'README.md' and --data"),
+    'train CONFIG --task detection': (1, '--task goes with --data; change a config with'),
+    'train --data . --epohcs 3': (2, '--epohcs; did you mean --epochs?'),
+    'train --data . --epohcs=3': (2, '--epohcs; did you mean --epochs?'),
+    'train --data . --zzz': (2, 'unrecognized arguments: --zzz\n'),
+    'train --data . --task detecton': (1, 'pretraining; did you mean detection?'),
+    'train --data . --task x': (1, "--task 'x' is not one of classification, .*, pretraining.\n"),
+    'train --data not/there': (1, "--data: there is no folder 'not/there'."),
+    'train --data doc': (1, "there is no folder 'doc'; did you mean 'docs'?"),
+    'train --data . --weights not/there': (1, "There is no checkpoint file 'not/there'."),
+    'train --data . --teacher READMEmd': (1, "file 'READMEmd'; did you mean 'README.md'?"),
+    'train CONFIG --resume not/there': (1, "There is no checkpoint file 'not/there'."),
+    'train not_there.py': (1, "There is no config file 'not_there.py'"),
+    'pretrain --data not/there': (1, "--data: there is no folder 'not/there'."),
+    'pretrain --data . --method din': (1, 'did you mean dino?'),
+    'plan CONFIG --gpus 8 --gpu-memry 80': (2, '--gpu-memry; did you mean --gpu-memory?'),
+    'test not/there': (1, "There is no checkpoint file 'not/there'."),
+    'test CONFIG not/there': (1, "There is no checkpoint file 'not/there'."),
+    'infer not/there README.md': (1, "There is no checkpoint file 'not/there'."),
+    'export not/there --out x.onnx': (1, "There is no checkpoint file 'not/there'."),
+    'probe not/there': (1, "There is no checkpoint file 'not/there'."),
+}
+EACH = """
+import contextlib, io, json, sys
+from vit_plugin.__main__ import main
+said = {}
+for line in json.load(sys.stdin):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            status = main(line.replace('CONFIG', 'README.md').split())
+        except SystemExit as end:
+            status = end.code or 0
+    if isinstance(status, str):
+        status, text = 1, status
+    else:
+        text = out.getvalue()
+    said[line] = status, text, [name for name in HEAVY if name in sys.modules]
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope='module')
+def said() -> dict[str, list]:
+    """What each command line says in a new process, and what it has imported."""
+    done = subprocess.run(
+        [sys.executable, '-c', f'HEAVY = {HEAVY}{EACH}'],
+        input=json.dumps([*SAID]),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize('line', SAID)
+def test_help_and_errors_need_no_torch(said, line):
+    status, text, heavy = said[line]
+    assert (status, heavy) == (SAID[line][0], []), text
+    words = SAID[line][1]
+    assert words.partition('.*')[0] in f'{text}\n'
+    assert words.rpartition('.*')[2] in f'{text}\n'
+
+
+def test_the_names_are_those_of_the_tables():
+    assert (*write.TASKS,) == TASKS
+    assert (*methods.METHODS,) == METHODS
+
+
+@pytest.mark.parametrize(
+    'path', ['timm://vit', 'https://there.org/a.pth', 'a.py', 'vit_plugin::a.py', 'README.md']
+)
+def test_what_may_be_there_is_left_to_its_reader(path):
+    for given in (path, [path]):
+        check_checkpoints(argparse.Namespace(checkpoint=given, weights=None, resume='auto'))
+    with pytest.raises(ConfigError, match='no checkpoint file'):
+        check_checkpoints(argparse.Namespace(checkpoint=[path, 'nope']))
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not find_spec('torchao'), reason='torchao is not installed')
+def test_torchao_is_imported_without_a_word():
+    code = (
+        'from vit_plugin.commands.flags import leave_out_false_alarms; leave_out_false_alarms(); '
+        'import torchao'
+    )
+    done = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True)
+    assert 'KernelPreference' not in done.stderr
+
+
+def test_other_words_of_its_logger_are_kept(caplog):
+    leave_out_false_alarms()
+    logger = logging.getLogger('torch.utils._pytree')
+    logger.warning('%s is an Enum subclass and is now natively supported', 'Kind')
+    logger.warning('another')
+    assert caplog.messages == ['another']

@@ -1,0 +1,80 @@
+import json
+
+import yaml
+from PIL import Image
+
+from vit_plugin.deploy.hub.card import _begun_with
+from vit_plugin.deploy.hub.publishing import publish
+from vit_plugin.files.untrusted_text import markdown
+
+NAME = '![](https://example.org/beacon.png) | cat'
+REPORT = dict(
+    form='class folders',
+    folder='/home/somebody',
+    classes=['cat', 'dog'],
+    parts=dict(
+        train=dict(images=7, by_class=dict(cat=3, dog=4)),
+        val=dict(images=2, by_class=dict(cat=1, dog=1)),
+    ),
+    findings=[dict(what='is no image', count=2, examples=['somebody/1.jpg', 'somebody/2.jpg'])],
+)
+SCORES = dict(per_class=[dict(name=NAME, f1=90.0, samples=4)], macro=dict(f1=90.0))
+METRICS = dict(
+    last={'accuracy/top1': 91.25},
+    max={'accuracy/top1': 92.5},
+    epochs=3,
+    iterations=30,
+    seconds=12.3,
+)
+
+
+def test_a_card_is_made_of_the_run(saved, tmp_path):
+    run = saved().parent
+    (run / 'last_checkpoint').write_text(str(run / 'epoch_3.pth'))
+    (run / 'metrics.json').write_text(json.dumps(METRICS))
+    (run / 'data_report.json').write_text(json.dumps(REPORT))
+    (run / 'classes.json').write_text(json.dumps(SCORES))
+    Image.new('RGBA', (3, 2), 'red').save(run / 'learning_curve.png')
+    publish(str(run), str(tmp_path / 'pets'), licence='apache-2.0')
+    _, head, text = (tmp_path / 'pets/README.md').read_text().split('---\n', 2)
+    facts = yaml.safe_load(head)
+    assert facts['license'] == 'apache-2.0'
+    assert facts['library_name'] == 'timm'
+    assert facts['model-index'][0]['results'][0]['metrics'] == [
+        dict(type='accuracy/top1', value=91.25)
+    ]
+    for line in (
+        '# pets',
+        "print(vit_plugin.load('hf://USER/pets')('photo.jpg'))",
+        "model = timm.create_model('hf_hub:USER/pets', pretrained=True).eval()",
+        '3 classes: cat, dog, rabbit.',
+        '| accuracy/top1 | 91.25 | 92.50 |',
+        f'| {markdown(NAME)} | 90.00 | 4 |',
+        '![learning curve](learning_curve.png)',
+        '| images | 7 | 2 |',
+        '| dog | 4 | 1 |',
+        '### is no image: 2',
+    ):
+        assert line in text.splitlines()
+    assert 'somebody' not in text
+    with Image.open(tmp_path / 'pets/learning_curve.png') as picture:
+        assert (picture.size, picture.getpixel((0, 0))) == ((3, 2), (255, 0, 0, 255))
+
+
+def test_what_is_not_known_is_not_said(saved, tmp_path):
+    publish(str(saved()), str(tmp_path / 'pets'))
+    text = (tmp_path / 'pets/README.md').read_text()
+    assert 'license:' not in text
+    assert 'model-index' not in text
+    assert 'no record of a validation' in text
+    assert 'no report of its data' in text
+    assert 'The config of the training names `start.pth` to begin with.' in text
+    publish(str(tmp_path / 'pets'), str(tmp_path / 'again'))
+    assert 'it is not known what it began with' in (tmp_path / 'again/README.md').read_text()
+
+
+def test_weights_that_a_config_names():
+    timm = dict(arch='timm://vit_tiny_patch16_224', init_cfg=dict(checkpoint=True))
+    adapter = dict(backbone=dict(init_cfg=[dict(type='Pretrained', checkpoint='a/b.npz')]))
+    settings = dict(load_from=None, model=[timm, adapter])
+    assert [*_begun_with(settings)] == ['timm://vit_tiny_patch16_224', 'a/b.npz']

@@ -1,0 +1,211 @@
+"""A run as a folder of the hub, which we, timm and transformers read. There is no network."""
+
+import json
+import runpy
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+from huggingface_hub import constants
+from mmengine.config import Config
+from mmengine.registry import MODELS, DefaultScope
+from timm.data import create_transform, resolve_data_config
+
+import vit_plugin
+from vit_plugin.deploy.hub.publishing import publish
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.load import load
+from vit_plugin.models import VisionTransformer, load_weights
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+PHOTO = np.random.default_rng(0).integers(0, 255, (40, 50, 3), np.uint8)
+HYBRID = dict(
+    arch=dict(ARCH, resnet=dict(stage_depths=())),
+    numerics='timm',
+    img_size=64,
+)
+CASES = {
+    'class token': dict(),
+    'average': dict(with_cls_token=False, out_type='avg_featmap'),
+    "timm's numerics": dict(numerics='timm'),
+    'hybrid': HYBRID,
+    'a name of timm': dict(arch='timm://test_vit', img_size=32),
+}
+
+
+def same(folder: str | Path, checkpoint: Path) -> None:
+    """We read the model of the checkpoint from a folder, with its classes and pixels."""
+    before, after = load(checkpoint, device='cpu'), vit_plugin.load(folder, device='cpu')
+    wanted, found = before(PHOTO), after(PHOTO)
+    assert after.classes == before.classes == ['cat', 'dog', 'rabbit']
+    assert found.names == wanted.names
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_timm_reads_the_same_model(saved, tmp_path, case):
+    checkpoint, folder = saved(**CASES[case]), tmp_path / 'folder'
+    said = publish(str(checkpoint), str(folder))
+    assert said.startswith(f'{folder}: read by vit_plugin and timm, whose logits differ by up to ')
+    same(folder, checkpoint)
+    model = timm.create_model(f'local-dir:{folder}', pretrained=True).eval()
+    trained = load(checkpoint, device='cpu')
+    images = torch.randn(2, 3, *trained.model.backbone.img_size)
+    with torch.no_grad():
+        wanted = trained.model.head(trained.model.extract_feat(images))
+        torch.testing.assert_close(model(images), wanted, rtol=0, atol=2e-5)
+    pixels = resolve_data_config(model=model)
+    assert pixels['mean'] == pytest.approx([123 / 255, 116 / 255, 103 / 255])
+    assert create_transform(**pixels)
+    assert model.pretrained_cfg['label_names'] == ['cat', 'dog', 'rabbit']
+
+
+@pytest.mark.parametrize('case', ['class token', "timm's numerics"])
+def test_transformers_reads_the_same_model(saved, tmp_path, case):
+    transformers = pytest.importorskip('transformers', minversion='5')
+    checkpoint = saved(**CASES[case])
+    publish(str(checkpoint), str(tmp_path / 'folder'), 'hf')
+    publish(str(checkpoint), str(tmp_path / 'timm'))
+    same(tmp_path / 'folder', checkpoint)
+    trained, images = load(checkpoint, device='cpu'), torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        wanted = trained.model.head(trained.model.extract_feat(images))
+        for folder in ('folder', 'timm'):  # also by its wrapper of timm
+            model = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / folder)
+            found = model.eval()(pixel_values=images).logits
+            torch.testing.assert_close(found, wanted, rtol=0, atol=2e-5)
+            assert list(model.config.id2label.values()) == ['cat', 'dog', 'rabbit']
+            assert transformers.AutoImageProcessor.from_pretrained(tmp_path / folder)
+
+
+def test_what_no_library_has_is_read_by_us(saved, tmp_path):
+    checkpoint = saved(encoder=dict(qk_norm=True))
+    said = publish(str(checkpoint), str(tmp_path / 'folder'), dtype='float16')
+    assert 'read by vit_plugin, and by no other library, since timm ' in said
+    before, after = load(checkpoint, device='cpu'), load(tmp_path / 'folder', device='cpu')
+    np.testing.assert_allclose(after(PHOTO).scores, before(PHOTO).scores, rtol=1e-2)
+    with pytest.raises(ConfigError, match='--to timm: timm .*; leave --to out'):
+        publish(str(checkpoint), str(tmp_path / 'other'), 'timm')
+    assert not (tmp_path / 'other').exists()
+
+
+def test_a_segmentor(tmp_path):
+    pytest.importorskip('mmseg')
+    head = dict(type='FCNHead', in_channels=32, channels=8, num_convs=1, num_classes=3)
+    model = dict(
+        type='EncoderDecoder',
+        data_preprocessor=dict(type='SegDataPreProcessor', mean=[0, 0, 0], std=[255] * 3),
+        backbone=dict(
+            type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32, out_type='featmap'
+        ),
+        decode_head=dict(head, norm_cfg=dict(type='BN')),
+        test_cfg=dict(mode='whole'),
+    )
+    steps = [
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=(32, 32)),
+        dict(type='PackSegInputs'),
+    ]
+    loader = dict(dataset=dict(type='BaseSegDataset', pipeline=steps))
+    cfg = Config(dict(model=model, default_scope='mmseg', test_dataloader=loader))
+    register = pytest.importorskip('mmseg.utils').register_all_modules
+    register(init_default_scope=False)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        state = MODELS.build(model).state_dict()
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=('a', 'b', 'c'), palette='random'))
+    torch.save(dict(meta=meta, state_dict=state), tmp_path / 'epoch_1.pth')
+    said = publish(str(tmp_path / 'epoch_1.pth'), str(tmp_path / 'folder'))
+    assert 'since this is a model of segmentation' in said
+    before, after = (load(tmp_path / name, device='cpu') for name in ('epoch_1.pth', 'folder'))
+    assert after.classes == ['a', 'b', 'c']
+    assert np.array_equal(after(PHOTO).map, before(PHOTO).map)
+
+
+def test_nothing_of_the_machine_is_published(saved, tmp_path):
+    folder = tmp_path / 'folder'
+    publish(str(saved()), str(folder))
+    for path in folder.iterdir():
+        assert b'somebody' not in path.read_bytes(), path
+    assert '`start.pth`' in (folder / 'README.md').read_text()
+
+
+def test_weights_alone_of_a_folder(saved, tmp_path):
+    publish(str(saved()), str(tmp_path / 'folder'))
+    backbone = VisionTransformer(
+        load(tmp_path / 'folder', device='cpu').cfg.model.backbone.arch, 32
+    )
+    assert load_weights(backbone, tmp_path / 'folder').format == 'timm'
+
+
+def test_an_entry_names_what_a_checkpoint_may(saved, tmp_path):
+    folder = tmp_path / 'folder'
+    publish(str(saved()), str(folder))
+    content = json.loads((folder / 'config.json').read_text())
+    text = content['vit_plugin']['config']
+    content['vit_plugin']['config'] = text.replace('ImageClassifier', 'subprocess.Popen')
+    (folder / 'config.json').write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"model.type 'subprocess.Popen' as a part of a model"):
+        load(folder, device='cpu')
+    content['vit_plugin']['config'] = 3
+    (folder / 'config.json').write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match='write the folder again with vit-plugin convert'):
+        load(folder, device='cpu')
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> Path:
+    """A hub in the cache of huggingface_hub, which is asked instead of the network."""
+    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path / 'hub'))
+    monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
+
+    class Api:
+        def __init__(self, **names: str) -> None:
+            self.made: list[str] = []
+
+        def create_repo(self, name: str, private: bool, exist_ok: bool) -> None:
+            if not name.startswith('me/'):
+                raise PermissionError('403 Forbidden')
+            self.made.append(name)
+
+        def upload_folder(self, repo_id: str, folder_path: Path, commit_message: str) -> None:
+            assert repo_id in self.made
+            repository = tmp_path / 'hub' / f'models--{repo_id.replace("/", "--")}'
+            shutil.copytree(folder_path, repository / f'snapshots/{"0" * 40}')
+            (repository / 'refs').mkdir()
+            (repository / 'refs/main').write_text('0' * 40)
+
+    monkeypatch.setattr('huggingface_hub.HfApi', Api)
+    return tmp_path / 'hub'
+
+
+def test_to_a_hub_and_back(saved, hub):
+    checkpoint = saved()
+    assert publish(str(checkpoint), 'hf://me/pets').startswith('https://huggingface.co/me/pets: ')
+    same('hf://me/pets', checkpoint)
+    assert load_weights(VisionTransformer('Ti/8', 32), 'hf://me/pets', skip=('{rest}',))
+    with pytest.raises(ConfigError, match='hf://you/pets cannot be written .*HF_TOKEN'):
+        publish(str(checkpoint), 'hf://you/pets')
+
+
+def test_weights_of_a_folder_in_a_file(saved, tmp_path):
+    folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
+    publish(str(saved()), str(folder))
+    tool, call = runpy.run_path('tools/convert_weights.py'), [str(folder), '--out', str(file)]
+    with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
+        tool['main'](tool['make_parser']().parse_args(call))
+    tool['main'](tool['make_parser']().parse_args([*call, '--to', 'vit_plugin']))
+    assert load_weights(VisionTransformer(ARCH, 32), file).format == 'vit_plugin'
+
+
+def test_wrong_targets_and_forms(saved, tmp_path):
+    checkpoint = saved()
+    (tmp_path / 'full').mkdir()
+    (tmp_path / 'full/file').touch()
+    with pytest.raises(ConfigError, match='is there already'):
+        publish(str(checkpoint), str(tmp_path / 'full'))
+    with pytest.raises(ConfigError, match='--to jax: a folder of the hub is read by timm, hf'):
+        publish(str(checkpoint), str(tmp_path / 'folder'), 'jax')

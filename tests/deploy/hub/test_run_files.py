@@ -1,0 +1,89 @@
+"""Only what a run wrote into its folder is published."""
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from vit_plugin.deploy.hub.publishing import publish
+from vit_plugin.deploy.hub.run_files import (
+    FORMS,
+    content_of,
+    read_json,
+    read_picture,
+)
+from vit_plugin.errors import ConfigError
+
+SECRET = '-----BEGIN PRIVATE KEY-----\n'
+
+
+@pytest.fixture
+def secret(tmp_path) -> Path:
+    path = tmp_path / 'key'
+    path.write_text(SECRET)
+    return path
+
+
+@pytest.mark.parametrize('name', ['learning_curve.png', *FORMS])
+@pytest.mark.parametrize('make', ['link', 'copy', 'pipe', 'folder'])
+def test_what_a_run_does_not_write_is_refused(saved, tmp_path, secret, name, make):
+    """A link, another file by this name, a pipe that would be waited for, a folder."""
+    run = saved().parent
+    if make == 'link':
+        (run / name).symlink_to(secret)
+    elif make == 'copy':
+        (run / name).write_text(SECRET)
+    elif make == 'pipe':
+        os.mkfifo(run / name)
+    else:
+        (run / name).mkdir()
+    (run / 'classes.md').symlink_to(secret)  # which nobody reads
+    with pytest.raises(ConfigError, match=rf'{name}. is (a link|not|no PNG)'):
+        publish(str(run), str(tmp_path / 'pets'))
+    assert not (tmp_path / 'pets').exists()
+
+
+def test_the_checkpoint_is_in_the_folder_itself(saved, tmp_path):
+    path = saved()
+    path.rename(tmp_path / 'private.pth')
+    path.symlink_to(tmp_path / 'private.pth')
+    with pytest.raises(ConfigError, match=r'epoch_3\.pth. is a link'):
+        publish(str(path.parent), str(tmp_path / 'pets'))
+    publish(str(path), str(tmp_path / 'pets'))  # who names it means it
+    (tmp_path / 'pets/model.safetensors').rename(tmp_path / 'moved')
+    (tmp_path / 'pets/model.safetensors').symlink_to(tmp_path / 'moved')
+    with pytest.raises(ConfigError, match=r'model\.safetensors. is a link'):
+        publish(str(tmp_path / 'pets'), str(tmp_path / 'again'))
+
+
+def test_a_picture_is_its_pixels(tmp_path):
+    Image.new('RGB', (4, 4), 'blue').save(tmp_path / 'x.png')
+    with open(tmp_path / 'x.png', 'ab') as file:
+        file.write(SECRET.encode())
+    content = read_picture(tmp_path, 'x.png')
+    assert SECRET.encode() not in content
+    with Image.open(io.BytesIO(content)) as image:
+        assert image.getpixel((0, 0)) == (0, 0, 255, 255)
+    Image.new('RGB', (4, 4)).save(tmp_path / 'x.jpg')
+    (tmp_path / 'x.jpg').rename(tmp_path / 'y.png')
+    with pytest.raises(ConfigError, match='is no PNG'):
+        read_picture(tmp_path, 'y.png')
+
+
+@pytest.mark.parametrize(
+    'wrong', [[], dict(last={}), dict(last=dict(a='b'), max=dict(a=1)), '[' * 10_000]
+)
+def test_json_of_another_form_is_refused(tmp_path, wrong):
+    text = wrong if isinstance(wrong, str) else json.dumps(wrong)
+    (tmp_path / 'metrics.json').write_text(text)
+    with pytest.raises(ConfigError, match=r'is not the metrics\.json that a run writes'):
+        read_json(tmp_path, 'metrics.json')
+
+
+def test_what_is_not_there_is_nothing(tmp_path):
+    assert content_of(tmp_path, 'x') is None
+    assert read_json(tmp_path, 'metrics.json') == {}
+    assert read_picture(tmp_path, 'x.png') is None

@@ -1,0 +1,274 @@
+"""A file in ONNX is asked as the checkpoint that it was exported from, and without torch."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+
+from vit_plugin.deploy.input_sizes import Sizes
+from vit_plugin.deploy.onnx_model import (
+    KEY,
+    OnnxModel,
+    best_class,
+    resized,
+)
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.drawing import draw
+
+onnx = pytest.importorskip('onnx')
+pytest.importorskip('onnxruntime')
+STRETCH = [dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')]
+WITHIN = [
+    dict(resize=['target', 12, 8, 1], interpolation='bilinear', backend='cv2'),
+    dict(pad=[12, 8], fill=[0, 0, 0]),
+]
+AROUND = [
+    dict(resize=['target', 12, 8, 0], interpolation='bilinear', backend='cv2'),
+    dict(crop=[12, 8]),
+]
+FACTS = dict(classes=['cat', 'dog', 'cow'], multi_label=False, rgb=True, steps=STRETCH)
+
+
+def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> str:
+    """A file whose outputs are these arrays.
+
+    With ``echo``, the first adds the mean of each channel of the image.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes, initializers, infos = [], [], []
+    for i, (name, value) in enumerate(outputs.items()):
+        initializers.append(numpy_helper.from_array(value, f'{name}_value'))
+        if echo and not i:
+            nodes += [
+                helper.make_node('ReduceMean', ['images'], ['means'], axes=[2, 3], keepdims=0),
+                helper.make_node('Add', ['means', f'{name}_value'], [name]),
+            ]
+        else:
+            nodes.append(helper.make_node('Identity', [f'{name}_value'], [name]))
+        infos.append(
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+            )
+        )
+    image = helper.make_tensor_value_info('images', TensorProto.FLOAT, ['batch', 3, 8, 12])
+    model = helper.make_model(
+        helper.make_graph(nodes, 'graph', [image], infos, initializers),
+        opset_imports=[helper.make_opsetid('', 17)],
+        ir_version=8,
+    )
+    helper.set_model_props(model, {KEY: json.dumps(FACTS | facts)})
+    onnx.save(model, path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    'text', ['{', '5', '[' * 100_000, '{"steps": []}', '{"steps": 1, "classes": [], "rgb": true}']
+)
+def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
+    path = write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)))
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {KEY: text})
+    onnx.save(model, path)
+    with pytest.raises(ConfigError, match=r'does not say what its inputs and outputs are'):
+        OnnxModel(path)
+
+
+def test_a_classifier_gets_the_channels_of_the_network(tmp_path):
+    image = np.zeros((16, 24, 3), np.uint8)
+    image[..., 0] = 200  # blue
+    for rgb, name in ((True, 'cow'), (False, 'cat')):
+        found = OnnxModel(
+            write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True, rgb=rgb)
+        )(image)
+        assert found.names[0] == name
+        assert found.scores.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ('steps', 'scale', 'offset'),
+    [(STRETCH, (0.5, 1.0), (0, 0)), (WITHIN, (0.5, 0.5), (0, 0)), (AROUND, (1.0, 1.0), (-6, 0))],
+)
+def test_boxes_are_those_of_the_image(tmp_path, steps, scale, offset):
+    """24 x 8 pixels at 12 x 8."""
+    box = np.array([[[2.0, 1.0, 5.0, 3.0]]], np.float32)
+    model = OnnxModel(
+        write(
+            tmp_path / 'm.onnx',
+            dict(boxes=box, scores=np.array([[0.9]], np.float32), labels=np.array([[1]])),
+            steps=steps,
+        )
+    )
+    image = np.arange(8 * 24 * 3, dtype=np.uint8).reshape(8, 24, 3)
+    fitted, *moved, _ = model.fitted(image)
+    assert fitted.shape == (8, 12, 3)
+    for one, expected in zip(moved, (scale, offset), strict=True):
+        np.testing.assert_allclose(one, expected)
+    found = model(image)
+    assert found.text() == '1 dog'
+    np.testing.assert_allclose(found.boxes[0], (box[0, 0] - np.tile(offset, 2)) / np.tile(scale, 2))
+
+
+def test_a_map_has_the_size_of_the_image_without_the_padding(tmp_path):
+    logits = np.zeros((1, 3, 8, 12), np.float32)
+    logits[0, 1, :4] = logits[0, 2, 4:] = 1  # an image of 24 x 8 takes the upper half
+    found = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits), steps=WITHIN))(
+        np.zeros((8, 24, 3), np.uint8)
+    )
+    assert found.map.shape == (8, 24)
+    assert found.text() == 'dog 100%'
+
+
+@pytest.mark.parametrize(
+    'outputs',
+    [
+        dict(logits=np.ones((1, 3), np.float32)),
+        dict(logits=np.ones((1, 3, 8, 12), np.float32)),
+        dict(
+            boxes=np.array([[[2.0, 1.0, 5.0, 3.0]]], np.float32),
+            scores=np.array([[0.9]], np.float32),
+            labels=np.array([[1]]),
+        ),
+    ],
+)
+def test_pictures(tmp_path, outputs):
+    image = np.full((80, 120, 3), 128, np.uint8)
+    found = OnnxModel(write(tmp_path / 'm.onnx', outputs))(image)
+    assert (draw(image, found, 0.3) != 128).any()
+
+
+def test_several_images_are_those_alone(tmp_path):
+    model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True))
+    images = [
+        np.full((8, 12, 3), colour, np.uint8) for colour in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
+    ]
+    assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
+
+
+def test_each_of_several_classes_has_its_own_probability(tmp_path):
+    file = write(
+        tmp_path / 'm.onnx', dict(logits=np.array([[0.0, 2.0, -2.0]], np.float32)), multi_label=True
+    )
+    found = OnnxModel(file)(np.zeros((8, 12, 3), np.uint8))
+    assert found.names == ['dog', 'cat', 'cow']
+    assert found.scores[1] == 0.5
+
+
+def test_boxes_that_are_not_there(tmp_path):
+    outputs = dict(
+        boxes=np.zeros((1, 2, 4), np.float32),
+        scores=np.array([[0.9, 0.0]], np.float32),
+        labels=np.array([[1, 0]]),
+    )
+    assert OnnxModel(write(tmp_path / 'm.onnx', outputs))(np.zeros((8, 12, 3), np.uint8)).names == [
+        'dog'
+    ]
+
+
+def test_errors(tmp_path):
+    (tmp_path / 'no.onnx').write_text('no')
+    with pytest.raises(ConfigError, match='cannot be run .*; export it again'):
+        OnnxModel(tmp_path / 'no.onnx')
+    file = onnx.load(write(tmp_path / 'm.onnx', dict(logits=np.ones((1, 3), np.float32))))
+    del file.metadata_props[:]
+    onnx.save(file, tmp_path / 'm.onnx')
+    with pytest.raises(ConfigError, match='does not say what its inputs and outputs are'):
+        OnnxModel(tmp_path / 'm.onnx')
+    with pytest.raises(ConfigError, match='outside of the file'):
+        OnnxModel(write(tmp_path / 'm.onnx', dict(masks=np.ones((1, 3), np.float32))))(
+            np.zeros((8, 12, 3), np.uint8)
+        )
+
+
+def test_nothing_of_torch_is_imported(tmp_path):
+    file = write(tmp_path / 'm.onnx', dict(logits=np.ones((1, 3), np.float32)))
+    cv2.imwrite(str(tmp_path / 'photo.png'), np.zeros((20, 30, 3), np.uint8))
+    script = (
+        'import sys; from vit_plugin.__main__ import main; main(sys.argv[1:]); '
+        'assert not {"torch", "mmengine", "mmcv"} & set(sys.modules), "imported"'
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            script,
+            'infer',
+            file,
+            str(tmp_path / 'photo.png'),
+            '--out',
+            str(tmp_path / 'out'),
+            '--out',
+            str(tmp_path / 'found.json'),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'photo.png: cat 0.33' in done.stdout
+    assert (
+        json.loads((tmp_path / 'found.json').read_text())[str(tmp_path / 'photo.png')][0]['class']
+        == 'cat'
+    )
+    assert (tmp_path / 'out/photo.png').exists()
+
+
+def test_more_classes_than_a_byte_has(tmp_path):
+    logits = np.zeros((1, 300, 8, 12), np.float32)
+    logits[:, 290] = 1
+    model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits)))
+    image = np.full((20, 30, 3), 128, np.uint8)
+    found = model(image)
+    assert found.names == ['290']
+    assert draw(image, found, 0.3).shape == (220, 330, 3)
+
+
+def test_a_window_of_values_is_in_no_file():
+    from vit_plugin.data import LoadImage
+    from vit_plugin.deploy.onnx_model import facts_of
+
+    load = SimpleNamespace(transforms=[LoadImage(window=(0, 4095))])
+    trained = SimpleNamespace(
+        has_pixels=True,
+        pixels=SimpleNamespace(transforms=[], load=load),
+        model=SimpleNamespace(data_preprocessor=None),
+    )
+    with pytest.raises(ConfigError, match='reads a window of values.*images of 8 bits'):
+        facts_of(trained, Sizes((64, 64)))
+
+
+@pytest.mark.parametrize('align_corners', [True, False])
+@pytest.mark.parametrize('size', [(8, 12), (31, 47), (3, 5), (1, 9), (40, 1)])
+def test_maps_are_resized_as_by_the_head(align_corners, size):
+    torch = pytest.importorskip('torch')
+    logits = np.random.default_rng(0).normal(size=(4, 8, 12)).astype(np.float32)
+    for one in logits:
+        wanted = torch.nn.functional.interpolate(
+            torch.from_numpy(one)[None, None], size, mode='bilinear', align_corners=align_corners
+        )[0, 0]
+        np.testing.assert_allclose(resized(one, size, align_corners), wanted, atol=1e-5)
+    labels = best_class(logits, size, align_corners)
+    wanted = torch.nn.functional.interpolate(
+        torch.from_numpy(logits)[None], size, mode='bilinear', align_corners=align_corners
+    )[0].argmax(0)
+    assert np.array_equal(labels, wanted)
+
+
+def test_a_file_says_how_its_maps_are_resized(tmp_path):
+    """One of an earlier version does not, and its maps are resized as they were."""
+    logits = np.random.default_rng(0).normal(size=(1, 3, 8, 12)).astype(np.float32)
+    image = np.zeros((31, 47, 3), np.uint8)
+    for said, aligned in (({}, False), (dict(align_corners=True), True)):
+        found = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits), **said))(image)
+        assert np.array_equal(found.map, best_class(logits[0], (31, 47), aligned))
+
+
+def test_one_logit_has_a_threshold(tmp_path):
+    logits = np.zeros((1, 1, 8, 12), np.float32)
+    logits[..., :6] = 3
+    for threshold, share in ((0.3, 1), (0.6, 0.5), (0.99, 0)):
+        file = write(tmp_path / 'm.onnx', dict(logits=logits), threshold=threshold)
+        assert OnnxModel(file)(np.zeros((8, 12, 3), np.uint8)).map.mean() == share

@@ -1,0 +1,186 @@
+"""The pixels of a file in ONNX are those of the pipeline, to the last bit."""
+
+import json
+from types import SimpleNamespace
+
+import mmdet.datasets.transforms  # noqa: F401  registers the steps
+import mmpretrain.datasets  # noqa: F401
+import numpy as np
+import pytest
+from mmengine.registry import TRANSFORMS, DefaultScope
+from PIL import Image
+from timm.data import create_transform
+
+from vit_plugin.deploy.input_sizes import Padding, Sizes, sizes_of_test
+from vit_plugin.deploy.onnx_model import facts_of
+from vit_plugin.deploy.pipeline_steps import (
+    fill_of,
+    in_size,
+    keeps_ratio,
+    reading_steps,
+    steps_of,
+)
+from vit_plugin.deploy.pixel_steps import apply_steps
+from vit_plugin.errors import ConfigError
+
+# Width and height: landscape, portrait, square, tiny, long, and odd differences
+SHAPES = [(160, 96), (96, 160), (100, 100), (9, 7), (300, 20), (61, 64), (63, 40)]
+PILLOW = dict(backend='pillow', interpolation='bicubic')
+
+
+def photograph(width: int, height: int) -> np.ndarray:
+    return np.random.default_rng(width).integers(0, 256, (height, width, 3), np.uint8)
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize(
+    'pipeline',
+    [
+        [
+            dict(type='ResizeEdge', scale=72, edge='short', **PILLOW),
+            dict(type='CenterCrop', crop_size=64),
+        ],
+        [dict(type='ResizeEdge', scale=72, edge='long'), dict(type='CenterCrop', crop_size=64)],
+        [dict(type='Resize', scale=(64, 64), **PILLOW)],
+        [
+            dict(type='Resize', scale=(72, 80), interpolation='area'),
+            dict(type='CenterCrop', crop_size=(64, 48)),
+        ],
+        [dict(type='Resize', scale=(128, 80), keep_ratio=True)],
+        [dict(type='mmdet.Resize', scale=(80, 128), keep_ratio=True)],
+        [dict(type='CenterCrop', crop_size=64)],
+    ],
+)
+@pytest.mark.filterwarnings('ignore')
+def test_steps_of_the_frameworks(pipeline, shape):
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        transforms = [TRANSFORMS.build(step) for step in pipeline]
+    wanted = dict(img=photograph(*shape))
+    for transform in transforms:
+        wanted = transform(wanted)
+    found = apply_steps(steps_of(transforms), photograph(*shape))
+    assert np.array_equal(found.pixels, wanted['img'])
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize('mode', ['center', 'squash', 'border'])
+@pytest.mark.parametrize('interpolation', ['bilinear', 'bicubic', 'lanczos'])
+@pytest.mark.parametrize('size', [64, (64, 48)])
+def test_steps_of_timm(mode, interpolation, size, shape):
+    height, width = (size, size) if isinstance(size, int) else size
+    transform = create_transform(
+        (3, height, width),
+        crop_pct=0.9,
+        crop_mode=mode,
+        interpolation=interpolation,
+        normalize=False,
+    )
+    image = photograph(*shape)
+    wanted = transform(Image.fromarray(image[..., ::-1].copy())).numpy()[::-1].transpose(1, 2, 0)
+    found = apply_steps(
+        in_size(steps_of(transform.transforms), Sizes((height, width)), [0] * 3), image
+    )
+    assert np.array_equal(found.pixels, wanted)
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize('padding', [Padding(32), Padding(1, (90, 70)), Padding(20), Padding()])
+def test_images_are_padded_as_by_the_preprocessor(shape, padding):
+    """With the fractions of the mean, and no more than the preprocessor does."""
+    resize = TRANSFORMS.build(dict(type='Resize', scale=(128, 80), keep_ratio=True))
+    wanted = resize(dict(img=photograph(*shape)))['img']
+    fill = [103.53, 116.28, 123.675]
+    steps = in_size(steps_of([resize]), Sizes(None, padding), fill)
+    found = apply_steps(steps, photograph(*shape))
+    height, width = found.inner
+    assert found.pixels.shape[:2] == padding.padded((height, width))
+    assert np.array_equal(found.pixels[:height, :width], wanted)
+    for outside in (found.pixels[height:], found.pixels[:, width:]):
+        np.testing.assert_allclose(outside, np.broadcast_to(fill, outside.shape), rtol=1e-6)
+    np.testing.assert_allclose(found.scale * shape, (width, height))
+
+
+def test_the_fill_is_what_becomes_the_value_of_the_preprocessor():
+    from mmengine.model import ImgDataPreprocessor
+
+    pixels = dict(mean=[1.0, 2.0, 3.0], std=[4.0, 5.0, 6.0])
+    assert fill_of(ImgDataPreprocessor(**pixels, bgr_to_rgb=True)) == [3.0, 2.0, 1.0]
+    assert fill_of(ImgDataPreprocessor(**pixels, pad_value=0.5)) == [3.0, 4.5, 6.0]
+    assert fill_of(ImgDataPreprocessor(pad_value=7)) == [7.0] * 3
+
+
+def test_pixels_are_read_as_by_the_pipeline_or_refused():
+    from mmcv.transforms import LoadImageFromFile
+
+    assert reading_steps(SimpleNamespace(load=None, in_float=False)) == []
+    (step,) = reading_steps(SimpleNamespace(load=None, in_float=True))
+    assert apply_steps([step], photograph(3, 2)).pixels.dtype == np.float32
+    own = SimpleNamespace(transforms=[LoadImageFromFile(imdecode_backend='pillow')])
+    with pytest.raises(ConfigError, match="imdecode_backend='pillow'.*leave them at 'color'"):
+        reading_steps(SimpleNamespace(load=own))
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize(
+    ('pipeline', 'covers'),
+    [
+        ([dict(type='ResizeEdge', scale=72), dict(type='CenterCrop', crop_size=64)], True),
+        ([dict(type='Resize', scale=(128, 80), keep_ratio=True)], False),
+    ],
+)
+def test_another_size_than_the_pipelines(pipeline, covers, shape):
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        steps = steps_of([TRANSFORMS.build(step) for step in pipeline])
+    sizes = Sizes((32, 48), of_test=False)
+    found = apply_steps(in_size(steps, sizes, [0] * 3), photograph(*shape))
+    assert found.pixels.shape == (32, 48, 3)
+    assert (found.scale * shape >= (47, 31)).all() == covers or max(shape) == min(shape) * 1.5
+    assert keeps_ratio(steps) is not covers
+
+
+def test_a_point_of_the_image_is_where_it_is_said_to_be():
+    image = np.zeros((100, 160, 3), np.uint8)
+    image[40:44, 60:64] = 255
+    steps = [
+        dict(resize=['edge', 'short', 200], interpolation='bilinear', backend='pillow'),
+        dict(crop=[150, 150]),
+        dict(crop=[200, 200], fill=0),
+    ]
+    pixels, scale, offset, _ = apply_steps(steps, image)
+    x, y = np.array((62, 42)) * scale + offset
+    assert pixels[round(y), round(x)].min() > 200
+
+
+def test_a_step_that_cannot_be_done_is_one_sentence():
+    for step in (
+        dict(type='RandomFlip', prob=0.5),
+        dict(type='CenterCrop', crop_size=8, auto_pad=True),
+    ):
+        with pytest.raises(
+            ConfigError, match=f'its pipeline has {step["type"]}, which a file in ONNX cannot do'
+        ):
+            steps_of([TRANSFORMS.build(step)])
+
+
+def test_without_a_pipeline_images_are_stretched():
+    trained = SimpleNamespace(
+        classes=['cat'],
+        has_pixels=False,
+        model=SimpleNamespace(
+            backbone=SimpleNamespace(img_size=(8, 12)),
+            data_preprocessor=SimpleNamespace(
+                to_rgb=True,
+                mean=np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1),
+                std=np.ones((3, 1, 1)),
+            ),
+        ),
+    )
+    facts = json.loads(facts_of(trained, sizes_of_test(trained)))
+    assert facts == dict(
+        classes=['cat'],
+        multi_label=False,
+        align_corners=False,
+        threshold=None,
+        rgb=True,
+        steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],
+    )

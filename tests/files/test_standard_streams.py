@@ -1,0 +1,102 @@
+"""Commands whose output nobody reads, cannot be encoded, or is closed. Without torch."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# A program that prints, does something, and prints again.
+PROGRAM = """
+import os, sys, time
+from vit_plugin.files.standard_streams import is_read, set_up_streams
+set_up_streams()
+print('begins', flush=True)
+{}
+print('ends', flush=True)
+open(os.environ['RESULT'], 'w').write(repr((is_read(), sys.stdout.fileno(), sys.stderr.fileno())))
+"""
+
+
+def shell(tmp_path, command: str, work: str = '', **env: str) -> subprocess.CompletedProcess:
+    (tmp_path / 'program.py').write_text(PROGRAM.format(work))
+    env = {**os.environ, 'PYTHONPATH': os.getcwd(), 'RESULT': str(tmp_path / 'result'), **env}
+    full = f'set -o pipefail; {command.format(f"{sys.executable} {tmp_path}/program.py")}'
+    return subprocess.run(['bash', '-c', full], capture_output=True, env=env, timeout=60)
+
+
+@pytest.mark.parametrize('unbuffered', ['', '1'])
+def test_a_command_outlasts_its_reader(tmp_path, unbuffered):
+    work = 'time.sleep(0.5); print("x" * 100_000, flush=True)'
+    done = shell(tmp_path, '{} | head -1', work, PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'begins\n', b'')
+    assert (tmp_path / 'result').read_text() == '(False, 1, 2)'
+
+
+@pytest.mark.parametrize('closed', ['>&-', '2>&-', '>&- 2>&-'])
+def test_a_closed_output_is_opened_to_nowhere(tmp_path, closed):
+    work = 'file = open(sys.argv[0]); assert file.fileno() > 2; sys.stderr.write("said")'
+    done = shell(tmp_path, f'{{}} {closed}', work)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (b'' if '>&- 2' in closed or closed == '>&-' else b'begins\nends\n')
+    assert done.stderr == (b'said' if closed == '>&-' else b'')
+    assert (tmp_path / 'result').read_text() == '(True, 1, 2)'
+
+
+@pytest.mark.parametrize('encoding', ['ascii', 'utf-8', 'latin-1'])
+def test_every_name_can_be_printed(tmp_path, encoding):
+    work = r'print("ü 猫 \udcff")'
+    done = shell(tmp_path, '{}', work, PYTHONIOENCODING=encoding)
+    assert done.returncode == 0, done.stderr
+    expected = 'ü 猫 \udcff'.encode(encoding, 'backslashreplace')
+    assert done.stdout.splitlines()[1] == expected
+
+
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='needs /dev/full')
+def test_a_full_disk_is_an_error(tmp_path):
+    done = shell(tmp_path, '{} > /dev/full')
+    assert done.returncode
+    assert b'No space left' in done.stderr
+
+
+def test_the_command_itself_has_such_streams(tmp_path):
+    full = f'set -o pipefail; {sys.executable} -m vit_plugin --help | head -1'
+    done = subprocess.run(['bash', '-c', full], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b'')
+
+
+TOOL = """
+import argparse, os, signal
+from vit_plugin.commands.flags import run_tool
+from vit_plugin.errors import ConfigError
+
+def main(args):
+    {}
+
+run_tool(argparse.ArgumentParser(), main, lambda args: {})
+"""
+
+
+@pytest.mark.parametrize('needs_torch', [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ('work', 'status', 'said'),
+    [
+        ('os.kill(os.getpid(), signal.SIGINT)', 128 + signal.SIGINT, 'Interrupted.\n'),
+        (
+            r'raise ConfigError("a\x1b[2J\udcff is wrong.")',
+            1,
+            'Error: a\\x1b[2J\\udcff is wrong.\n',
+        ),
+    ],
+)
+def test_how_a_command_ends(tmp_path, work, status, said, needs_torch):
+    (tmp_path / 'tool.py').write_text(TOOL.format(work, needs_torch))
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / 'tool.py')],
+        env={**os.environ, 'PYTHONPATH': os.getcwd()},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (status, said)

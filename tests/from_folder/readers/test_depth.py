@@ -1,0 +1,82 @@
+"""Images of more than 8 bits: the range that they have."""
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from vit_plugin.data.images import LoadImage
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import decode
+from vit_plugin.from_folder.readers.class_folders import read_class_folders
+from vit_plugin.from_folder.readers.photos import Tree
+
+
+def write(folder, values: np.ndarray, name: str = '{}.png'):
+    """Four images of two classes that have these values."""
+    for i in range(8):
+        path = folder / 'ab'[i % 2] / name.format(i)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.roll(values, i, axis=1)
+        Image.fromarray(pixels).save(path) if pixels.ndim == 2 else cv2.imwrite(str(path), pixels)
+    return folder
+
+
+def ramp(low: float, high: float, kind: str = 'uint16') -> np.ndarray:
+    return np.linspace(low, high, 256).reshape(16, 16).astype(kind)
+
+
+@pytest.mark.parametrize(
+    ('values', 'window'),
+    [
+        (ramp(0, 65535), None),
+        (ramp(0, 40000), None),
+        (ramp(0, 4095), '0, 4095'),
+        (ramp(0, 1000), '0, 1023'),
+        (ramp(0, 200), '0, 255'),
+        (ramp(33069, 36863), '33069, 36863'),
+        (np.stack([ramp(0, 4000)] * 3, axis=-1), '0, 4095'),
+    ],
+)
+@pytest.mark.parametrize('suffix', ['.png', '.tif'])
+def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values, window, suffix):
+    found = read_class_folders(Tree(write(tmp_path, values, '{}' + suffix)))
+    said = [(what, count) for what, count, _ in found.findings.rows() if 'bits' in what]
+    assert len(said) == bool(window)
+    if window:
+        assert f'vit_plugin.LoadImage(window=({window}))' in said[0][0]
+        assert said[0][1] == 8
+        lower, upper = map(float, window.split(','))
+        seen = LoadImage(window=(lower, upper)).load(str(found.train[0].path))
+        assert seen.shape == (16, 16, 3)
+        assert seen.max() - seen.min() > 190
+
+
+@pytest.mark.parametrize(
+    ('kind', 'high', 'window'),
+    [('float32', 1, '0, 1'), ('float32', 255, '0, 255'), ('int32', 60000, '0, 65535')],
+)
+def test_values_of_32_bits_are_refused_and_can_be_read_by_a_window(tmp_path, kind, high, window):
+    tree = Tree(write(tmp_path, ramp(0, high, kind), '{}.tif'))
+    with pytest.raises(ConfigError, match=rf'values of 32 bits.*window=\({window}\)'):
+        read_class_folders(tree)
+    lower, upper = map(float, window.split(','))
+    assert LoadImage(window=(lower, upper)).load(str(tree.images[0])).max() > 230
+
+
+def test_one_image_of_32_bits_can_be_left_out(tmp_path):
+    write(tmp_path, ramp(0, 255, 'uint8'))
+    Image.fromarray(ramp(0, 1, 'float32')).save(tmp_path / 'a/deep.tif')
+    found = read_class_folders(Tree(tmp_path), skip_invalid=True)
+    assert len(found.train + found.val) == 8
+
+
+def test_colours_of_cielab_are_named(tmp_path):
+    write(tmp_path, ramp(0, 255, 'uint8'))
+    Image.new('LAB', (8, 8)).save(tmp_path / 'a/lab.tif')
+    found = read_class_folders(Tree(tmp_path))
+    assert ('images left out, since they cannot be read', 1) in [
+        row[:2] for row in found.findings.rows()
+    ]
+    with pytest.raises(ValueError, match='CIE'):
+        decode((tmp_path / 'a/lab.tif').read_bytes())

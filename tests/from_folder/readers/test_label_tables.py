@@ -1,0 +1,261 @@
+"""Images and tables of their classes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.readers.class_folders import read_class_folders
+from vit_plugin.from_folder.readers.listing import Listing
+from vit_plugin.from_folder.readers.photos import Tree
+
+
+def flat(folder: Path, count: int = 12, place: str = 'train') -> Path:
+    (folder / place).mkdir(parents=True)
+    for i in range(count):
+        Image.fromarray(np.full((8, 8, 3), 20 * i, np.uint8)).save(folder / place / f'{i}.jpg')
+    return folder
+
+
+def read(folder: Path) -> Listing:
+    return read_class_folders(Tree(folder))
+
+
+@pytest.mark.parametrize(
+    ('name', 'header', 'row'),
+    [
+        ('train.csv', 'id,label', '{i},{c}'),
+        ('train/metadata.csv', 'file_name,label', '{i}.jpg,{c}'),
+        ('labels.csv', '\ufefffilename;width;class', '{i}.jpg;8;{c}'),
+        ('train.csv', ',image,species', '{i}9,train/{i}.jpg,{c}'),
+        ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
+        ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),  # another image's name is its index
+        ('train.csv', '"name";"labels";"weight"', '"{i}.jpg";"{c}";"1,5"'),
+    ],
+)
+def test_a_table_says_the_classes(tmp_path, name, header, row):
+    flat(tmp_path)
+    lines = [row.format(i=i, j=11 - i, c=('cat', 'dog')[i % 2]) for i in range(12)]
+    (tmp_path / name).write_text('\r\n'.join([header, *lines]), encoding='utf-8')
+    found = read(tmp_path)
+    assert found.classes == ('cat', 'dog')
+    assert not found.multi_label
+    assert found.held_out
+    wanted = {(f'{i}.jpg', ('cat', 'dog')[i % 2]) for i in range(12)}
+    assert {(photo.path.name, *photo.labels) for photo in found.train + found.val} == wanted
+
+
+def test_a_column_says_the_part(tmp_path):
+    flat(tmp_path, place='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{"train" if i < 8 else "test"}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ('header', 'row'),
+    [('file,labels', '{i}.jpg,{several}'), ('filename, red, green', '{i}.jpg, {red}, {green}')],
+)
+def test_an_image_may_have_several_classes(tmp_path, header, row):
+    flat(tmp_path)
+    values = [(i % 2, i % 3 == 0) for i in range(12)]
+    rows = [
+        row.format(
+            i=i, red=int(red), green=int(green), several='|'.join(['red'] * red + ['green'] * green)
+        )
+        for i, (red, green) in enumerate(values)
+    ]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join([header, *rows]))
+    found = read(tmp_path)
+    assert found.multi_label
+    assert found.classes == ('green', 'red')
+    labels = {photo.path.stem: {*photo.labels} for photo in found.train + found.val}
+    assert labels == {
+        str(i): {name for name, on in (('red', red), ('green', green)) if on}
+        for i, (red, green) in enumerate(values)
+    }
+
+
+@pytest.mark.parametrize('kind', [int, float, bool])
+def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path, kind):
+    flat(tmp_path)
+    rows = [f'{i},{i}.jpg,{kind(i % 2)},{kind(1 - i % 2)}' for i in range(12)]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join([',filename,odd,even', *rows]))
+    found = read(tmp_path)
+    assert (found.classes, found.multi_label) == (('even', 'odd'), False)
+
+
+@pytest.mark.parametrize(
+    ('header', 'values', 'classes'),
+    [
+        ('tags', ['clear road', 'haze', 'clear haze road', 'haze road'], {'clear', 'haze', 'road'}),
+        ('label', ['red fox', 'red deer'], {'red fox', 'red deer'}),
+        ('label', ['"snake, sea"', 'bird'], {'snake, sea', 'bird'}),
+        ('label', ['"a,b"', 'b'], {'a', 'b'}),
+        ('label', ["\"['a', 'b']\"", '"[\'b\']"'], {'a', 'b'}),
+        ('label', ['a;b', 'c'], {'a', 'b', 'c'}),
+    ],
+)
+def test_what_separates_labels(tmp_path, header, values, classes):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    assert {*read(tmp_path).classes} == classes
+
+
+@pytest.mark.parametrize('value', ['', 'nan'])
+def test_a_row_without_a_label_is_left_out(tmp_path, value):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2] if i else value}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['image,label', *rows]))
+    found = read(tmp_path)
+    assert (found.classes, found.multi_label) == (('a', 'b'), False)
+    assert ('images left out, of which a table says no class, or two', 1) in [
+        row[:2] for row in found.findings.rows()
+    ]
+
+
+def test_a_table_without_a_header(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'train.csv').write_text('\n'.join(f'{i}.jpg,{"ab"[i % 2]}' for i in range(12)))
+    assert len(read(tmp_path).train) == 10
+
+
+def test_a_column_of_true_and_false_says_the_part(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{i > 7}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['image,label,is_valid', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [8, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ('header', 'row', 'words'),
+    [
+        ('label,name', '{i},word', None),  # names of the classes, whose numbers are no images
+        ('id,name', '{i},word', 'say other classes of'),
+        ('filename,class,xmin,ymin,xmax,ymax', '{i}.jpg,a,1,1,5,5', 'has boxes in the column'),
+    ],
+)
+def test_tables_of_something_else(tmp_path, header, row, words):
+    flat(tmp_path)
+    rows = [f'{i},{i % 2}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join(['id,label', *rows]))
+    (tmp_path / 'b.csv').write_text('\n'.join([header, *(row.format(i=i) for i in range(2))]))
+    if words is None:
+        assert read(tmp_path).classes == ('0', '1')
+        return
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+def test_rows_without_their_image_are_named(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    assert read(tmp_path).findings.rows() == [
+        ('rows of train.csv left out, whose image is not there', 3, ['12', '13', '14'])
+    ]
+
+
+def test_a_table_without_labels_names_its_columns(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'train.csv').write_text(
+        '\n'.join(['id,lens,place', *(f'{i},wide,home' for i in range(12))])
+    )
+    with pytest.raises(
+        ConfigError,
+        match='has the columns id, lens, place, and none of them is called label; rename',
+    ):
+        read(tmp_path)
+
+
+def test_tables_of_kaggle_that_have_no_classes(tmp_path):
+    flat(tmp_path)
+    flat(tmp_path, place='test')
+    rows = [f'train/{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    (tmp_path / 'test.csv').write_text('\n'.join(['id', *(f'test/{i}.jpg' for i in range(12))]))
+    rows = [f'test/{i}.jpg,a' for i in range(12)]
+    (tmp_path / 'sample_submission.csv').write_text('\n'.join(['id,label', *rows]))
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [10, 2, 0]
+    assert [row[:2] for row in found.findings.rows()] == [
+        ('tables left out, which have no column but that of images', 1),
+        ('files left out, .csv', 1),
+        ('images left out, of which nothing is said or which are in no list', 12),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('header', 'values', 'classes'),
+    [
+        ('classes', ['red cat', 'red dog', 'blue cat', 'blue dog'], 4),
+        ('tags', ['great white', 'tiger shark', 'blue whale', 'grey seal'], 4),
+        ('labels', ['a b c', 'd e f', 'a e c', 'd b f'], 4),
+        ('tags', ['clear', 'haze', 'clear haze', 'haze road', 'road', 'clear road'], 3),
+    ],
+)
+def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    found = read(tmp_path)
+    assert len(found.classes) == classes
+    said = any('write | to be sure' in what for what, _, _ in found.findings.rows())
+    assert said == found.multi_label == (classes == 3)
+
+
+@pytest.mark.parametrize('column', ['age', 'score', 'label'])
+@pytest.mark.parametrize(
+    'value',
+    [
+        lambda i: i * 0.37,
+        lambda i: 20.5 + i // 4,
+        lambda i: f'"{i // 3},25"',
+        lambda i: -0.5 * i,
+    ],
+)
+def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
+    """fastai#1417."""
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{value(i)}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
+    with pytest.raises(ConfigError, match=f"the column '{column}' of .* has numbers such as"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('values', [('0', '1'), ('1.0', '2.0'), ('7', 'cat'), ('0.5 mm', '1 mm')])
+def test_numbers_that_are_names_are_classes(tmp_path, values):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    assert read(tmp_path).classes == values
+
+
+@pytest.mark.parametrize(
+    'head', ['sep=;\nfile;label', '# by hand\n# and by me\nfile;label', '"file, name";label']
+)
+def test_lines_before_the_header_and_commas_in_it(tmp_path, head):
+    flat(tmp_path)
+    rows = [f'{i}.jpg;{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([head, *rows]))
+    assert read(tmp_path).classes == ('a', 'b')
+
+
+def test_rows_say_the_part_of_images_with_the_same_names(tmp_path):
+    flat(tmp_path, 6, 'train')
+    flat(tmp_path, 4, 'test')
+    rows = [
+        f'{i}.jpg,{"ab"[i % 2]},{part}'
+        for part, count in (('train', 6), ('test', 4))
+        for i in range(count)
+    ]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    assert {photo.path.parent.name for photo in read(tmp_path).parts['test']} == {'test'}
+    (tmp_path / 'labels.csv').write_text(
+        '\n'.join(['file,label', *(row.rpartition(',')[0] for row in rows)])
+    )
+    with pytest.raises(ConfigError, match=r'labels fit several images .*test/0\.jpg and .*train'):
+        read(tmp_path)

@@ -1,0 +1,115 @@
+"""The forecast of a training."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from image_folders import write_digits
+from mmengine.config import Config
+from mmengine.runner import EpochBasedTrainLoop
+from torch.utils.data import DataLoader
+
+from vit_plugin.commands.command_line import build_runner
+from vit_plugin.config import read_config
+from vit_plugin.from_folder import duration
+from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.write import write_config
+
+
+def runner_of(epochs: int, img_size: object = 224, **loop) -> SimpleNamespace:
+    train_loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
+    train_loop._max_epochs, train_loop._epoch = epochs, loop.get('epoch', 0)
+    train_loop.val_interval = 3
+    cfg = Config(dict(model=dict(backbone=dict(img_size=img_size))))
+    return SimpleNamespace(train_loop=train_loop, max_epochs=epochs, cfg=cfg)
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'words'),
+    [
+        (0.1, '2 seconds'),
+        (40, '40 seconds'),
+        (721, '12 minutes'),
+        (3700, '62 minutes'),
+        (12600, '3.5 hours'),
+    ],
+)
+def test_times_are_said_as_people_say_them(seconds, words):
+    assert duration.in_words(seconds) == words
+
+
+def test_within_an_hour_nothing_is_proposed():
+    assert (
+        duration.plan_of(runner_of(10), 600.0)
+        == 'The training takes about 10 minutes on this machine.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('img_size', 'proposed'),
+    [
+        # A quarter of the pixels.
+        ((480, 640), 'smaller images by --img-size 320 or fewer epochs by --epochs 10'),
+        (64, 'fewer epochs by --epochs 10'),  # smaller images would show nothing
+    ],
+)
+def test_over_an_hour_flags_are_proposed_that_make_it_one(img_size, proposed):
+    text = duration.plan_of(runner_of(40, img_size), 4 * 3600.0)
+    said = 'The training takes about 4.0 hours on this machine. About an hour:'
+    assert text == f'{said} {proposed}.'
+
+
+def test_the_validations_that_are_left():
+    assert duration.validations(runner_of(7)) == 3  # after 3, 6 and 7 epochs
+    assert duration.validations(runner_of(7, epoch=6)) == 1
+
+
+def test_a_batch_takes_as_long_as_its_images(monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr(duration.time, 'perf_counter', lambda: next(clock))
+    monkeypatch.setattr(duration, 'cores', lambda: 2)
+    used, loader = [], DataLoader(range(100), batch_size=16, collate_fn=list)
+    model, use = torch.nn.Linear(1, 1), lambda batch: used.append(len(batch))
+    seconds = duration.seconds_of_batch(loader, use, model)
+    assert used == [2, 2]  # a second for two images is enough to know
+    assert seconds == (1 + 1 / 2) * 16 / 2
+    used.clear()
+    monkeypatch.setattr(duration, 'ENOUGH', 10)
+    assert duration.seconds_of_batch(loader, use, model) == 1.5
+    assert used == [2, 2, 4, 4, 8, 8, 16, 16]
+    used.clear()
+    monkeypatch.setattr(duration, 'LONG', 1)
+    assert duration.seconds_of_batch(loader, use, model) == 1.5
+    assert used == [2, 4, 8, 16]  # a step that long is not repeated
+
+
+@pytest.mark.nightly
+def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_digits(tmp_path / 'digits', per_class=10)
+    path = write_config(
+        Request('digits', arch='timm://test_vit', epochs=1, batch_size=8, img_size=32)
+    )
+    said, states = [], []
+    for name, hooks in (('with', [duration.DurationHook()]), ('without', [])):
+        cfg = read_config(
+            path, dict(work_dir=name, custom_hooks=[], launcher='none', randomness=dict(seed=1))
+        )
+        for loader in (cfg.train_dataloader, cfg.val_dataloader):
+            loader.update(num_workers=0)
+        runner = build_runner(cfg)
+        runner.logger.info = said.append
+        for hook in hooks:
+            runner.register_hook(hook)
+        states.append(runner.train().state_dict())
+    assert sum(str(line).startswith('The training takes about') for line in said) == 1
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def test_the_generators_get_their_states_back():
+    np.random.seed(0), torch.manual_seed(0)
+    with duration.kept_generators():
+        expected = np.random.rand(), torch.rand(1)
+    assert (np.random.rand(), torch.rand(1)) == expected

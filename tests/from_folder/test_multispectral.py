@@ -1,0 +1,150 @@
+"""A folder of images of several bands: its config, and a model of it from file to prediction."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from image_folders import save_bands, write_bands, write_digits, write_masks
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import DATASETS, MODELS, init_default_scope
+
+from vit_plugin.config import check_config, read_config
+from vit_plugin.deploy.exported_photographs import photographs
+from vit_plugin.deploy.pipeline_steps import steps_of
+from vit_plugin.deploy.pixel_steps import apply_steps
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.bands import read_bands
+from vit_plugin.files.images import read_image
+from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.write import draw_pictures, write_config
+from vit_plugin.inference.model_inputs import ConfigPixels
+from vit_plugin.inference.trained_model import TrainedModel
+
+ARCH = 'timm://test_vit'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def config_of(data: Path, **arguments):
+    cfg = read_config(str(write_config(Request(str(data), **{'arch': ARCH, **arguments}))))
+    init_default_scope(cfg.default_scope)
+    check_config(cfg)
+    return cfg
+
+
+def model_of(cfg):
+    return MODELS.build(
+        dict(cfg.model, data_preprocessor=cfg.model.get('data_preprocessor', cfg.data_preprocessor))
+    )
+
+
+def loss_of(cfg) -> float:
+    dataset, model = DATASETS.build(cfg.train_dataloader.dataset), model_of(cfg)
+    data = model.data_preprocessor(pseudo_collate([dataset[0], dataset[4]]), True)
+    assert data['inputs'].shape[1] == 6
+    return sum(value.item() for name, value in model(**data, mode='loss').items() if 'loss' in name)
+
+
+@pytest.mark.parametrize('suffix', ['.tif', '.npy'])
+def test_a_classifier_has_the_bands_of_its_folder(folder, suffix, capsys):
+    write_bands(folder / 'fields', suffix=suffix)
+    cfg = config_of(folder / 'fields', img_size=32, epochs=400)
+    assert 'Images of 6 bands' in capsys.readouterr().out
+    values = [read_bands(file) for file in Path('fields').rglob(f'*{suffix}')]
+    train = {
+        line.split()[0] for line in Path('work_dirs/fields/train.txt').read_text().splitlines()
+    }
+    assert len(train) == 6
+    kept = [read_bands(folder / 'fields' / name).reshape(-1, 6) for name in train]
+    assert len(values) == 8
+    pixels = np.concatenate(kept).astype(float)
+    np.testing.assert_allclose(cfg.data_preprocessor['mean'], pixels.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(cfg.data_preprocessor['std'], pixels.std(0), rtol=1e-4)
+    assert cfg.model.backbone.patch_embed == dict(in_channels=6)
+    # Enough steps for RandAugment, whose operations are of colours.
+    assert 'RandAugment' not in str(cfg.train_pipeline)
+    assert np.isfinite(loss_of(cfg))
+
+
+def test_photographs_have_what_they_had(folder):
+    write_digits(folder / 'digits', per_class=10)
+    cfg = config_of(folder / 'digits', img_size=32, epochs=2000)
+    assert 'RandAugment' in str(cfg.train_pipeline)
+    assert cfg.test_pipeline[0] == dict(type='LoadImageFromFile')
+    assert 'patch_embed' not in cfg.model.backbone
+
+
+def test_the_small_hybrid_whitens_all_bands(folder):
+    cfg = config_of(write_bands(folder / 'fields'), arch='')
+    assert cfg.model.backbone.patch_embed.channels[0] == 48
+    assert np.isfinite(loss_of(cfg))
+    assert len(draw_pictures(Path('work_dirs/fields/config.py'))) == 2
+
+
+def test_masks_of_images_of_bands(folder):
+    write_masks(folder / 'scenes')
+    for image in Path('scenes/images').iterdir():
+        save_bands(image.with_suffix('.npy'), read_image(image).repeat(2, axis=2))
+        image.unlink()
+    cfg = config_of(folder / 'scenes', task='segmentation', arch='')
+    assert len(cfg.model.data_preprocessor['mean']) == 6
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    assert dataset[0]['inputs'].shape[0] == 6
+
+
+def test_other_numbers_of_bands_are_one_sentence(folder):
+    write_bands(folder / 'fields')
+    save_bands(folder / 'fields/wet/x.npy', np.zeros((20, 24, 4)))
+    with pytest.raises(ConfigError, match=r"\.tif' has 6 bands, and '.*x\.npy' has 4 bands; a mo"):
+        config_of(folder / 'fields')
+    write_digits(folder / 'mixed', per_class=3)
+    save_bands(folder / 'mixed/digit 0/x.tif', np.zeros((20, 24, 4), np.uint8))
+    with pytest.raises(ConfigError, match=r"png' is a photograph, and '.*x\.tif' has 4 bands"):
+        config_of(folder / 'mixed')
+
+
+def test_what_is_learnt_of_colours_is_refused(folder):
+    write_bands(folder / 'fields')
+    with pytest.raises(ConfigError, match='have 6 bands, of which there is no pretraining, but cl'):
+        config_of(folder / 'fields', task='pretraining')
+
+
+def test_a_band_of_one_value_is_divided_by_one(folder):
+    for name in ('a', 'b'):
+        (folder / 'fields' / name).mkdir(parents=True)
+        for i in range(3):
+            values = np.random.default_rng(i).normal(5, 2, (8, 9, 4))
+            values[..., 2] = 7
+            np.save(folder / 'fields' / name / f'{i}.npy', values)
+    cfg = config_of(folder / 'fields', img_size=32)
+    assert cfg.data_preprocessor['std'][2] == 1.0
+    assert cfg.data_preprocessor['mean'][2] == 7.0
+
+
+def test_files_and_arrays_are_predicted(folder):
+    cfg = config_of(write_bands(folder / 'fields'), img_size=32)
+    trained = TrainedModel(model_of(cfg), cfg, dict(classes=cfg.classes))
+    path = 'fields/wet/0.tif'
+    wanted = trained(path)
+    assert wanted.names
+    np.testing.assert_array_equal(trained(read_image(path)).scores, wanted.scores)
+    assert trained.prepare(path).image.shape == (32, 32, 3)
+    with pytest.raises(ConfigError, match='An image has 3 bands or colours, and the model takes 6'):
+        trained(np.zeros((20, 24, 3), np.uint8))
+
+
+def test_a_file_of_onnx_has_the_same_pixels(folder):
+    cfg = config_of(write_bands(folder / 'fields'), img_size=32)
+    pixels = ConfigPixels(cfg)
+    steps = json.loads(json.dumps(steps_of(pixels.transforms)))
+    for path in photographs(folder, 6):
+        wanted = pixels(path)['inputs']
+        found = torch.from_numpy(apply_steps(steps, read_image(path)).pixels).permute(2, 0, 1)
+        assert wanted.shape == (6, 32, 32)
+        assert torch.equal(found, wanted)

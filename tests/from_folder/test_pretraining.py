@@ -1,0 +1,142 @@
+"""From a tree of images without labels to a pre-training, and from that to a training."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from image_folders import write_digits
+from mmengine.dataset import default_collate
+from mmengine.logging import MessageHub
+from mmengine.registry import DATASETS, MODELS, init_default_scope
+from PIL import Image
+
+from vit_plugin.config import check_config, read_config
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.methods import METHODS
+from vit_plugin.from_folder.pretraining import Probe
+from vit_plugin.from_folder.request import PRETRAINING, Request
+from vit_plugin.from_folder.write import write_config
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+TEACHER = 'timm://test_convnext.r160_in1k'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    import timm
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        'vit_plugin.weights.opening.from_timm', lambda name: timm.create_model(name).state_dict()
+    )
+    write_digits(tmp_path / 'digits', per_class=12)
+    return tmp_path
+
+
+def request_for(**arguments: Any) -> Request:
+    return Request(**{'data': 'digits', 'task': PRETRAINING, **arguments})
+
+
+def first_loss(cfg: Any) -> tuple[Any, torch.Tensor]:
+    """The model of a config, and its loss for the first images."""
+    init_default_scope('mmpretrain')
+    MessageHub.get_current_instance().update_info('max_iters', 10)
+    data = DATASETS.build(cfg.train_dataloader.dataset)
+    model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
+    batch = model.data_preprocessor(default_collate([data[i] for i in range(4)]), True)
+    return model, model.parse_losses(model(**batch, mode='loss'))[0]
+
+
+QUICK = ('mae', '')
+
+
+@pytest.mark.parametrize(
+    ('method', 'arch'),
+    [
+        pytest.param(*row, marks=() if row == QUICK else pytest.mark.nightly)
+        for row in product(METHODS, ('', 'timm://test_vit'))
+    ],
+)
+def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arch):
+    teacher = dict(teacher=TEACHER) if method == 'distill' else {}
+    request = request_for(method=method, arch=arch, work_dir='first', **teacher)
+    cfg = read_config(str(write_config(request)))
+    check_config(cfg, ['train_dataloader'])
+    assert len(Path('first/train.txt').read_text().splitlines()) == 36
+    model, loss = first_loss(cfg)
+    loss.backward()
+    trained = {name for name, one in model.named_parameters() if one.requires_grad}
+    assert trained == {name for name, one in model.named_parameters() if one.grad is not None}
+    assert torch.isfinite(loss)
+    text = cfg.pretty_text
+    torch.save(dict(meta=dict(cfg=text), state_dict=model.state_dict()), 'first/epoch_1.pth')
+
+    second = Request('digits', weights='first/epoch_1.pth', work_dir='second')
+    cfg = read_config(str(write_config(second)))
+    check_config(cfg)
+    classifier, _ = first_loss(cfg)
+    assert not arch or all(one.requires_grad for one in classifier.parameters())
+    left = classifier.load_state_dict(model.state_dict(), strict=False).missing_keys
+    assert {name.partition('.')[0] for name in left} <= {'head'}
+    probe = Probe(request, 'first/epoch_1.pth')
+    probe.draw(Path('first/features.png'))
+    assert Image.open('first/features.png').size[0] > 1000
+    scores = probe.nearest_neighbours()
+    assert len(scores) == 2
+    assert all(0 <= score <= 100 for score in scores)
+
+
+def test_a_tree_without_classes_is_learnt_and_not_probed(folder):
+    deep = folder / 'photos' / 'a' / 'b'
+    deep.mkdir(parents=True)
+    for i, path in enumerate(sorted((folder / 'digits').rglob('*.png'))[:30]):
+        path.rename((deep if i % 2 else folder / 'photos') / f'{i}.png')
+    (folder / 'photos/val').mkdir()
+    (folder / 'photos/0.png').rename(folder / 'photos/val/0.png')
+    (folder / 'photos/broken.png').write_bytes(b'no image')
+    request = request_for(data='photos')
+    config = write_config(request)
+    assert config.read_text().startswith(
+        '"""A small hybrid on photos, 29 images.\n\n    vit-plugin pret'
+    )
+    assert 'a/b/1.png' in (config.parent / 'train.txt').read_text().splitlines()
+    report = (config.parent / 'data_report.md').read_text()
+    assert 'which are to validate or to test: 1' in report
+    assert 'cannot be read: 1' in report
+    assert Probe(request, 'none.pth').nearest_neighbours() == []
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (dict(method='mocov4'), "--method 'mocov4' is not one of mocov3, dino"),
+        (dict(method='distill'), '--method distill: a teacher is needed to distill'),
+        (dict(method='mae', teacher=TEACHER), '--method mae: a teacher is needed to distill'),
+        (dict(data='empty'), "'empty' has 0 images to learn from"),
+        (dict(teacher='none'), "There is no checkpoint file 'none'"),
+        (dict(teacher=TEACHER, task='detection'), '--teacher: a model of detection has no single'),
+    ],
+)
+def test_wrong_requests_are_one_sentence(folder, arguments, words):
+    (folder / 'empty').mkdir()
+    with pytest.raises(ConfigError, match=words):
+        write_config(request_for(**arguments))
+
+
+def test_a_teacher_of_the_same_classes_teaches_them_and_another_its_features(folder):
+    classes = ['digit 0', 'digit 1', 'digit 2']
+    text = read_config(str(write_config(Request('digits', work_dir='cnn')))).pretty_text
+    for names, losses in ((classes, ['Logit']), (classes[::-1], ['Vector', 'Map'])):
+        meta = dict(cfg=text, dataset_meta=dict(classes=names))
+        torch.save(dict(meta=meta, state_dict=dict(weight=torch.zeros(1))), 'cnn.pth')
+        request = Request('digits', teacher='cnn.pth', work_dir=f'by_{losses[0]}')
+        cfg = read_config(str(write_config(request)))
+        assert cfg.model.type == 'vit_plugin.Distiller'
+        assert cfg.model.teacher == 'cnn.pth'
+        found = [one.type for one in cfg.model.losses]
+        assert found == [f'vit_plugin.{name}Distillation' for name in losses]
+    cfg.model.teacher = TEACHER
+    check_config(cfg)
+    assert set(first_loss(cfg)[0].losses) == {'vector', 'map'}

@@ -1,0 +1,37 @@
+"""Settings as text that is read back the same."""
+
+from pathlib import Path
+
+from mmengine.config import Config
+
+from vit_plugin.from_folder.readers.findings import Findings
+from vit_plugin.from_folder.readers.listing import Listing
+from vit_plugin.from_folder.recipe import Recipe, Reference, text_of
+from vit_plugin.from_folder.request import Request
+
+
+def test_what_is_written_is_read_back():
+    steps = [
+        dict(type='A', scale=(1, 2)),
+        dict(type='B' * 60, name='C' * 60, one=(1,), none=None, yes=True),
+    ]
+    loader = dict(
+        pipeline=Reference('steps'),
+        lr=1e-5,
+        empty=dict(),
+        deep=dict(names=[f'name {i}' for i in range(40)]),
+    )
+    sections = dict(
+        classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader')
+    )
+    listing = Listing('folders', Path('my data'), tuple('abc'), {}, False, Findings())
+    text = text_of(
+        Recipe('What it does. ' * 20, sections, [], listing, {}),
+        Request('my data', arch='B/16', epochs=3),
+    )
+    cfg = Config.fromstring(text, '.py').to_dict()
+    written = dict(loader, pipeline=steps)
+    assert {name: cfg[name] for name in sections} == dict(sections, loader=written, other=written)
+    assert 'pipeline=steps' in text
+    assert 'other = loader\n' in text
+    assert "--data 'my data' --arch B/16 --epochs 3 --work-dir 'work_dirs/my data'" in text

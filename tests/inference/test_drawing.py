@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from vit_plugin.inference.drawing import colour_of, draw
+from vit_plugin.inference.predictions import Prediction
+
+
+def test_boxes_and_masks_above_the_score_are_drawn_where_they_are():
+    image = np.full((400, 600, 3), 128, np.uint8)
+    masks = np.zeros((2, 400, 600), bool)
+    masks[0, 110:190, 210:290] = masks[1, 300:, 500:] = True
+    found = Prediction(
+        None,
+        np.array([4, 1]),
+        ['cat', 'dog'],
+        np.array([0.9, 0.2]),
+        np.array([[200.0, 100.0, 300.0, 200.0], [500.0, 300.0, 600.0, 400.0]]),
+        masks,
+    )
+    picture = draw(image, found, 0.3)
+    assert tuple(picture[150, 200]) == colour_of(4)  # the box
+    assert (picture[150, 250] != 128).any()  # the mask
+    assert (picture[290:, 490:] == 128).all()
+    assert (image == 128).all()
+
+
+@pytest.mark.parametrize(
+    ('shape', 'expected'), [((8, 16), (160, 320)), ((48, 160), (96, 320)), ((320, 90), (320, 90))]
+)
+def test_small_images_are_enlarged(shape, expected):
+    found = Prediction(
+        None, np.array([0]), ['cat'], np.array([0.9]), np.array([[1.0, 1.0, 5.0, 5.0]])
+    )
+    assert draw(np.zeros((*shape, 3), np.uint8), found, 0.3).shape == (*expected, 3)
+
+
+@pytest.mark.parametrize('side', [160, 4000])
+def test_text_grows_with_the_image(side):
+    found = Prediction(
+        None, np.array([0]), ['cat'], np.array([0.9]), np.array([[0.4, 0.4, 0.6, 0.6]]) * side
+    )
+    picture = draw(np.full((side, side, 3), 128, np.uint8), found, 0.3)
+    rows = np.flatnonzero((picture != 128).any(axis=(1, 2)))
+    above = 0.4 - rows[0] / len(picture)  # the label, as a part of the height
+    assert 0.02 < above < 0.1
+
+
+def test_many_boxes_have_a_legend():
+    side = 400
+    corners = np.stack(
+        np.meshgrid(np.arange(0, side, 20), np.arange(0, side, 20)), axis=-1
+    ).reshape(-1, 2)
+    found = Prediction(
+        None,
+        np.zeros(400, int),
+        ['cat'] * 400,
+        np.full(400, 0.9),
+        np.hstack((corners, corners + 9.0)),
+    )
+    picture = draw(np.full((side, side, 3), 128, np.uint8), found, 0.3)
+    assert (picture[200:, 200:] == 128).all(axis=-1).mean() > 0.7  # which labels would have covered
+    assert (picture[:16, :30] != 128).any(axis=-1).all()
+
+
+def test_a_map_has_one_colour_for_a_class():
+    labels = np.repeat(np.array([[3, 3, 300]]), 100, axis=0).repeat(200, axis=1)
+    found = Prediction(
+        None, np.array([3, 300]), ['sky', '300'], np.array([2 / 3, 1 / 3]), map=labels
+    )
+    picture = draw(np.full((100, 600, 3), 128, np.uint8), found, 0.3)
+    assert np.ptp(picture[60:, :400], axis=(0, 1)).max() == 0
+    assert (picture[90, 0] != picture[90, 500]).any()

@@ -1,0 +1,111 @@
+"""What a command is asked about: files, folders, URLs and videos."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.inputs import Reading, find_inputs
+from vit_plugin.inference.streams import frame_rate
+
+needs_supervision = pytest.mark.skipif(
+    not find_spec('supervision'), reason='supervision is not installed'
+)
+
+
+def photo(path: Path, value: int = 7) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(path), np.full((8, 12, 3), value, np.uint8))
+    return path
+
+
+def video(path: Path, frames: int = 6) -> Path:
+    import supervision as sv
+
+    with sv.VideoSink(str(path), sv.VideoInfo(64, 48, 10.0)) as sink:
+        for i in range(frames):
+            sink.write_frame(np.full((48, 64, 3), 40 * i, np.uint8))
+    return path
+
+
+def test_an_image_that_is_given_twice_is_one(tmp_path):
+    one = str(photo(tmp_path / 'a.jpg'))
+    assert len(find_inputs([one, one])) == 1
+
+
+@pytest.mark.parametrize(
+    ('argument', 'words'),
+    [
+        ('', 'is empty'),
+        (' ', 'is empty'),
+        ('none.jpg', "There is no image 'none.jpg'"),
+        ('s3://bucket/a.jpg', 's3://bucket/a.jpg. is not a URL that is read'),
+        ('https:/a.jpg', 'give http:// or https://'),
+        ('https://example.org/clip.mp4', 'is a video; download it'),
+    ],
+)
+def test_wrong_names_are_a_sentence(argument, words):
+    with pytest.raises(ConfigError, match=words):
+        find_inputs([argument])
+
+
+def test_a_command_for_images_takes_no_video(tmp_path):
+    (tmp_path / 'clip.MP4').touch()
+    for argument, kind in ((str(tmp_path), 'video'), ('0', 'webcam')):
+        with pytest.raises(ConfigError, match=f'is a {kind}, and this command takes images'):
+            find_inputs([argument], videos=False)
+
+
+@needs_supervision
+def test_frames_of_a_video_have_numbers(tmp_path):
+    found = find_inputs([str(video(tmp_path / 'clip.mp4')), str(photo(tmp_path / 'a.png'))])
+    frames = list(Reading(found).frames())
+    assert [frame.number for frame in frames] == [0, 1, 2, 3, 4, 5, None]
+    assert [round(frame.image.mean() / 40) for frame in frames[:6]] == [0, 1, 2, 3, 4, 5]
+    assert frame_rate(found[0].name) == 10
+
+
+@needs_supervision
+@pytest.mark.filterwarnings('ignore')
+def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(tmp_path, capfd):
+    for name in ('a.png', 'clip.mp4'):
+        (tmp_path / name).write_text('no image')
+    photo(tmp_path / 'b.png')
+    reading = Reading(find_inputs([str(tmp_path)]))
+    assert [Path(frame.source.name).name for frame in reading.frames()] == ['b.png']
+    said = capfd.readouterr().err
+    assert "a.png' cannot be read" in said
+    assert "clip.mp4' cannot be read" in said
+    with pytest.raises(ConfigError, match='^2 of 3 inputs could not be read'):
+        reading.finish()
+
+
+@pytest.mark.parametrize('command', ['infer', 'embed', 'visualize'])
+def test_a_wrong_path_takes_no_torch(command, tmp_path):
+    script = (
+        'import sys; from vit_plugin.__main__ import main; sys.modules["torch"] = None; '
+        'main(sys.argv[1:])'
+    )
+    more = ['attention'] if command == 'visualize' else []
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            script,
+            command,
+            'none.pth',
+            *more,
+            'none.jpg',
+            '--out',
+            str(tmp_path / 'x.npz'),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "Error: There is no image 'none.jpg'.\n"

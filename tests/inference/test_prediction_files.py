@@ -1,0 +1,176 @@
+"""Tables that are complete after each image, and pictures and videos below a folder."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.inputs import Frame, Input
+from vit_plugin.inference.prediction_files import output_of, written_video
+from vit_plugin.inference.predictions import Prediction
+
+IMAGE = np.full((48, 64, 3), 128, np.uint8)
+STILL, OTHER = (Input(name, Path()) for name in ('a.png', 'b "c".png'))
+CLIP = Input('clip.mp4', Path(), 'video')
+
+
+def boxes(*names: str) -> Prediction:
+    count = len(names)
+    return Prediction(
+        None,
+        np.arange(count),
+        list(names),
+        np.full(count, 0.5),
+        np.tile([1.0, 2.0, 30.0, 40.0], (count, 1)),
+    )
+
+
+def frames() -> list[tuple[Frame, Prediction]]:
+    return [
+        (Frame(STILL, None, IMAGE), boxes('cat', 'dog')),
+        (Frame(CLIP, 0, IMAGE), boxes()),
+        (Frame(CLIP, 1, IMAGE), boxes('cat')),
+        (Frame(CLIP, 2, IMAGE), boxes('dog', 'dog')),
+        (Frame(OTHER, None, IMAGE), boxes()),
+    ]
+
+
+def read(path: Path) -> dict[str, list[tuple[int | None, str]]]:
+    """The classes of each input with the numbers of their frames, from any kind of table."""
+    text, found = path.read_text(), {}
+    if path.suffix == '.json':
+        for name, rows in json.loads(text).items():
+            found[name] = [(row.get('frame'), row['class']) for row in rows]
+    elif path.suffix == '.jsonl':
+        for line in map(json.loads, text.splitlines()):
+            found.setdefault(line['image'], []).extend(
+                (line.get('frame'), row['class']) for row in line['found']
+            )
+    else:
+        for row in csv.DictReader(text.splitlines()):
+            number = int(row['frame']) if row.get('frame') else None
+            found.setdefault(row['image'], []).append((number, row['class']))
+    return found
+
+
+@pytest.mark.parametrize('suffix', ['.json', '.jsonl', '.csv'])
+def test_a_table_is_complete_after_each_image(tmp_path, suffix):
+    path = tmp_path / f'new/found{suffix}'
+    expected: dict[str, list[tuple[int | None, str]]] = {}
+    with output_of(path, [STILL, CLIP, OTHER], 0.3) as table:
+        for frame, prediction in frames():
+            table.add(frame, prediction)
+            rows = expected.setdefault(frame.source.name, [])
+            rows += [(frame.number, name) for name in prediction.names]
+            (aside,) = path.parent.iterdir()  # where a process that is killed leaves it
+            assert read(aside) == {
+                name: rows for name, rows in expected.items() if rows or suffix != '.csv'
+            }
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert read(path) == {name: rows for name, rows in expected.items() if rows or suffix != '.csv'}
+
+
+def test_a_table_of_nothing_is_empty_and_an_error_before_the_first_image_loses_nothing(tmp_path):
+    path = tmp_path / 'found.json'
+    path.write_text('{"old": []}')
+    with pytest.raises(KeyboardInterrupt), output_of(path, [STILL], 0.3):
+        raise KeyboardInterrupt
+    assert json.loads(path.read_text()) == {'old': []}
+    with output_of(path, [STILL], 0.3):
+        pass
+    assert json.loads(path.read_text()) == {}
+
+
+def predict(path: Path, count: int, then: Exception | None = None) -> None:
+    with output_of(path, [STILL], 0.3) as table:
+        for _ in range(count):
+            table.add(Frame(STILL, None, IMAGE), boxes('cat'))
+        if then:
+            raise then
+
+
+@pytest.mark.parametrize('suffix', ['.json', '.jsonl', '.csv'])
+def test_on_a_full_disk_the_earlier_table_stays(tmp_path, full_disk, suffix):
+    path = tmp_path / f'found{suffix}'
+    path.write_text('old')
+    with pytest.raises(ConfigError, match=r'\(File too large\); the file that was there is unch'):
+        predict(path, 3000)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ['old']
+
+
+def test_on_a_full_disk_there_is_no_video_in_part(tmp_path, full_disk):
+    pytest.importorskip('supervision')
+    noise = np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)
+
+    def film() -> None:
+        with written_video(tmp_path / 'clip.mp4', (320, 240), 25.0) as write:
+            for _ in range(30):
+                write(noise)
+
+    with pytest.raises(ConfigError, match=r"clip.mp4' cannot be written \(.* of 30 frames were\)"):
+        film()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_model_loses_nothing_of_the_images_before(tmp_path):
+    path = tmp_path / 'found.jsonl'
+    with pytest.raises(RuntimeError):
+        predict(path, 1, RuntimeError())
+    assert read(path) == {'a.png': [(None, 'cat')]}
+
+
+def test_names_are_true_in_json_and_harmless_in_csv(tmp_path):
+    name = os.fsdecode(b'=\x1b\xff"\xc3\xbc.png')
+    for suffix in ('.json', '.jsonl', '.csv'):
+        path = tmp_path / f'found{suffix}'
+        with output_of(path, [Input(name)], 0.3) as table:
+            table.add(Frame(Input(name), None, IMAGE), boxes('=1+1'))
+        shown = ('\'=\\x1b\\udcff"ü.png', "'=1+1") if suffix == '.csv' else (name, '=1+1')
+        assert read(path) == {shown[0]: [(None, shown[1])]}
+        assert (suffix == '.csv') == ('\\x1b' in path.read_text())
+
+
+def test_columns_are_those_of_the_task(tmp_path):
+    found = Prediction(None, np.array([1]), ['sky'], np.array([1.0]), map=np.ones((48, 64), int))
+    for prediction, columns in (
+        (boxes(), 'class,score,left,top,right,bottom'),
+        (found, 'class,share'),
+    ):
+        with output_of(tmp_path / 'found.csv', [STILL], 0.3) as table:
+            table.add(Frame(STILL, None, IMAGE), prediction)
+        assert (tmp_path / 'found.csv').read_text().splitlines()[0] == f'image,{columns}'
+
+
+def test_no_input_is_written_over(tmp_path):
+    path = tmp_path / 'a.png'
+    cv2.imwrite(str(path), IMAGE)
+    with pytest.raises(ConfigError, match='would be written over while it is read'):
+        output_of(tmp_path, [Input(str(path), tmp_path)], 0.3)
+
+
+def test_pictures_and_videos_are_below_the_folder(tmp_path):
+    pytest.importorskip('supervision')
+    from supervision import VideoInfo, VideoSink, get_video_frames_generator
+
+    clip = Input(str(tmp_path / 'set/clip.mov'), tmp_path / 'set', 'video')
+    (tmp_path / 'set').mkdir()
+    with VideoSink(clip.name, VideoInfo(64, 48, 10.0)) as sink:
+        sink.write_frame(IMAGE)
+    still = Input(str(tmp_path / 'set/x/a.jpg'), tmp_path / 'set')
+    pictures = output_of(tmp_path / 'out', [still, clip], 0.3)
+    assert pictures.add(Frame(still, None, IMAGE), boxes('cat')) == str(tmp_path / 'out/x/a.png')
+    for number in range(3):
+        pictures.add(Frame(clip, number, IMAGE), boxes('cat'))
+    with pytest.raises(KeyboardInterrupt), pictures:
+        raise KeyboardInterrupt  # as from a person before the end of the video
+    picture = cv2.imread(str(tmp_path / 'out/x/a.png'))
+    assert picture.shape == (240, 320, 3)
+    assert picture.std() > 0
+    video = tmp_path / 'out/clip.mp4'
+    assert [frame.shape for frame in get_video_frames_generator(str(video))] == [(240, 320, 3)] * 3
+    assert VideoInfo.from_video_path(str(video)).fps == 10

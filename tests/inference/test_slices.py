@@ -1,0 +1,68 @@
+"""Small objects of large images, found by what sees only small images."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+import pytest
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.predictions import Prediction
+
+pytest.importorskip('supervision')
+from vit_plugin.inference.slices import Sliced
+
+# Some are cut by a slice of 128 pixels.
+CORNERS = [(20, 30), (95, 40), (118, 118), (300, 150), (190, 10)]
+
+
+def scene() -> np.ndarray:
+    image = np.zeros((200, 320, 3), np.uint8)
+    for x, y in CORNERS:
+        image[y : y + 16, x : x + 16] = 255
+    return image
+
+
+def bright(images: Sequence[np.ndarray]) -> list[Prediction]:
+    """A detector of bright rectangles, which finds nothing in images of more than 128 pixels."""
+    found = []
+    for image in images:
+        _, _, stats, _ = cv2.connectedComponentsWithStats((image[..., 0] > 128).astype(np.uint8))
+        stats = stats[1:] if max(image.shape) <= 128 else stats[:0]
+        left, top, width, height, area = stats.T
+        boxes = np.stack((left, top, left + width, top + height), axis=1).astype(np.float32)
+        labels, masks = np.zeros(len(boxes), int), np.zeros((len(boxes), *image.shape[:2]), bool)
+        for mask, (x1, y1, x2, y2) in zip(masks, boxes.astype(int), strict=True):
+            mask[y1:y2, x1:x2] = True
+        found.append(Prediction(None, labels, ['box'] * len(boxes), area / 256, boxes, masks))
+    return found
+
+
+@pytest.mark.parametrize('batch_size', [1, 4])
+def test_each_object_is_found_once_where_it_is(batch_size):
+    (found,) = Sliced(bright, 128, ['box'], batch_size=batch_size)([scene()])
+    assert sorted(found.boxes[:, :2].astype(int).tolist()) == sorted(map(list, CORNERS))
+    assert found.names == ['box'] * 5
+    assert found.masks.shape == (5, 200, 320)
+    for mask, (left, top, right, bottom) in zip(found.masks, found.boxes.astype(int), strict=True):
+        assert mask[top:bottom, left:right].all()
+        assert mask.sum() == (right - left) * (bottom - top)
+
+
+def test_an_image_of_one_slice_is_asked_about_once():
+    asked = []
+    Sliced(lambda images: asked.extend(images) or bright(images), 128, ['box'])(
+        [scene()[:100, :128]]
+    )
+    assert len(asked) == 1
+
+
+def test_nothing_is_found_in_nothing():
+    (found,) = Sliced(bright, 128, ['box'])([np.zeros_like(scene())])
+    assert found.text() == 'nothing'
+
+
+def test_a_classifier_is_refused():
+    classes = Prediction(None, np.array([0]), ['cat'], np.array([1.0]))
+    with pytest.raises(ConfigError, match='--slices is for detectors'):
+        Sliced(lambda images: [classes], 128, ['cat'])([scene()])

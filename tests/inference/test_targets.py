@@ -1,0 +1,66 @@
+"""Pictures are where their images are, below another folder."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from vit_plugin.inference.inputs import Input, find_inputs
+from vit_plugin.inference.targets import targets_of, without_drawn
+
+
+def photo(path: Path, value: int = 7) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(path), np.full((8, 12, 3), value, np.uint8))
+    return path
+
+
+def relative(found: list[Input], folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in targets_of(found, folder).values()]
+
+
+def test_pictures_keep_the_folders_of_their_images(tmp_path):
+    for name in ('set/cat/1.jpg', 'set/dog/1.jpg', 'set/2.png'):
+        photo(tmp_path / name)
+    found = find_inputs([str(tmp_path / 'set')])
+    assert relative(found, tmp_path / 'out') == ['2.png', 'cat/1.png', 'dog/1.png']
+
+
+@pytest.mark.parametrize(
+    ('names', 'expected'),
+    [
+        (['set/a.jpg', 'set/a.bmp', 'set/b.jpg'], {'a.jpg.png', 'a.bmp.png', 'b.png'}),
+        (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg.png', 'y/a.jpg.png', 'b.png'}),
+        (['1/x/a.jpg', '2/x/a.jpg'], {'1/x/a.jpg.png', '2/x/a.jpg.png'}),
+    ],
+)
+def test_pictures_of_one_name_are_told_apart(tmp_path, names, expected):
+    found = find_inputs([str(photo(tmp_path / name)) for name in names])
+    assert {*relative(found, tmp_path / 'out')} == expected
+
+
+def test_pictures_of_urls_stay_below_the_folder(tmp_path):
+    found = find_inputs(
+        [
+            f'https://example.org/{name}'
+            for name in ('1/a.jpg', '2/a.jpg?x=../3', '..', '%2e%2e%2fb.png', '')
+        ][:4]
+    )
+    assert relative(found, tmp_path / 'out') == [
+        'image.png',
+        'b.png',
+        'example.org/1/a.jpg.png',
+        'example.org/2/a.jpg.png',
+    ]
+
+
+def test_pictures_of_an_earlier_run_are_left_out(tmp_path, capsys):
+    for name in ('set/a.jpg', 'set/out/a.png', 'set/out/x/b.png'):
+        photo(tmp_path / name)
+    found = find_inputs([str(tmp_path / 'set')])
+    left = without_drawn(found, [tmp_path / 'set/out', tmp_path / 'found.json'])
+    assert [one.name for one in left] == [str(tmp_path / 'set/a.jpg')]
+    assert capsys.readouterr().err == '2 left out, since they are in a folder of --out.\n'
+    given = find_inputs([str(tmp_path / 'set/out')])  # which somebody wants
+    assert without_drawn(given, [tmp_path / 'set/out']) == given

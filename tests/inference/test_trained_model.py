@@ -1,0 +1,401 @@
+"""A checkpoint is a model with its classes and pixels; weights alone compute what the code of their
+origin does.
+"""
+
+import copy
+import multiprocessing
+import pickle
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import cv2
+import numpy as np
+import pytest
+import timm
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS
+from mmengine.runner import CheckpointLoader
+from PIL import Image
+from safetensors.torch import save_file
+from trained_models import tiny_classifier
+
+import vit_plugin
+from vit_plugin.config import read_config
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.load import imagenet_classes, load
+from vit_plugin.inference.model_inputs import ConfigPixels
+from vit_plugin.inference.saved_model import saved_config
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.classifier import Classifier
+from vit_plugin.report.pictures.pictures import draw_maps
+from vit_plugin.weights import Checkpoint
+
+pytest.importorskip('mmpretrain')
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+NAMES = [f'digit {i}' for i in range(10)]
+
+
+@pytest.fixture
+def photo(tmp_path) -> str:
+    path = tmp_path / 'photo.png'
+    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
+    return str(path)
+
+
+@pytest.fixture
+def digits(tmp_path) -> str:
+    """The folder of a run whose classifier finds a seven in everything."""
+    cfg = read_config(DIGITS)
+    model = MODELS.build(dict(cfg.model, type='mmpretrain.ImageClassifier', data_preprocessor=None))
+    model.head.layers.head.bias.data[7] = 2
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=NAMES))
+    (tmp_path / 'run').mkdir()
+    torch.save(
+        dict(state_dict=model.state_dict(), meta=dict(meta, epoch=3, iter=9)),
+        tmp_path / 'run/epoch_3.pth',
+    )
+    (tmp_path / 'run/last_checkpoint').write_text(str(tmp_path / 'run/epoch_3.pth'))
+    return str(tmp_path / 'run')
+
+
+@pytest.mark.parametrize('name', ['', '/epoch_3.pth'])
+def test_a_checkpoint_is_enough(digits, photo, name):
+    model = vit_plugin.load(digits + name, device='cpu')
+    assert (model.task, model.classes) == ('classification', NAMES)
+    prediction = model(photo)
+    assert prediction.names[0] == 'digit 7'
+    assert prediction.scores[0] == pytest.approx(np.exp(2) / (np.exp(2) + 9))
+    from_pixels = model(cv2.imread(photo))
+    assert from_pixels.names[0] == 'digit 7'
+    assert model.features([model.sample(photo)]).shape == (1, model.model.backbone.embed_dims)
+
+
+def test_pixels_are_the_files(tmp_path, digits):
+    pixels = np.random.default_rng(1).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    cv2.imwrite(str(tmp_path / 'a.bmp'), pixels)
+    model = load(digits, device='cpu')
+    samples = model.sample(tmp_path / 'a.bmp'), model.sample(pixels)
+    assert torch.equal(*(sample['inputs'] for sample in samples))
+
+
+def test_threads_that_ask_first_build_the_steps_once(digits, monkeypatch):
+    """They share MMEngine's default scope, within which ``PackInputs`` is found."""
+    model, built, together = load(digits, device='cpu'), [], Barrier(4)
+    slow = ConfigPixels.__init__
+
+    def build(self, *args) -> None:
+        built.append(self)
+        time.sleep(0.05)  # the others come meanwhile
+        slow(self, *args)
+
+    def ask(number: int) -> None:
+        together.wait()
+        model.sample(np.zeros((8, 8, 3), dtype=np.uint8), number)
+
+    monkeypatch.setattr(ConfigPixels, '__init__', build)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert len(built) == 1
+
+
+def test_python_reads_safely_too(tmp_path, monkeypatch):
+    """MMEngine would fall back to unpickling what torch refuses."""
+    torch.save(dict(state_dict={}, meta=Path(tmp_path, 'x')), tmp_path / 'x.pth')
+    before = CheckpointLoader.__dict__['load_checkpoint']
+    with pytest.raises(ConfigError, match='could run code'):
+        load(tmp_path / 'x.pth', device='cpu')
+    assert CheckpointLoader.__dict__['load_checkpoint'] is before
+    monkeypatch.setattr(
+        'vit_plugin.inference.load.open_model',
+        lambda *args: CheckpointLoader.load_checkpoint('x.pth'),
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match='could run code'):  # of an init_cfg
+        load('x.pth', device='cpu')
+
+
+def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
+    (tmp_path / 'other.py').write_text(
+        f"_base_ = '{Path(DIGITS).resolve()}'\nmodel = dict(backbone=dict(arch=dict(num_layers=2)))"
+    )
+    with pytest.raises(ConfigError, match='arch with more blocks'):
+        load(digits, str(tmp_path / 'other.py'), device='cpu')
+    with pytest.raises(ConfigError, match='num_classes'):
+        load(digits, device='cpu', cfg_options={'model.head.num_clases': 3})
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        (
+            "model = dict(type='os.system', command='touch canary')",
+            "at model.type 'os.system' as a part of a model",
+        ),
+        ("model = dict(type='mmengine.utils.path.os.system')", 'as a part of a model'),
+        ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
+        ("model = dict(type='A')\ncustom_imports = dict(imports=5)", r'imports=5, where names of'),
+        ("model = dict(type='A')\ncustom_imports = dict(imports=[5])", r'imports=\[5\], where'),
+        ("model = print('canary')", 'holds no config'),
+        ('', 'holds no config'),
+        (None, 'holds no config'),
+    ],
+)
+def test_a_checkpoint_names_no_code(tmp_path, text, words):
+    torch.save(dict(state_dict=dict(a=torch.zeros(1)), meta=dict(cfg=text)), tmp_path / 'x.pth')
+    with pytest.raises(ConfigError, match=f'{words}.*--config'):
+        load(tmp_path / 'x.pth', device='cpu')
+
+
+def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
+    """A detector trained on a folder needs it, and a process that predicts has not imported it."""
+    imported = []
+    monkeypatch.setattr('vit_plugin.inference.saved_model.import_module', imported.append)
+    monkeypatch.setitem(sys.modules, 'vit_plugin.detection', sys)
+    kind = 'mmpretrain.ImageClassifier'
+    text = f"model = dict(type='{kind}')\ncustom_imports = dict(imports=['vit_plugin.detection'])"
+    assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == kind
+    assert imported == ['vit_plugin.detection']
+
+
+def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
+    name = 'test_vit.r160_in1k'
+    theirs = timm.create_model(name, pretrained=False).eval()
+    torch.save(theirs.state_dict(), tmp_path / 'weights.pth')
+    model = load(tmp_path / 'weights.pth', arch=f'timm://{name}', device='cpu', classify=False)
+    seen = model.prepare(np.full((40, 61, 3), (255, 0, 128), dtype=np.uint8), 80)  # BGR
+    assert seen.inputs.shape == (1, 3, 80, 128)  # 122 pixels are 7.6 patches of 16
+    assert seen.covered == (80, 128)
+    assert seen.image.shape == (80, 128, 3)
+    assert seen.image[5, 5].tolist() == [128, 0, 255]  # RGB
+    expected = (
+        torch.tensor([128.0, 0.0, 255.0]) / 255 - torch.tensor(theirs.pretrained_cfg['mean'])
+    ) / torch.tensor(theirs.pretrained_cfg['std'])
+    torch.testing.assert_close(seen.inputs[0, :, 7, 9], expected)
+
+
+def test_grey_models_get_grey_images(tmp_path, photo):
+    options = dict(patch_embed=dict(in_channels=1), img_size=32)
+    torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
+    model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', cfg_options=options)
+    assert isinstance(model.model, Classifier)
+    seen = model.prepare(photo)
+    assert seen.inputs.shape == (1, 1, 32, 48)
+    assert seen.image.shape == (32, 48, 3)
+    with pytest.raises(ConfigError, match='no classes to predict'):
+        model(photo)
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'test_vit.r160_in1k',
+        'deit_tiny_distilled_patch16_224.fb_in1k',
+        # A norm after its average.
+        pytest.param('eva02_tiny_patch14_336.mim_in22k_ft_in1k', marks=pytest.mark.nightly),
+    ],
+)
+def test_classes_are_timms(tmp_path, photo, name, monkeypatch):
+    theirs = timm.create_model(name, pretrained=False).eval()
+    for head in (theirs.head, getattr(theirs, 'head_dist', theirs.head)):
+        torch.nn.init.normal_(head.weight)
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda _: theirs.state_dict())
+    model = load(f'timm://{name}', device='cpu')
+    pixels = timm.data.create_transform(**timm.data.resolve_model_data_config(theirs))
+    with torch.no_grad():
+        expected = theirs(pixels(timm_image(photo))[None]).softmax(dim=1)[0]
+    torch.testing.assert_close(model(photo).sample.pred_score, expected, atol=1e-3, rtol=1e-3)
+    assert model.classes[281] == 'tabby, tabby cat'
+
+
+def timm_image(path: str):
+    from PIL import Image
+
+    return Image.open(path).convert('RGB')
+
+
+def classifier(hidden_dim: int | None, num_classes: int) -> torch.nn.Module:
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
+            head=dict(
+                type='vit_plugin.ViTClsHead',
+                num_classes=num_classes,
+                in_channels=192,
+                hidden_dim=hidden_dim,
+            ),
+        )
+    )
+    torch.nn.init.normal_(model.head.layers.head.weight)
+    return model.eval()
+
+
+def save(model: torch.nn.Module, path: Path) -> Path:
+    save_file(
+        {
+            name: value
+            for name, value in model.state_dict().items()
+            if isinstance(value, torch.Tensor)
+        },
+        path,
+    )
+    return path
+
+
+def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
+    theirs = classifier(24, 1000)
+    ours = load(
+        save(theirs, tmp_path / 'theirs.safetensors'),
+        arch='Ti/16',
+        device='cpu',
+        cfg_options=dict(img_size=32),
+    )
+    seen = ours.prepare(photo)
+    assert seen.inputs.shape == (1, 3, 32, 48)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            ours.model(seen.inputs, mode='tensor'), theirs(seen.inputs, mode='tensor')
+        )
+
+
+def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
+    untrained = classifier(None, 1000)
+    torch.nn.init.zeros_(untrained.head.layers.head.weight)
+    for model in (untrained, classifier(None, 512)):
+        found = load(
+            save(model, tmp_path / 'w.safetensors'),
+            arch='Ti/16',
+            device='cpu',
+            cfg_options=dict(img_size=32),
+        )
+        assert isinstance(found.model, Classifier)
+        assert found.classes == []
+
+
+def test_the_names_are_those_of_the_number_of_classes():
+    assert [len(imagenet_classes(count)) for count in (1000, 11821, 21841, 21843, 999)] == [
+        1000,
+        11821,
+        21841,
+        21843,
+        0,
+    ]
+
+
+def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
+    for arguments, words in (
+        (['x.pth', 'a.py', 'B/16'], 'give one of them'),
+        ([DIGITS], 'is a config'),
+        ([tmp_path], 'has no manifest.json'),
+        (['none.pth'], 'no checkpoint file'),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load(*arguments, device='cpu')
+
+
+@pytest.mark.parametrize(
+    ('steps', 'expected'),
+    [
+        ([dict(type='Resize', scale=(24, 24))], (0, 120, 0, 200)),
+        (
+            [dict(type='ResizeEdge', scale=32), dict(type='CenterCrop', crop_size=24)],
+            (15, 105, 53, 143),
+        ),
+        (
+            [
+                dict(type='ResizeEdge', scale=32, backend='pillow'),
+                dict(type='CenterCrop', crop_size=(32, 24)),
+            ],
+            (15, 105, 38, 158),
+        ),
+        ([dict(type='CenterCrop', crop_size=40)], (40, 80, 80, 120)),
+    ],
+)
+def test_a_photograph_is_the_part_that_is_seen(tiny, steps, expected):
+    """At its own resolution, whatever the steps of the test are."""
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32),
+        )
+    )
+    pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(backbone={}),
+            test_dataloader=dict(dataset=dict(type='BaseDataset', pipeline=pipeline)),
+        )
+    )
+    y, x = np.indices((120, 200), dtype=np.uint8)
+    prepared = TrainedModel(model, cfg, {}).prepare(np.stack((x, y, y), axis=-1))
+    seen = prepared.photograph[..., ::-1].astype(int)
+    found = seen[0, 0, 1], seen[-1, -1, 1] + 1, seen[0, 0, 0], seen[-1, -1, 0] + 1
+    np.testing.assert_allclose(found, expected, atol=2)
+    assert (np.diff(seen[0, :, 0]) == 1).all()  # its own pixels
+    figure = draw_maps(prepared, [torch.rand(4, 4)], ['map'])
+    assert figure.axes[1].images[1].get_array().shape == seen.shape[:2]
+
+
+@pytest.fixture
+def trained(tiny) -> TrainedModel:
+    """A classifier with the steps of its test, which are built when they are needed."""
+    steps = [dict(type='Resize', scale=(32, 32)), dict(type='PackInputs')]
+    dataset = dict(type='BaseDataset', pipeline=[dict(type='LoadImageFromFile'), *steps])
+    cfg = dict(default_scope='mmpretrain', model=dict(backbone={}))
+    model = tiny_classifier(tiny, NAMES[:3])
+    model.cfg = Config(dict(cfg, test_dataloader=dict(dataset=dataset)))
+    return model
+
+
+def pickled(model: TrainedModel) -> TrainedModel:
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy, pickled])
+@pytest.mark.parametrize('state', ['new', 'used', 'optimized'])
+def test_a_copy_predicts_the_same(trained, photo, copied, state):
+    expected = trained(photo).scores if state != 'new' else None
+    model = copied(trained.optimized() if state == 'optimized' else trained)
+    np.testing.assert_array_equal(model(photo).scores, trained(photo).scores)
+    assert expected is None or np.allclose(expected, model(photo).scores, atol=1e-6)
+    assert (model.classes, model.task) == (trained.classes, trained.task)
+
+
+@pytest.mark.nightly
+def test_a_spawned_pool_takes_a_model(trained, photo):
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        (found,) = pool.map_async(trained, [photo]).get(timeout=120)
+    np.testing.assert_array_equal(found.scores, trained(photo).scores)
+
+
+@pytest.mark.parametrize(
+    ('image', 'words'),
+    [
+        (np.zeros((8, 8, 3)), r'pixels of float64, .*as uint8'),
+        (np.zeros((8, 8, 3), np.uint16), r'pixels of uint16, .*as uint8'),
+        (np.zeros((8, 8, 3), bool), r'\(8, 8, 3\) of bool .*as uint8'),
+        (np.zeros((8, 8, 3), np.float32), r'pixels of float32, .*as uint8'),
+        (np.zeros((0, 8, 3), np.uint8), r'\(0, 8, 3\) of uint8 is no image'),
+        (np.empty(0), r'\(0,\) of float64 is no image'),
+        (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colours, and the model takes 3'),
+        (None, 'NoneType is no image; give a file, or pixels'),
+        (Image.new('RGB', (8, 8)), 'Image is no image; give a file, or pixels'),
+    ],
+)
+def test_what_is_no_image_is_a_sentence(trained, image, words):
+    with pytest.raises(ConfigError, match=words):
+        trained(image)
+
+
+def test_an_image_of_grey_is_one_of_three_equal_colours(trained):
+    grey = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
+    expected = trained(grey[..., None].repeat(3, axis=2)).scores
+    for image in (grey, grey[..., None]):
+        np.testing.assert_array_equal(trained(image).scores, expected)

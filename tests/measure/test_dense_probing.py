@@ -1,0 +1,133 @@
+"""Which features segment best."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.model_inputs import TimmPixels
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.measure.dense_probing import (
+    DenseScore,
+    Labelled,
+    dense_probe,
+    maps_at,
+    mean_iou,
+    patch_labels,
+    rank_correlation,
+    table,
+)
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.classifier import create_model
+
+GRID = (4, 6)
+
+
+def trained(tiny: dict, **backbone) -> TrainedModel:
+    from mmengine.model import ImgDataPreprocessor
+
+    torch.manual_seed(0)
+    model = create_model(tiny['arch'], img_size=32, num_classes=0, **backbone)
+    model.data_preprocessor = ImgDataPreprocessor([127.0] * 3, [60.0] * 3)
+    pixels = TimmPixels(
+        dict(
+            mean=(0.5,) * 3,
+            std=(0.5,) * 3,
+            input_size=(3, 32, 32),
+            interpolation='bicubic',
+            crop_pct=1.0,
+        )
+    )
+    return TrainedModel(model, Config(dict(default_scope='mmpretrain')), {}, pixels)
+
+
+def halves(number: int = 12, size: tuple[int, int] = (32, 48), num_train: int = 8) -> Labelled:
+    """Images of a bright and a dark part, a border that moves, and an unlabelled row."""
+    rng, images, masks = np.random.default_rng(0), [], []
+    for _ in range(number):
+        mask = np.zeros(size, np.uint8)
+        mask[:, int(rng.integers(8, size[1] - 8)) :] = 1
+        images.append((mask[..., None] * 150 + rng.integers(0, 60, (*size, 3))).astype(np.uint8))
+        mask[0] = 255
+        masks.append(mask)
+    return Labelled(images, masks, num_train, 2)
+
+
+def test_patches_have_their_most_frequent_class():
+    mask = np.zeros((32, 48), np.uint8)
+    mask[:, 20:] = 2  # half of the third column of patches
+    mask[:5, :8] = 255
+    labels = patch_labels(mask, GRID, 3)
+    assert labels.shape == GRID
+    assert labels[0, 0] == 255
+    assert (labels[1:, :2] == 0).all()
+    assert (labels[:, 3:] == 2).all()
+
+
+def test_mean_iou_by_hand():
+    mask = np.array([[0, 0, 1, 255]])
+    found = np.array([[0, 1, 1, 1]])
+    # The other classes do not occur.
+    assert mean_iou([found], [mask], 5) == pytest.approx(100 * (1 / 2 + 1 / 2) / 2)
+
+
+def test_the_last_map_is_the_backbones(tiny):
+    model = VisionTransformer(**tiny, out_type='featmap').eval()
+    images = torch.randn(1, 3, 32, 48)
+    first, last = maps_at(model, images, (1, 2))
+    np.testing.assert_allclose(
+        last, model(images)[0][0].permute(1, 2, 0).detach().half(), atol=2e-3
+    )
+    assert first.shape == last.shape == (*GRID, 32)
+    assert np.abs(first - last).max() > 0.01
+
+
+@pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap'])
+def test_a_light_and_a_dark_part_are_told_apart(tiny, out_type):
+    rows = list(
+        dense_probe('tiny', trained(tiny, out_type=out_type), halves(), (0.5, 1.0), seeds=2)
+    )
+    assert [(row.depth, row.probe) for row in rows] == [
+        (1, 'knn'),
+        (1, 'linear'),
+        (2, 'knn'),
+        (2, 'linear'),
+    ]
+    assert all(len(row.scores) == 2 and min(row.scores) > 75 for row in rows), rows
+    text = table(rows, 'linear')
+    assert text.splitlines()[0] == '| model | size | block 1 | block 2 |'
+    assert text.splitlines()[2].startswith('| tiny | 32 | ')
+
+
+def test_random_labels_are_not_told_apart(tiny):
+    data = halves()
+    masks = [
+        np.random.default_rng(i).integers(0, 2, mask.shape) for i, mask in enumerate(data.masks)
+    ]
+    rows = list(
+        dense_probe(
+            'tiny', trained(tiny), data._replace(masks=masks), (1.0,), probes=['linear'], seeds=1
+        )
+    )
+    assert rows[0].scores[0] < 50
+
+
+def test_one_class_is_a_sentence(tiny):
+    data = halves()
+    with pytest.raises(ConfigError, match='all of one class; give more images'):
+        list(
+            dense_probe(
+                'tiny',
+                trained(tiny),
+                data._replace(masks=[np.zeros_like(mask) for mask in data.masks]),
+            )
+        )
+
+
+def test_rank_correlation():
+    rows = [
+        DenseScore('x', 32, 1, 'knn', scores)
+        for scores in ([1.0, 2.0, 30.0], [2.0, 3.0, 20.0], [3.0, 4.0, 10.0])
+    ]
+    assert rank_correlation(rows) == pytest.approx((1 - 1 - 1) / 3)

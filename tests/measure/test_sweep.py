@@ -1,0 +1,147 @@
+"""The grid, its runs and the table, with a program in place of the training."""
+
+import os
+import signal
+
+import pytest
+
+from vit_plugin.engine.faults.preemption import Preempted
+from vit_plugin.errors import ConfigError
+from vit_plugin.measure.sweep import (
+    check,
+    runs_of,
+    table,
+    train,
+)
+
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+RATE, DROP = 'optim_wrapper.optimizer.lr', 'model.backbone.drop_rate'
+
+# Writes a record as a training does. It fails for one of the settings until a file says that it is
+# mended.
+PROGRAM = """
+import json, sys
+from pathlib import Path
+arguments = sys.argv[1:]
+folder = Path(arguments[arguments.index('--work-dir') + 1])
+options = dict(option.split('=', 1) for option in arguments[arguments.index('--cfg-options') + 1:])
+with open(folder / 'calls', 'a') as calls:
+    print(*arguments, file=calls)
+if options.get('optim_wrapper.optimizer.lr') == '0.002' and not folder.with_name('mended').exists():
+    sys.exit('Error: this rate does not do')
+score = 50 + 10 * float(options['model.backbone.drop_rate']) + int(options['randomness.seed'])
+record = dict(last={'accuracy/top1': score}, seconds=90)
+folder.joinpath('metrics.json').write_text(json.dumps(record))
+"""
+# Ends when two of them run.
+TOGETHER = """
+import sys, time
+from pathlib import Path
+folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
+folder.joinpath('runs').touch()
+for _ in range(400):
+    if len([*folder.parent.glob('*/runs')]) == 2:
+        sys.exit()
+    time.sleep(0.05)
+sys.exit('alone')
+"""
+# Stops its sweep, and saves when it is stopped itself.
+STOPPED = """
+import os, signal, sys, time
+from pathlib import Path
+folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
+if (folder / 'saved').exists():
+    sys.exit()
+def save(number, frame):
+    (folder / 'saved').touch()
+    sys.exit(128 + number)
+signal.signal(signal.SIGTERM, save)
+os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(60)
+"""
+
+
+def test_only_what_failed_runs_again(tmp_path):
+    script = tmp_path / 'program.py'
+    script.write_text(PROGRAM)
+    runs = [*runs_of([DIGITS], {RATE: [1e-3, 2e-3], DROP: [0, 0.1]}, 2, tmp_path)]
+    assert runs[3].folder.name == '001_vit-mini-p2_1xb16_digits_lr=0.001_drop_rate=0.1_seed1'
+    options = {'train_cfg.max_epochs': 1}
+    failed = train(runs, options, script, jobs=2)
+    assert failed == {run.folder: 'status 1: this rate does not do' for run in runs[4:]}
+    call = (runs[3].folder / 'calls').read_text()
+    assert f'--resume --cfg-options train_cfg.max_epochs=1 {RATE}=0.001 {DROP}=0.1 ' in call
+    assert call.endswith(' randomness.seed=1\n')
+    lines = table(runs).splitlines()
+    assert lines[0] == f'| config | {RATE} | {DROP} | accuracy/top1 | ± | of each seed | minutes |'
+    assert lines[2].endswith('| 0.001 | 0 | 50.5 | 0.71 | 50, 51 | 1.5 |')
+    assert lines[5].endswith('| 0.002 | 0.1 | no score |  |  |  |')
+    (tmp_path / 'mended').touch()
+    assert train(runs, options, script, jobs=1) == {}
+    calls = [(run.folder / 'calls').read_text().count('\n') for run in runs]
+    assert calls == [1, 1, 1, 1, 2, 2, 2, 2]
+    with pytest.raises(ConfigError, match=r'--metric top1: .* has recorded accuracy/top1'):
+        table(runs, 'top1')
+
+
+def test_jobs_train_at_the_same_time(tmp_path):
+    (tmp_path / 'program.py').write_text(TOGETHER)
+    runs = [*runs_of([DIGITS], {}, 2, tmp_path)]
+    assert train(runs, {}, tmp_path / 'program.py', jobs=2) == {}
+
+
+def test_sigterm_is_passed_on_and_the_sweep_continues(tmp_path):
+    (tmp_path / 'program.py').write_text(STOPPED)
+    runs, handler = [*runs_of([DIGITS], {}, 2, tmp_path)], signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Preempted) as stopped:
+        train(runs, {}, tmp_path / 'program.py', jobs=1)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert (runs[0].folder / 'saved').exists()
+    assert not runs[1].folder.exists()
+    (tmp_path / 'program.py').write_text(STOPPED.replace('os.kill', 'sys.exit() or os.kill'))
+    assert train(runs, {}, tmp_path / 'program.py', jobs=1) == {}
+
+
+def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):
+    monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
+    monkeypatch.setattr(os, 'cpu_count', lambda: 8)
+    (tmp_path / 'program.py').write_text("import os; print(os.environ['OMP_NUM_THREADS'])")
+    (run,) = runs_of([DIGITS], {}, 1, tmp_path)
+    assert train([run], {}, tmp_path / 'program.py', jobs=2) == {}
+    assert (run.folder / 'sweep.log').read_text() == '4\n'
+
+
+def test_the_folder_of_another_sweep_is_refused(tmp_path):
+    check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
+    check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
+    with pytest.raises(ConfigError, match='folder of another sweep'):
+        check([*runs_of([DIGITS], {}, 3, tmp_path)], {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('grid', 'options', 'words'),
+    [
+        ({'model.backbone.drop_rat': [0]}, {}, 'takes no drop_rat .* did you mean drop_rate'),
+        ({'randomness.seed': [5, 6]}, {}, r'randomness.seed: each run has .* --seeds\.$'),
+        ({}, {'randomness.seed': 7}, 'randomness.seed: each run has its own seed'),
+        ({'train_cfg.max_epochs': [3, -1]}, {}, 'max_epochs'),
+        ({}, {'custom_hooks': []}, 'records no metrics to compare'),
+        (
+            {},
+            {'val_dataloader': None, 'val_evaluator': None, 'val_cfg': None},
+            'records no metrics to compare',
+        ),
+    ],
+)
+@pytest.mark.filterwarnings('ignore')
+def test_what_cannot_run_is_an_error_before_anything_runs(tmp_path, grid, options, words):
+    with pytest.raises(ConfigError, match=words):
+        check([*runs_of([DIGITS], grid, 1, tmp_path)], options, tmp_path)
+
+
+def test_values_are_read_back_as_they_were():
+    from mmengine.config import DictAction
+
+    for value in (1, 1e-3, True, None, 'B/16', (1, 2), (1,), [(1, 2), 'x'], [3]):
+        assert DictAction._parse_iterable(str(value)) == value

@@ -1,0 +1,471 @@
+"""The losses beside timm's tasks, the teacher's place outside of the model, and wrong pairs."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import timm
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from mmengine.registry import MODELS, init_default_scope
+from mmpretrain.structures import DataSample
+from ranks import on_ranks
+from timm.task import FeatureDistillationTask, LogitDistillationTask, TokenDistillationTask
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.loading import load_weights
+from vit_plugin.projects.distillation.compared_outputs import outputs_of
+from vit_plugin.projects.distillation.distiller import Distiller
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+MM_ARCH = {key: value for key, value in ARCH.items() if key != 'patch_size'}
+VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32)
+PIXELS = dict(mean=[127.5] * 3, std=[63.75] * 3, to_rgb=True)
+LABELS = torch.tensor([0, 3, 1, 2])
+TEST_VIT = 'timm://test_vit.r160_in1k'
+SIZES: dict[str, Any] = {  # of timm's tests: ViTs of width 64 for images of 160 pixels
+    'vit': dict(arch='timm://test_vit', img_size=160),
+    'distilled': dict(
+        arch=dict(ARCH, embed_dims=64, patch_size=16),
+        img_size=160,
+        encoder=dict(dist_token=1),
+        out_type='raw',
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def scope(monkeypatch) -> None:
+    """MMPretrain's names, and a hub whose models have random weights."""
+    init_default_scope('mmpretrain')
+
+    def weights(name: str) -> dict[str, Tensor]:
+        torch.manual_seed(5)
+        return timm_model(name).state_dict()
+
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', weights)
+
+
+def timm_model(name: str, **options: Any) -> nn.Module:
+    model = timm.create_model(name, **options)
+    for parameter in model.get_classifier().parameters():
+        nn.init.normal_(parameter)
+    return model
+
+
+def samples() -> list[DataSample]:
+    return [DataSample().set_gt_label(label) for label in LABELS]
+
+
+def head(num_classes: int = 1000, in_channels: int = 64, **options: Any) -> dict[str, Any]:
+    return dict(
+        options,
+        type=options.get('type', 'vit_plugin.ViTClsHead'),
+        num_classes=num_classes,
+        in_channels=in_channels,
+        loss=dict(type='CrossEntropyLoss'),
+    )
+
+
+def build(teacher: Any, losses: list, backbone: dict = VIT, **options: Any) -> Distiller:
+    cfg = dict(type='vit_plugin.Distiller', teacher=teacher, losses=losses, backbone=backbone)
+    return MODELS.build(dict(cfg, data_preprocessor=dict(PIXELS), **options))
+
+
+def loss(name: str, **options: Any) -> dict[str, Any]:
+    return dict(options, type=f'vit_plugin.{name}Distillation')
+
+
+def in_double(model: Distiller) -> Distiller:
+    for parameter in model.head.parameters() if model.head else ():
+        nn.init.normal_(parameter)
+    return model.double().eval()  # without dropout, and in training for the losses
+
+
+class AsTimm(nn.Module):
+    """A student as timm's tasks call it."""
+
+    def __init__(self, model: Distiller) -> None:
+        super().__init__()
+        self.model, self.num_classes, self.in_chans = model, model.head.num_classes, 3
+        self.num_features = model.head.in_channels
+        self.pretrained_cfg = dict(mean=(0.5,) * 3, std=(0.25,) * 3)
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        return self.model.extract_feat(images)[-1]
+
+    def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor:
+        return x if pre_logits else self.model.head([x])
+
+    def set_distilled_training(self, enable: bool) -> None:
+        pass
+
+    def forward(self, images: Tensor) -> Any:
+        if hasattr(self.model.head, 'classify'):
+            return self.model.head.classify(self.model.extract_feat(images))
+        return self.model.head(self.model.extract_feat(images))
+
+
+def theirs_of(model: Distiller, task: type, **options: Any) -> dict[str, Tensor]:
+    teacher = timm_model('test_vit.r160_in1k')
+    teacher.load_state_dict(model.teacher.model.state_dict())
+    run = task(
+        AsTimm(model),
+        teacher.double(),
+        criterion=nn.CrossEntropyLoss(),
+        dtype=torch.float64,
+        verbose=False,
+        **options,
+    )
+    return run, run(images(), LABELS)
+
+
+def images(side: int = 160) -> Tensor:
+    return torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(1)).double()
+
+
+def equal(ours: Tensor, theirs: Tensor) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+TEACHER = dict(source=TEST_VIT, dtype='float64')
+
+
+def test_logits_equal_timms():
+    cfg = loss('Logit', weight=0.7, temperature=3.0)
+    model = build(TEACHER, [cfg], dict(VIT, **SIZES['vit']), head=head(), label_weight=0.3)
+    found = in_double(model).loss(images(), samples())
+    options = dict(temperature=3.0, distill_loss_weight=0.7, task_loss_weight=0.3)
+    _, theirs = theirs_of(model, LogitDistillationTask, **options)
+    equal(found['loss_logit'], 0.7 * theirs['kd_loss'])
+    equal(sum(found.values()), theirs['loss'])
+
+
+@pytest.mark.parametrize('width', [64, 32])
+def test_features_equal_timms(width):
+    backbone = dict(VIT, arch=dict(ARCH, embed_dims=width, patch_size=16), img_size=160)
+    model = build(TEACHER, [loss('Vector', weight=5.0)], backbone, head=head(1000, width))
+    found = in_double(model).loss(images(), samples())
+    run, _ = theirs_of(model, FeatureDistillationTask, distill_loss_weight=5.0)
+    projection = run.trainable_module.projection
+    assert (projection is None) == (width == 64)
+    if projection is not None:
+        projection.load_state_dict(model.losses['vector'].project.state_dict())
+    theirs = run(images(), LABELS)
+    equal(sum(found.values()), theirs['loss'])
+
+
+@pytest.mark.parametrize('kind', ['soft', 'hard'])
+def test_token_distillation_equals_timms(kind):
+    options = dict(type='vit_plugin.DistilledViTClsHead', distillation=kind, alpha=0.6, tau=2.0)
+    model = build(TEACHER, [], dict(VIT, **SIZES['distilled']), head=head(**options))
+    found = in_double(model).loss(images(), samples())
+    options = dict(distill_type=kind, temperature=2.0, task_loss_weight=0.4)
+    _, theirs = theirs_of(model, TokenDistillationTask, **options)
+    equal(found['loss_distillation'], 0.6 * theirs['distill_loss'])
+    equal(sum(found.values()), theirs['loss'])
+
+
+def test_hard_logits_are_the_teachers_decision():
+    model = build(TEACHER, [loss('Logit', target='hard')], dict(VIT, **SIZES['vit']), head=head())
+    found = in_double(model).loss(images(), samples())
+    decided = model.teacher(images(), model.pixels).logits.argmax(1)
+    equal(found['loss_logit'], F.cross_entropy(model(images()), decided))
+
+
+def test_the_teacher_has_its_own_pixels_channels_and_size():
+    """A student that reads BGR, and a teacher of RGB, other numbers and another size."""
+    model = build(TEACHER, [loss('Vector')])
+    model.pixels = model.pixels._replace(rgb=False)
+    raw = torch.rand(2, 3, 160, 160).double() * 255
+    seen = model.teacher.seen((raw - 127.5) / 63.75, model.pixels)
+    mean, std = (
+        255 * torch.tensor(model.teacher.model.pretrained_cfg[key]).double().view(3, 1, 1)
+        for key in ('mean', 'std')
+    )
+    torch.testing.assert_close(seen, (raw.flip(1) - mean) / std, rtol=1e-6, atol=1e-6)
+    assert model.teacher(images(32), model.pixels).map.shape == (4, 64, 10, 10)
+
+
+def teacher_of_maps(**options: Any) -> dict[str, Any]:
+    """A teacher of a 2 x 2 grid of patches and of other width, with a head of 5 classes."""
+    arch = dict(ARCH, embed_dims=48, patch_size=16)
+    backbone = dict(VIT, arch=arch, **options)
+    return dict(type='ImageClassifier', backbone=backbone, head=head(5, 48))
+
+
+STUDENTS = {
+    'pure': VIT,
+    'hybrid': dict(VIT, arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))),
+    'flexi': dict(
+        VIT, patch_embed=dict(type='FlexiPatchEmbed', kernel_size=8, patch_size=8, sizes=(4, 8))
+    ),
+    'featmap': dict(VIT, out_type='featmap'),
+    'convnext': dict(type='vit_plugin.TimmBackbone', model_name='test_convnext'),
+    'resnet': dict(type='vit_plugin.TimmBackbone', model_name='test_resnet'),
+}
+ALL = [loss(name) for name in ('Vector', 'Map', 'Gram', 'Similarity')]
+ALL[-1]['length'] = 16
+
+
+@pytest.mark.parametrize('name', STUDENTS)
+def test_a_step_of_every_student(name):
+    model = build(teacher_of_maps(), ALL, STUDENTS[name]).train()
+    model.init_weights()
+    weights = model.teacher.fingerprint
+    before = copy.deepcopy(model.teacher.model.state_dict())
+    found = model(torch.randn(4, 3, 32, 32), None, mode='loss')
+    assert set(found) == {'loss_vector', 'loss_map', 'loss_gram', 'loss_similarity'}
+    sum(found.values()).backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert all(parameter.grad is None for parameter in model.teacher.model.parameters())
+    assert not any(module.training for module in model.teacher.model.modules())
+    for key, value in model.teacher.model.state_dict().items():
+        assert torch.equal(value, before[key])
+    assert copy.deepcopy(model).teacher is model.teacher
+    assert len(weights) == 64
+
+
+def test_the_losses_are_the_papers():
+    """In loops over images and patches, from the outputs of both models."""
+    model = build(dict(source=teacher_of_maps(), dtype='float64'), ALL).double().eval()
+    queue = model.losses['similarity'].queue.clone()
+    x = images(32)
+    found = model.loss(x)
+    mine, theirs = outputs_of(model, x), model.teacher(x, model.pixels)
+    project = model.losses['map'].project
+    assert theirs.map.shape[2:] == (2, 2)
+    small = F.interpolate(mine.map, (2, 2), mode='bilinear', antialias=True)
+    cells = [(i, row, column) for i in range(4) for row in range(2) for column in range(2)]
+    squares = [
+        (project(small[i, :, r, c]) - theirs.map[i, :, r, c]).square().mean() for i, r, c in cells
+    ]
+    equal(found['loss_map'], torch.stack(squares).mean())
+    gaps = [
+        F.cosine_similarity(small[i, :, a, b], small[i, :, r, c], dim=0)
+        - F.cosine_similarity(theirs.map[i, :, a, b], theirs.map[i, :, r, c], dim=0)
+        for i, a, b in cells
+        for j, r, c in cells
+        if i == j
+    ]
+    equal(found['loss_gram'], torch.stack(gaps).square().mean())
+    others = [*F.normalize(theirs.vector, dim=1), *queue[:12]]
+    vector = F.normalize(model.losses['similarity'].project(mine.vector), dim=1)
+    terms = []
+    for i in range(4):
+        of_teacher = torch.stack([others[i] @ other for other in others]) / 0.01
+        of_student = torch.stack([vector[i] @ other for other in others]) / 0.2
+        terms.append(-(of_teacher.softmax(0) * of_student.log_softmax(0)).sum())
+    equal(found['loss_similarity'], torch.stack(terms).mean())
+
+
+def test_cosine_is_blind_to_scale():
+    model = build(teacher_of_maps(), [loss('Vector', distance='cosine')], dict(VIT))
+    compare = model.losses['vector']
+    compare.project, target = nn.Identity(), torch.randn(3, 48)
+    assert compare.compare(7 * target, target).item() == pytest.approx(0, abs=1e-6)
+    assert compare.compare(-target, target).item() == pytest.approx(2)
+
+
+def test_its_checkpoint_is_that_of_a_classifier():
+    model = build(teacher_of_maps(), [loss('Logit')], head=head(5, 32))
+    alone = build(None, [loss('Logit')], head=head(5, 32))
+    assert alone.teacher is None
+    assert not alone.losses
+    assert not any('teacher' in name for name in model.state_dict())
+    plain = MODELS.build(dict(type='ImageClassifier', backbone=VIT, head=head(5, 32)))
+    assert not load_weights(plain, model.state_dict()).untrained
+    assert not alone.load_state_dict(model.state_dict(), strict=False).missing_keys
+    for part in (plain, alone):
+        assert torch.equal(part.eval()(images(32).float()), model.eval()(images(32).float()))
+
+
+def test_models_of_timm_and_mmpretrain_are_teachers():
+    x = images(64).float()
+    for name in ('test_convnext.r160_in1k', 'test_resnet.r160_in1k', 'test_vit.r160_in1k'):
+        model = build(f'timm://{name}', [loss('Vector'), loss('Map')], dict(VIT, img_size=64))
+        found = model.teacher(x, model.pixels)
+        theirs = model.teacher.model
+        with torch.no_grad():
+            equal(found.logits, theirs(model.teacher.seen(x, model.pixels)))
+        assert found.map.shape[:2] == (4, theirs.num_features)
+    resnet = dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=512),
+    )
+    model = build(resnet, [loss('Logit'), loss('Map')], head=head(5, 32))
+    with torch.no_grad():
+        equal(model.teacher(x, model.pixels).logits, model.teacher.model(x))
+
+
+def test_the_teacher_computes_in_its_own_precision():
+    model = build(dict(source=teacher_of_maps(), dtype='bfloat16'), [loss('Vector')])
+    with torch.autocast('cpu', torch.bfloat16):
+        found = model.teacher(images(32).float(), model.pixels)
+    assert {one.dtype for one in found[1:]} == {torch.float32}
+    assert {one.dtype for one in model.teacher.model.parameters()} == {torch.bfloat16}
+
+
+class NoMaps(nn.Module):
+    """A model of vectors alone."""
+
+    channels = (8,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        return (self.layer(x.mean(dim=(2, 3))),)
+
+
+@pytest.mark.parametrize(
+    ('make', 'words'),
+    [
+        (
+            lambda: build(dict(type=NoMaps), [loss('Map')]),
+            'MapDistillation compares the map of both, and the teacher has none; leave it out',
+        ),
+        (
+            lambda: build(teacher_of_maps(), [loss('Logit')], head=head(7, 32)),
+            'logits of 7 classes with those of 5, .* give a teacher of the same classes',
+        ),
+        (
+            lambda: build(teacher_of_maps(), [loss('Logit')]),
+            'LogitDistillation compares the logits of both, and the student has none',
+        ),
+        (lambda: build(teacher_of_maps(), []), 'nothing is learnt from the teacher; give losses'),
+        (lambda: build(teacher_of_maps(), [loss('Map')] * 2), 'losses has MapDistillation, twice'),
+        (
+            lambda: build(teacher_of_maps(), [dict(type='vit_plugin.TokenPooling')]),
+            'losses has TokenPooling, which compares no outputs',
+        ),
+        (
+            lambda: build(teacher_of_maps(), [loss('Map')], dict(type='ResNet', depth=18)),
+            'the backbone ResNet does not tell its channels; take a vit_plugin.VisionTransformer',
+        ),
+        (
+            lambda: build(teacher_of_maps(patch_embed=dict(in_channels=1)), [loss('Map')]),
+            'the teacher ImageClassifier does not compute images of 3 channels and 32 x 32 pixels',
+        ),
+        (lambda: build(None, []).loss(images(32)), 'a teacher is needed to train'),
+        (lambda: build('none.pth', [loss('Map')]), "There is no checkpoint file 'none.pth'"),
+        (
+            lambda: build(dict(source=TEST_VIT, dtype='int8'), [loss('Map')]),
+            "dtype='int8' must be",
+        ),
+    ],
+)
+def test_wrong_pairs_are_one_sentence(make, words):
+    with pytest.raises(ConfigError, match=words):
+        make()
+
+
+def train_sharded(name: str, expected: list[Tensor]) -> None:
+    model, optimizer = student_of(name, Sharding())
+    rank = dist.get_rank()
+    for batch, theirs in zip(batches(), expected, strict=True):
+        found = step(model, optimizer, batch.chunk(2)[rank])
+        dist.all_reduce(found)
+        torch.testing.assert_close(found / 2, theirs, rtol=0, atol=1e-10)
+    check_shards(model.teacher.module)
+
+
+def check_shards(teacher: nn.Module) -> None:
+    """Each process has half of the teacher's parts after a forward, and nothing learnt."""
+    parameters = [one for part in parts_to_shard(teacher) for one in part.parameters()]
+    assert all(isinstance(one, DTensor) for one in parameters)
+    held = sum(one.to_local().numel() for one in parameters)
+    assert 0 < held < 0.51 * sum(one.numel() for one in parameters)
+    assert not any(one.requires_grad for one in teacher.parameters())
+
+
+TEACHERS: dict[str, Callable[[], Any]] = {
+    'ours': lambda: teacher_of_maps(),
+    'timm': lambda: TEST_VIT,
+    'mmpretrain': lambda: dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18)),
+}
+
+
+def student_of(
+    teacher: str, sharding: Sharding | None = None
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    init_default_scope('mmpretrain')
+    torch.manual_seed(0)
+    model = build(dict(source=TEACHERS[teacher](), dtype='float64'), ALL).double().train()
+    if sharding:
+        shard(model, sharding, 'cpu')
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-4)
+
+
+def batches() -> list[Tensor]:
+    random = torch.Generator().manual_seed(3)
+    return [torch.randn(4, 3, 32, 32, generator=random).double() for _ in range(3)]
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor) -> Tensor:
+    found = sum(model(batch, None, mode='loss').values())
+    found.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return found.detach()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('name', TEACHERS)
+def test_two_sharded_ranks_learn_as_one(tmp_path, name):
+    """With the queue, which has the vectors of both, and half of the teacher in each."""
+    model, optimizer = student_of(name)
+    expected = [step(model, optimizer, batch) for batch in batches()]
+    on_ranks(2, tmp_path, train_sharded, name, expected)
+
+
+@pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap', 'raw', 'featmap'])
+@pytest.mark.parametrize('kind', ['VisionTransformer', 'MMVisionTransformer', 'MMViTEVA02'])
+def test_what_is_compared_is_what_the_backbone_computes(kind, out_type):
+    """MMPretrain's norm only the last block, and the mean of its patches again."""
+    sizes = dict(arch=ARCH) if kind == 'VisionTransformer' else dict(arch=MM_ARCH, patch_size=8)
+    backbone = MODELS.build(
+        dict(type=f'vit_plugin.{kind}', img_size=32, out_type=out_type, out_indices=(0, 1), **sizes)
+    ).double()
+    for parameter in backbone.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    found, own = outputs_of(backbone, images(32)), backbone(images(32))
+    for mine, theirs in zip(found.features, own, strict=True):
+        equal(mine, theirs)
+    backbone.out_type, backbone.fc_norm = 'featmap', None
+    equal(found.map, backbone(images(32))[-1])
+
+
+def test_both_tokens_of_mmpretrains_student_reach_its_head():
+    student = dict(type='vit_plugin.MMDistilledVisionTransformer', arch=MM_ARCH, patch_size=8)
+    model = build(
+        teacher_of_maps(),
+        [dict(type='vit_plugin.VectorDistillation')],
+        dict(student, img_size=32),
+        head=dict(type='DeiTClsHead', num_classes=4, in_channels=32),
+    )
+    model = in_double(model)
+    outputs, (tokens,) = outputs_of(model, images(32)), model.backbone(images(32))
+    equal(outputs.vector, tokens[0])
+    equal(outputs.logits, model.head(model.extract_feat(images(32))))
+
+
+def test_every_norm_of_mmpretrains_student_learns():
+    student = dict(type='vit_plugin.MMVisionTransformer', arch=MM_ARCH, patch_size=8, img_size=32)
+    model = build(
+        teacher_of_maps(),
+        [dict(type='vit_plugin.VectorDistillation')],
+        dict(student, out_type='avg_featmap'),
+        head=head(4, 32),
+    )
+    sum(model.loss(images(32).float(), samples()).values()).backward()
+    assert all(parameter.grad is not None for parameter in model.backbone.parameters())

@@ -1,0 +1,180 @@
+"""PMT: equal to the authors' code, and frozen as its paper has it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+from authors import recorded
+from mmengine.model import revert_sync_batchnorm
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import PMT
+from vit_plugin.weights import FORMATS
+
+SIZE, DEPTHS = (32, 48), (0, 2)
+RECORDED = Path(__file__).parents[2] / 'golden/eomt/PMT.npz'
+ARCH = dict(embed_dims=8, num_layers=3, num_heads=2, feedforward_channels=16, patch_size=16)
+
+
+def pmt(**kwargs) -> PMT:
+    return revert_sync_batchnorm(
+        PMT(
+            **{
+                **dict(
+                    num_classes=5,
+                    num_queries=6,
+                    num_blocks=2,
+                    feedforward_channels=16,
+                    arch=ARCH,
+                    img_size=SIZE,
+                    numerics='timm',
+                    out_indices=DEPTHS,
+                    encoder=dict(reg_token=4, layer_scale_init_value=1.0),
+                    pos_embed=dict(prefix_rows=False, source_grid=(2, 3)),
+                ),
+                **kwargs,
+            }
+        )
+    )
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for value in (
+        *model.parameters(),
+        *(buffer for name, buffer in model.named_buffers() if '.running_' in name),
+    ):
+        nn.init.normal_(value, std=0.1) if value.ndim > 1 else nn.init.uniform_(value, 0.5, 1.5)
+    return model.double().eval()
+
+
+@pytest.mark.parametrize('probs', [(0.0, 0.0), (1.0, 1.0)])
+def test_equals_recorded_outputs(probs):
+    """Those of tue-mps/pmt, recorded by ``PYTHONPATH=pmt/image python
+    tests/projects/eomt/test_pmt.py``.
+    """
+    arrays = {key: torch.from_numpy(value) for key, value in recorded(RECORDED).items()}
+    ours = pmt().double().eval()
+    ours.load(
+        {
+            key.removeprefix('params/'): value
+            for key, value in arrays.items()
+            if key.startswith('params/')
+        }
+    )
+    ours.queries.set_probs(probs)
+    with torch.no_grad():
+        classes, masks = ours(arrays['images'].double())[-1]
+    for name, found in (('classes', classes), ('masks', masks)):
+        expected = arrays[f'{name}{int(probs[0])}']
+        torch.testing.assert_close(
+            found, expected, rtol=0, atol=1e-10 * expected.abs().max().item()
+        )
+
+
+def test_weights_in_and_out():
+    """By the authors' names, with and without the encoder."""
+    model, other = randomised(pmt()), pmt()
+    exported, left = FORMATS['pmt'].export(model.state_dict(), 2)
+    assert not left
+    assert {f'params/{key}' for key in exported} == {
+        key for key in recorded(RECORDED) if key.startswith('params/')
+    }
+    other.load(exported)
+    for key, value in model.float().state_dict().items():
+        torch.testing.assert_close(other.state_dict()[key], value, msg=key)
+    found = pmt().load({key: value for key, value in exported.items() if '.encoder.' not in key})
+    assert {key.partition('.')[0] for key in found.matched} == {'decoder', 'queries'}
+    v3 = pmt(
+        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
+    )
+    exported, left = FORMATS['pmt_dinov3'].export(v3.state_dict(), 2)
+    assert not left
+    assert (
+        not pmt(
+            pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+            encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
+        )
+        .load(exported)
+        .untrained
+    )
+
+
+def test_the_transformer_is_frozen():
+    model = pmt(img_size=32, pos_embed='learned').train()
+    predictions = model(torch.randn(2, 3, 32, 32))
+    assert len(predictions) == 3
+    sum(part.square().mean() for pair in predictions for part in pair).backward()
+    learnt = {
+        name.partition('.')[0]
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+    assert learnt == {'decoder', 'queries'}
+    assert not [
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and (parameter.grad is None)
+    ]
+    assert not model.blocks[0].training
+    assert model.decoder.blocks[0].training
+
+
+def test_depths():
+    assert PMT(num_classes=2, arch=dict(ARCH, num_layers=8), img_size=32).out_indices == (
+        1,
+        3,
+        5,
+        7,
+    )
+    assert PMT(num_classes=2, arch=dict(ARCH, num_layers=2), img_size=32).out_indices == (0, 1)
+    with pytest.raises(ConfigError, match='out_type is not an option'):
+        pmt(out_type='raw')
+
+
+def record() -> None:
+    from models import pmt as authors
+
+    encoder = timm.create_model(
+        'vit_small_patch14_reg4_dinov2',
+        img_size=SIZE,
+        patch_size=16,
+        num_classes=0,
+        depth=3,
+        embed_dim=8,
+        num_heads=2,
+        mlp_ratio=2,
+    )
+    inside = nn.Module()
+    inside.backbone, inside.is_dinov3, inside.is_frozen, inside.image_size = (
+        encoder,
+        False,
+        True,
+        SIZE,
+    )
+    inside.pixel_mean, inside.pixel_std = 0.0, 1.0
+    theirs = authors.PMT(inside, 5, 6, 2, interaction_indices=list(DEPTHS), hidden_dim=16)
+    randomised(theirs).float()
+    names = {
+        f'network.{key}': value
+        for key, value in theirs.state_dict().items()
+        if key != 'rope.inv_freq'
+    }
+    arrays = {f'params/{key}': value for key, value in names.items()} | {
+        'images': torch.randn(1, 3, *SIZE)
+    }
+    theirs.double()
+    for prob in (0, 1):
+        theirs.attn_mask_probs.fill_(prob)
+        with torch.no_grad():
+            masks, classes = theirs(arrays['images'].double())
+        arrays |= {f'masks{prob}': masks[-1], f'classes{prob}': classes[-1]}
+    np.savez_compressed(RECORDED, **arrays)
+
+
+if __name__ == '__main__':
+    record()

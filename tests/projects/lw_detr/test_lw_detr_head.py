@@ -1,0 +1,345 @@
+"""LW-DETR and RF-DETR in MMDetection: equal to transformers', and trained, cut and wrong."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from authors import recorded
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.structures import InstanceData
+from saved import saved
+from torch import nn
+from torchvision.ops import box_iou
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import load_weights
+from vit_plugin.weights import recognize
+from vit_plugin.weights.formats import export
+from vit_plugin.weights.opening import open_checkpoint
+
+FOLDER = Path(__file__).parents[2] / 'golden/lw_detr'
+KINDS = ('LwDetr', 'RfDetr')
+SIZE, WIDTH, QUERIES, GROUPS, CLASSES = 64, 8, 5, 2, 3
+PADDED = [(64, 64), (40, 56)]  # height and width of two images in a batch of 64 x 64
+LABELS = [[1, 2], [0]]
+BOXES = [[[0.3, 0.3, 0.2, 0.3], [0.6, 0.5, 0.4, 0.4]], [[0.5, 0.6, 0.5, 0.3]]]
+HEAD = dict(
+    type='vit_plugin.LWDETRHead',
+    num_classes=CLASSES,
+    num_queries=QUERIES,
+    num_groups=GROUPS,
+    embed_dims=WIDTH,
+    decoder=dict(
+        num_layers=2, num_heads=2, num_cross_heads=2, num_points=2, feedforward_channels=16
+    ),
+)
+
+
+def random_(kind: str, **kwargs: Any) -> nn.Module:
+    """A detector in which no parameter has a value by which it has no effect."""
+    model = detector(kind, **kwargs)
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.1)
+    return model
+
+
+def detector(kind: str, width: int = WIDTH, test_cfg: dict | None = None, **head: Any) -> nn.Module:
+    import mmdet.models  # noqa: F401
+
+    init_default_scope('mmdet')
+    backbone = dict(
+        numerics='timm',
+        img_size=SIZE,
+        out_type='featmap',
+        out_indices=(1, 3),
+        arch=dict(
+            embed_dims=width,
+            num_layers=4,
+            num_heads=2,
+            feedforward_channels=2 * width,
+            patch_size=8,
+        ),
+    )
+    neck = dict(type='vit_plugin.C2fProjector', in_channels=[width] * 2, out_channels=width)
+    if kind == 'LwDetr':
+        backbone |= dict(
+            type='vit_plugin.VisionTransformer',
+            with_cls_token=False,
+            encoder=dict(
+                window=dict(size=4, global_blocks=(1, 3)),
+                qkv_bias='qv',
+                layer_scale_init_value=0.1,
+                final_norm=False,
+            ),
+        )
+        neck['scales'], head['num_levels'] = (2, 0.5), 2
+    else:
+        backbone |= dict(
+            type='vit_plugin.WindowedViT',
+            encoder=dict(window=dict(size=4, global_blocks=(2,)), layer_scale_init_value=1.0),
+        )
+        neck['norm_cfg'] = dict(type='LN2d', eps=1e-5)
+    torch.manual_seed(0)
+    model = MODELS.build(
+        dict(
+            type='SingleStageDetector',
+            backbone=backbone,
+            neck=neck,
+            test_cfg=test_cfg,
+            bbox_head=dict(HEAD, embed_dims=width) | head,
+        )
+    )
+    return model.double().eval()
+
+
+def samples(shapes: list[tuple[int, int]], dtype: torch.dtype = torch.float64) -> list:
+    from mmdet.structures import DetDataSample
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
+
+    return [
+        DetDataSample(
+            metainfo=dict(
+                img_shape=(h, w),
+                ori_shape=(h, w),
+                batch_input_shape=(SIZE, SIZE),
+                scale_factor=(1.0, 1.0),
+            ),
+            gt_instances=InstanceData(
+                labels=torch.tensor(labels),
+                bboxes=bbox_cxcywh_to_xyxy(torch.tensor(boxes, dtype=dtype))
+                * torch.tensor([w, h, w, h]),
+            ),
+        )
+        for (h, w), labels, boxes in zip(shapes, LABELS, BOXES, strict=True)
+    ]
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_equals_recorded_outputs(kind):
+    """Of transformers 5.24, recorded by ``python tests/projects/lw_detr/test_lw_detr_head.py``."""
+    arrays = {
+        key: torch.from_numpy(value) for key, value in recorded(FOLDER / f'{kind}.npz').items()
+    }
+    weights = {
+        key.removeprefix('params/'): value
+        for key, value in arrays.items()
+        if key.startswith('params/')
+    }
+    model, images = detector(kind), arrays['images'].double()
+    report = load_weights(model, weights)
+    assert not report.initialised
+    for name, shapes in (('whole', [(SIZE, SIZE)] * 2), ('padded', PADDED)):
+        with torch.no_grad():
+            logits, boxes, first_logits, first_boxes = model.bbox_head(
+                model.extract_feat(images), (torch.tensor(shapes), (SIZE, SIZE))
+            )
+        for part, found in dict(
+            logits=logits[-1], boxes=boxes[-1], enc_logits=first_logits, enc_boxes=first_boxes
+        ).items():
+            torch.testing.assert_close(found, arrays[f'{name}/{part}'], rtol=0, atol=1e-9)
+    model.train()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eval()
+    losses = model.loss(images, samples([(SIZE, SIZE)] * 2))
+    # Matched in float32.
+    torch.testing.assert_close(sum(losses.values()).squeeze(), arrays['loss'], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_weights_go_both_ways(kind):
+    weights = {
+        key.removeprefix('params/'): torch.from_numpy(value)
+        for key, value in recorded(FOLDER / f'{kind}.npz').items()
+        if key.startswith('params/')
+    }
+    ours = recognize(weights)
+    assert ours.format.name == f'hf_{kind[:2].lower()}_detr'
+    written, left, _ = export(ours, ours.format.name, heads=2)
+    assert not left
+    assert set(weights) - set(written) <= {'backbone.0.encoder.encoder.embeddings.mask_token'}
+    for key, value in written.items():
+        # LW-DETR's has an unused row, which is left out.
+        if not key.endswith('embeddings.position_embeddings'):
+            assert torch.equal(value, weights[key])
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(
+    ('steps', 'amp', 'share'),
+    [
+        (25, False, 0.9),
+        (25, True, 0.9),
+        (250, False, 0.2),
+    ],
+)
+def test_learns(steps, amp, share):
+    """Losses fall, every parameter learns, and after many steps the boxes that were learned are
+    predicted.
+    """
+    model, images = detector('LwDetr', width=32).float(), torch.rand(2, 3, SIZE, SIZE)
+    data, totals = samples(PADDED, torch.float32), []
+    model.init_weights()
+    optimizer = torch.optim.AdamW(model.train().parameters(), 1e-3)
+    for _ in range(steps):
+        with torch.autocast('cpu', torch.bfloat16, amp):
+            losses = model.loss(images, data)
+        assert len(losses) == 9
+        total = sum(losses.values())
+        optimizer.zero_grad()
+        total.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        totals.append(total.item())
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert totals[-1] < totals[0] * share
+    found = model.eval().predict(images, data)
+    if steps > 100:
+        for sample in found:
+            overlaps = box_iou(
+                sample.pred_instances.bboxes[: len(sample.gt_instances)], sample.gt_instances.bboxes
+            )
+            assert overlaps.max(0).values.min() > 0.5
+
+
+def test_groups_are_independent():
+    """A prediction is the first group of a training, and other groups change nothing of it."""
+    model = random_('RfDetr')
+    feats = model.extract_feat(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64))
+    alone, together = model.bbox_head(feats), model.bbox_head(feats, num_groups=GROUPS)
+    for one, both in zip(alone, together, strict=True):
+        torch.testing.assert_close(one, both[..., :QUERIES, :])
+
+
+def test_predictions_with_fewer_queries_and_layers():
+    model, cut = random_('RfDetr'), random_('RfDetr', test_cfg=dict(num_queries=2, num_layers=1))
+    cut.load_state_dict(model.state_dict())
+    feats = model.extract_feat(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64))
+    logits, boxes, *first = cut.bbox_head(feats)
+    assert logits.shape == (1, 2, 2, CLASSES)
+    assert boxes.shape == (1, 2, 2, 4)
+    for few, all_ in zip(first, model.bbox_head(feats)[2:], strict=True):
+        torch.testing.assert_close(few, all_[:, :2])
+    found = cut.bbox_head.predict(feats, samples([(SIZE, SIZE)] * 2))
+    assert [len(one) for one in found] == [2 * CLASSES] * 2
+    cut.train()
+    assert (
+        cut.loss(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64), samples(PADDED)).keys()
+        == model.train()
+        .loss(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64), samples(PADDED))
+        .keys()
+    )
+
+
+@pytest.mark.parametrize(
+    ('head', 'message'),
+    [
+        (
+            dict(test_cfg=dict(num_queries=6)),
+            'test_cfg.num_queries=6 must be from 1 to num_queries=5',
+        ),
+        (dict(test_cfg=dict(max_per_imgs=6)), 'did you mean max_per_img?'),
+        (dict(loss_cls=dict(loss_weight=1.0)), 'loss_cls needs type'),
+        (
+            dict(test_cfg=dict(num_layers=0)),
+            'test_cfg.num_layers=0 must be from 1 to decoder.num_layers=2',
+        ),
+        (dict(num_points=2), r'takes no num_points any more; write decoder=dict\(num_points=...\)'),
+        (
+            dict(decoder=dict(num_point=2)),
+            r'decoder takes no num_point \(given num_point=2\); did you mean num_points\?',
+        ),
+        (dict(num_queries=65), '65 queries, and the maps only 64 positions'),
+        (dict(num_levels=2), r'where it takes num_levels=2 maps of embed_dims=8'),
+        (dict(embed_dims=32), r'where it takes num_levels=1 maps of embed_dims=32'),
+    ],
+)
+def test_errors(head, message):
+    images = torch.randn(1, 3, SIZE, SIZE, dtype=torch.float64)
+    with pytest.raises(ConfigError, match=message):
+        (model := detector('RfDetr', **head)).bbox_head(model.extract_feat(images))
+
+
+def record(kind: str) -> None:
+    import transformers
+
+    backbone = getattr(
+        transformers, f'{kind}ViTConfig' if kind == 'LwDetr' else f'{kind}Dinov2Config'
+    )(
+        image_size=SIZE,
+        patch_size=8,
+        hidden_size=WIDTH,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        mlp_ratio=2,
+        out_indices=[2, 4],
+        **(
+            dict(pretrain_image_size=SIZE, window_block_indices=[0, 2], num_windows=4)
+            if kind == 'LwDetr'
+            else dict(num_windows=2)
+        ),
+    )
+    theirs = getattr(transformers, f'{kind}ForObjectDetection')(
+        getattr(transformers, f'{kind}Config')(
+            backbone_config=backbone,
+            d_model=WIDTH,
+            decoder_ffn_dim=16,
+            decoder_n_points=2,
+            decoder_layers=2,
+            decoder_self_attention_heads=2,
+            decoder_cross_attention_heads=2,
+            num_queries=QUERIES,
+            group_detr=GROUPS,
+            num_labels=CLASSES,
+            dropout=0.0,
+            **(dict(projector_scale_factors=[2.0, 0.5]) if kind == 'LwDetr' else {}),
+        )
+    )
+    torch.manual_seed(0)
+    for parameter in theirs.parameters():
+        nn.init.normal_(parameter, std=0.1)
+    for module in theirs.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(std=0.1)
+            module.running_var.uniform_(0.5, 1.5)
+    with TemporaryDirectory() as folder:  # by the names of files, which are others than in memory
+        weights = dict(open_checkpoint(saved(theirs, Path(folder))).weights)
+    theirs, images = theirs.double().eval(), torch.randn(2, 3, SIZE, SIZE)
+    arrays: dict[str, Any] = {f'params/{key}': value for key, value in weights.items()} | {
+        'images': images
+    }
+    for name, shapes in (('whole', [(SIZE, SIZE)] * 2), ('padded', PADDED)):
+        mask = torch.zeros(2, SIZE, SIZE, dtype=torch.long)
+        for one, (h, w) in zip(mask, shapes, strict=True):
+            one[:h, :w] = 1
+        with torch.no_grad():
+            found = theirs(images.double(), pixel_mask=mask)
+        arrays |= {
+            f'{name}/logits': found.logits,
+            f'{name}/boxes': found.pred_boxes,
+            f'{name}/enc_logits': found.enc_outputs_class,
+            f'{name}/enc_boxes': found.enc_outputs_coord_logits,
+        }
+    theirs.train()
+    for module in theirs.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eval()
+    targets = [
+        dict(class_labels=torch.tensor(labels), boxes=torch.tensor(boxes, dtype=torch.float64))
+        for labels, boxes in zip(LABELS, BOXES, strict=True)
+    ]
+    arrays['loss'] = theirs(images.double(), labels=targets).loss.detach()
+    FOLDER.mkdir(exist_ok=True)
+    np.savez_compressed(FOLDER / f'{kind}.npz', **arrays)
+
+
+if __name__ == '__main__':
+    for kind in KINDS:
+        record(kind)

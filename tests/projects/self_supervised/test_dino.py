@@ -1,0 +1,190 @@
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import MessageHub
+from mmengine.registry import MODELS
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.projects.self_supervised.dino import DINO, DINOHead, DINONeck
+from vit_plugin.projects.self_supervised.dinov2 import koleo
+
+BACKBONE = dict(
+    type='vit_plugin.VisionTransformer',
+    img_size=16,
+    drop_path_rate=0.5,
+    out_type='avg_featmap',
+    arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32, patch_size=4),
+)
+NECK = dict(
+    type='vit_plugin.DINONeck', in_channels=16, hid_channels=16, bottleneck=8, out_channels=12
+)
+HEAD = dict(type='vit_plugin.DINOHead', out_channels=12)
+PREPROCESSOR = dict(type='SelfSupDataPreprocessor', _scope_='mmpretrain')
+
+
+@pytest.fixture(autouse=True)
+def progress():
+    """The run's place, which the averages and the temperature ask for."""
+    hub = MessageHub.get_current_instance()
+    hub.update_info('max_iters', 10)
+    hub.update_info('iter', 0)
+    return hub
+
+
+@pytest.fixture
+def model() -> DINO:
+    torch.manual_seed(0)
+    return DINO(BACKBONE, NECK, HEAD, momentum=0.9, data_preprocessor=PREPROCESSOR).train()
+
+
+def views(*sides: int) -> list[Tensor]:
+    random = torch.Generator().manual_seed(1)
+    return [torch.randn(3, 3, side, side, generator=random) for side in sides]
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def test_the_loss_is_the_papers():
+    """Algorithm 1 of arXiv:2104.14294, in loops over views and images."""
+    head = DINOHead(out_channels=5, temperature=0.2, teacher_temperature=(0.1, 0.1))
+    random = np.random.default_rng(0)
+    student, teacher, center = (random.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5,)))
+    head.center.copy_(torch.from_numpy(center))
+    terms = [
+        -(softmax((teacher[g, i] - center) / 0.1) * np.log(softmax(student[v, i] / 0.2))).sum()
+        for g in range(2)
+        for v in range(4)
+        if g != v
+        for i in range(3)
+    ]
+    assert head.loss(torch.from_numpy(student), torch.from_numpy(teacher)).item() == pytest.approx(
+        np.mean(terms)
+    )
+    torch.testing.assert_close(
+        head.center.double().numpy(), 0.9 * center + 0.1 * teacher.mean((0, 1)), rtol=0, atol=1e-6
+    )
+
+
+def test_the_teachers_temperature_rises(progress):
+    head = DINOHead(out_channels=5, teacher_temperature=(0.04, 0.08), warmup=0.5)
+    found = []
+    for iteration in (0, 2, 5, 9):
+        progress.update_info('iter', iteration)
+        found.append(head._teacher_temperature())
+    assert found == pytest.approx([0.04, 0.056, 0.08, 0.08])
+
+
+def test_prototypes_and_features_are_unit_vectors():
+    neck = DINONeck(in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
+    (products,) = neck((torch.randn(4, 16),))
+    assert products.shape == (4, 12)
+    assert products.abs().max() <= 1
+    neck.prototypes.data *= 7
+    assert len(list(neck.mlp.children())) == 5
+
+
+def test_a_step(model):
+    losses = model.loss(views(16, 16, 8, 8, 8))
+    losses['loss'].backward()
+    assert all(
+        parameter.grad is not None
+        for parameter in (*model.backbone.parameters(), *model.neck.parameters())
+    )
+    assert all(parameter.grad is None for parameter in model.teacher.parameters())
+    assert model.training
+    assert not any(module.training for module in model.teacher.modules())
+
+
+def test_the_teacher_is_the_students_average(model):
+    """The first step copies; later ones weigh the old average by a momentum that grows to 1 on a
+    cosine.
+    """
+    model.loss(views(16, 16))
+    source, average = model.neck.prototypes, model.teacher.module[1].prototypes
+    assert torch.equal(source, average)
+    before = average.clone()
+    source.data += 1
+    model.loss(views(16, 16))
+    weight = 0.1 * (np.cos(np.pi * 1 / 10) + 1) / 2
+    torch.testing.assert_close(average, (1 - weight) * before + weight * source.data)
+
+
+def test_views_of_a_batch_are_computed_as_alone(model):
+    """The views of one size are computed together, and their order is kept."""
+    model.eval()
+    model.backbone.norm.weight.data.normal_()
+    together, alone = views(16, 16, 8), []
+    for order in (together, [together[1], together[0], together[2]]):
+        model.head.center.zero_()
+        alone.append(model.loss(order)['loss'].item())
+    assert alone[0] == pytest.approx(alone[1], rel=1e-5)
+
+
+def masked(**options) -> DINO:
+    torch.manual_seed(0)
+    backbone = dict(BACKBONE, type='vit_plugin.IBOTViT', drop_path_rate=0.0)
+    options = {'mask_ratio': (0.1, 0.5), 'koleo_weight': 0.1, **options}
+    return DINO(backbone, NECK, HEAD, data_preprocessor=PREPROCESSOR, **options).train().double()
+
+
+def test_the_student_learns_what_it_does_not_see():
+    """Patches that are hidden from it, from the teacher's outputs of the same patches."""
+    model, seen = masked(), []
+    inputs = [view.double() for view in views(16, 16, 8)]
+    original = model.patch_head.patch_loss
+    model.patch_head.patch_loss = lambda *given: seen.append(given) or original(*given)
+    losses = model.loss(inputs)
+    assert losses.keys() == {'loss_views', 'loss_patches', 'loss_koleo'}
+    outputs, targets, hidden = seen[0]
+    assert hidden.flatten(1).any(dim=1).sum() == 3
+    teacher, images = model.teacher.module, torch.cat(inputs[:2])
+    for image, grid in enumerate(hidden):
+        first = int(hidden[:image].sum())
+        for network, mask, found in (
+            (teacher, None, targets),
+            (model.student(), grid[None], outputs),
+        ):
+            tokens = network[0](images[image : image + 1], mask)[0][0][grid.flatten()]
+            part = found[first : first + len(tokens)]
+            torch.testing.assert_close(part, network[1]((tokens,))[-1])
+    _, log = model.parse_losses(losses)
+    assert log['loss'].item() == pytest.approx(sum(loss.item() for loss in losses.values()))
+    sum(losses.values()).backward()
+    trained = (*model.backbone.parameters(), *model.neck.parameters())
+    assert all(parameter.grad is not None for parameter in trained)
+
+
+def test_koleo_compares_images_of_each_large_view():
+    model = DINO(BACKBONE, NECK, HEAD, koleo_weight=0.1, data_preprocessor=PREPROCESSOR).eval()
+    inputs = views(16, 16, 16)
+    losses = model.loss(inputs)
+    expected = 0.1 * sum(koleo(model.backbone(view)[-1]) for view in inputs[:2])
+    torch.testing.assert_close(losses['loss_koleo'], expected)
+    assert losses.keys() == {'loss_views', 'loss_koleo'}
+
+
+def test_with_nothing_hidden_the_views_are_dinos():
+    model, plain = masked(mask_ratio=(0.0, 0.0)), masked(mask_ratio=None, koleo_weight=0.0)
+    inputs = [view.double() for view in views(16, 16, 8)]
+    losses = model.loss(inputs)
+    assert losses['loss_patches'] == 0
+    torch.testing.assert_close(plain.loss(inputs), dict(loss=losses['loss_views']))
+
+
+def test_a_backbone_that_hides_nothing_is_refused():
+    with pytest.raises(ConfigError, match=r"mask_ratio hides patches; set type='vit_plugin.IBOT"):
+        DINO(BACKBONE, NECK, HEAD, mask_ratio=(0.1, 0.5), data_preprocessor=PREPROCESSOR)
+
+
+def test_too_few_views_are_refused(model):
+    for given in (views(16)[0], views(16)):
+        with pytest.raises(ConfigError, match='at least two views of each image are needed'):
+            model.loss(given)
+
+
+def test_it_is_registered():
+    assert MODELS.get('vit_plugin.DINO') is DINO

@@ -1,0 +1,289 @@
+"""Models of timm as backbones.
+
+`tests/campaigns/timm_backbone.py` takes a model of each of timm's modules.
+"""
+
+import re
+
+import pytest
+import timm
+import torch
+from campaigns.timm_backbone import SIZES, check
+from timm.models import group_parameters
+
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.deploy.export import export
+from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import TimmBackbone, VisionTransformer, load_weights
+from vit_plugin.models.loading import find_backbone
+from vit_plugin.models.protocol import Backbone
+
+# A CNN, an encoder with several stages whose maps timm keeps channels-last, and a plain encoder.
+NAMES = ['test_byobnet', 'swin_tiny_patch4_window7_224', 'test_vit']
+# What VisionTransformer does not compute.
+SPECIAL = [
+    'vit_dlittle_patch16_reg1_gap_256',
+    'vit_pwee_patch16_reg1_gap_256',
+    'vit_small_patch16_18x2_224',
+]
+
+
+@pytest.mark.parametrize('size', SIZES, ids=str)
+@pytest.mark.parametrize(
+    'name',
+    [
+        name if name.startswith('test') else pytest.param(name, marks=pytest.mark.nightly)
+        for name in NAMES + SPECIAL
+    ],
+)
+def test_maps_have_their_strides_and_channels(name, size):
+    wrong, without_gradient = check(name, size)
+    assert not wrong
+    assert not without_gradient
+
+
+@pytest.mark.parametrize(
+    'name', ['test_vit', pytest.param('eva02_tiny_patch14_224', marks=pytest.mark.nightly)]
+)
+@pytest.mark.parametrize('size', [(224, 224), (224, 280)])
+def test_the_features_are_those_of_our_encoder(name, size):
+    theirs = TimmBackbone(name, out_indices=(1, -1)).eval()
+    ours = VisionTransformer(f'timm://{name}', out_type='featmap', out_indices=(1, -1)).eval()
+    ours.load_state_dict(theirs.model.state_dict())
+    side = 14 * ours.strides[0]
+    images = torch.rand(2, 3, side, side * size[1] // size[0])
+    assert all(
+        torch.equal(map, expected)
+        for map, expected in zip(theirs(images), ours(images), strict=True)
+    )
+    assert (theirs.strides, theirs.channels) == (ours.strides, ours.channels)
+    shared = dict(theirs.model.named_parameters()).keys() & dict(ours.named_parameters()).keys()
+    assert len(shared) > 10
+    for name in shared:
+        if not name.startswith('norm.'):  # timm's final norm has the depth of the last block
+            assert theirs.get_layer_depth(
+                f'backbone.model.{name}', 'backbone.'
+            ) == ours.get_layer_depth(name)
+    assert theirs.get_layer_depth('head.weight', 'backbone.') == ours.get_layer_depth(
+        'head.weight', 'backbone.'
+    )
+    assert theirs.no_weight_decay() == {f'model.{name}' for name in ours.no_weight_decay()}
+
+
+def test_the_outputs():
+    pyramid = TimmBackbone('test_byobnet', out_type='pyramid', in_channels=1)
+    one = TimmBackbone('test_byobnet', out_indices=2)
+    assert pyramid.strides == (2, 4, 8, 16, 32)
+    assert (one.strides, one.channels) == (pyramid.strides[2:3], pyramid.channels[2:3])
+    assert pyramid(torch.rand(1, 1, 64, 64))[-1].shape == (1, pyramid.channels[-1], 2, 2)
+    # Of stages that no output needs.
+    assert len(list(one.parameters())) < len(list(pyramid.parameters()))
+
+
+@pytest.mark.parametrize(
+    'model',
+    [lambda: TimmBackbone('test_vit'), lambda: VisionTransformer('Ti/16')],
+    ids=['timm', 'ours'],
+)
+def test_they_are_backbones_to_the_tools_around(model):
+    with torch.device('meta'):
+        assert isinstance(model(), Backbone)
+        assert not isinstance(timm.create_model('test_vit'), Backbone)
+
+
+def test_the_final_norm_has_timms_depth_after_pruning():
+    """xcit has blocks of the class token between, which a feature map does not need."""
+    with torch.device('meta'):
+        model, whole = (
+            TimmBackbone('xcit_nano_12_p16_224'),
+            timm.create_model('xcit_nano_12_p16_224'),
+        )
+    depths = group_parameters(whole, whole.group_matcher(), reverse=True)
+    for name in ('norm.weight', 'head.weight', 'blocks.11.mlp.fc1.weight'):
+        assert model.get_layer_depth(f'model.{name}') == (depths[name], max(depths.values()) + 1)
+
+
+def test_frozen_stages_stay_as_they_are():
+    model = TimmBackbone('test_byobnet', frozen_stages=1).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer = torch.optim.SGD(
+        [parameter for parameter in model.parameters() if parameter.requires_grad], lr=1.0
+    )
+    model(torch.rand(2, 3, 64, 64))[0].mean().backward()
+    optimizer.step()
+    changed = {
+        name for name, value in model.state_dict().items() if not torch.equal(value, before[name])
+    }
+    assert changed
+    # Nor statistics.
+    assert not [name for name in changed if name.startswith(('model.stem', 'model.stages.0'))]
+    assert not [
+        parameter
+        for parameter in TimmBackbone('test_byobnet', frozen_stages='all').parameters()
+        if parameter.requires_grad
+    ]
+
+
+def test_recomputing_gives_the_same_gradients():
+    plain, recomputed = TimmBackbone('test_vit'), TimmBackbone('test_vit', with_cp=True)
+    recomputed.load_state_dict(plain.state_dict())
+    images = torch.rand(1, 3, 160, 160)
+    for model in (plain, recomputed):
+        model.train()(images)[0].square().mean().backward()
+    for (name, first), second in zip(
+        plain.named_parameters(), recomputed.parameters(), strict=True
+    ):
+        torch.testing.assert_close(first.grad, second.grad, msg=name)
+
+
+@pytest.mark.parametrize('names', ["timm's", 'ours', "a detector's"])
+def test_weights_by_name(monkeypatch, names):
+    given = TimmBackbone('test_vit').model.state_dict()
+    whole = timm.create_model('test_vit', num_classes=10)
+    whole.load_state_dict(given, strict=False)
+    prefix = {"timm's": '', 'ours': 'model.', "a detector's": 'backbone.model.'}[names]
+    asked = []
+    monkeypatch.setattr(
+        'vit_plugin.weights.opening.from_timm',
+        lambda name: (
+            asked.append(name)
+            or {f'{prefix}{name}': value for name, value in whole.state_dict().items()}
+        ),
+    )
+    model = TimmBackbone(
+        'test_vit', out_indices=0, init_cfg=dict(type='Pretrained', checkpoint=True)
+    )
+    model.init_weights()
+    assert asked == ['test_vit']
+    assert all(torch.equal(value, given[name]) for name, value in model.model.state_dict().items())
+
+
+def test_weights_for_another_size_and_other_channels(tmp_path):
+    given = timm.create_model('test_vit').state_dict()
+    torch.save(given, tmp_path / 'weights.pth')
+    model = TimmBackbone(
+        'test_vit',
+        img_size=96,
+        in_channels=1,
+        init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')),
+    )
+    model.init_weights()
+    kernel = given['patch_embed.proj.weight']
+    torch.testing.assert_close(
+        model.model.patch_embed.proj.weight.data, kernel.sum(dim=1, keepdim=True)
+    )
+    assert model(torch.rand(1, 1, 96, 96))[0].shape[2:] == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (dict(model_name='B/16'), "model_name='B/16': no name of a model"),
+        (dict(model_name='timm://test_vitt'), "model_name='test_vitt': Unknown model"),
+        (dict(name='test_vit'), 'takes no name any more; write model_name=...'),
+        (dict(model_name='test_vit.no_tag'), 'Invalid pretrained tag'),
+        (
+            dict(model_name='test_resnet', img_size=64),
+            'test_resnet does not take one of .*img_size',
+        ),
+        (
+            dict(model_name='test_byobnet', out_indices=7),
+            'out_indices=7 is out of range: test_byobnet has 5 features',
+        ),
+        (dict(model_name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
+        (
+            dict(model_name='pit_ti_224', frozen_stages=0),
+            'tells no depths of the parameters of pit_ti_224.*frozen_stages=-1',
+        ),
+        (
+            dict(model_name='rdnet_tiny', frozen_stages=0),
+            'tells no depths of the parameters of rdnet_tiny.*frozen_stages=-1',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(arguments, words):
+    with torch.device('meta'), pytest.raises(ConfigError, match=words):
+        TimmBackbone(**arguments)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    other = tmp_path / 'other.pth'
+    torch.save(timm.create_model('test_vit2').state_dict(), other)
+    model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint=str(other)))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(ConfigError, match=re.escape("does not fit TimmBackbone 'test_vit': ")):
+        model.init_weights()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.fixture
+def classifier() -> torch.nn.Module:
+    """A classifier of MMPretrain on a CNN of timm."""
+    from mmengine.registry import MODELS
+
+    channels = TimmBackbone('test_byobnet').channels[-1]
+    return MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.TimmBackbone', model_name='test_byobnet'),
+            neck=dict(type='mmpretrain.GlobalAveragePooling'),
+            data_preprocessor=dict(
+                type='mmpretrain.ClsDataPreprocessor', mean=[0.0] * 3, std=[255.0] * 3
+            ),
+            head=dict(type='mmpretrain.LinearClsHead', num_classes=3, in_channels=channels),
+        )
+    )
+
+
+def test_a_classifier_takes_a_step_with_decaying_rates(classifier):
+    from mmpretrain.structures import DataSample
+
+    wrapper = LayerDecayOptimWrapperConstructor(
+        dict(optimizer=dict(type='SGD', lr=1.0)), dict(layer_decay_rate=0.5)
+    )(classifier)
+    before = {name: value.clone() for name, value in classifier.named_parameters()}
+    losses = classifier(
+        torch.rand(4, 3, 64, 64), [DataSample().set_gt_label(i % 3) for i in range(4)], mode='loss'
+    )
+    wrapper.update_params(losses['loss'])
+    changed = {
+        name
+        for name, value in classifier.named_parameters()
+        if not torch.equal(value, before[name])
+    }
+    assert {'backbone.model.stem.conv.weight', 'head.fc.weight'} <= changed
+    rates = {group['lr'] for group in wrapper.param_groups}
+    number = classifier.backbone.get_layer_depth('', '')[1]
+    assert rates == {0.5**i for i in range(number)}
+
+
+def test_load_weights_of_a_classifier(classifier):
+    theirs = timm.create_model('test_byobnet')
+    head = classifier.head.fc.weight.clone()
+    report = load_weights(classifier, theirs.state_dict())
+    assert len(report.matched) == len(classifier.backbone.state_dict())
+    assert torch.equal(classifier.backbone.model.stem.conv.weight, theirs.stem.conv.weight)
+    assert torch.equal(classifier.head.fc.weight, head)
+    with pytest.raises(
+        ConfigError, match='one vit_plugin.VisionTransformer is needed, and ImageClassifier has 0'
+    ):
+        find_backbone(classifier)
+
+
+@pytest.mark.nightly
+def test_a_classifier_is_exported(classifier, tmp_path):
+    assert export(deploy(classifier), tmp_path / 'model.pt2', (64, 64)) < 1e-4
+
+
+@pytest.mark.parametrize('name', ['test_byobnet', 'test_vit'])
+def test_the_parts_to_shard_are_called_as_a_whole(name):
+    model = TimmBackbone(name)
+    parts, calls = model.parts_to_shard(), []
+    for part in parts:
+        part.register_forward_hook(lambda module, *_: calls.append(module))
+    model(torch.rand(2, 3, 160, 160))
+    assert calls == parts
+    assert sum(p.numel() for part in parts for p in part.parameters()) > 0.5 * sum(
+        p.numel() for p in model.parameters()
+    )

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+
+from vit_plugin.engine import SurfaceMetric
+from vit_plugin.errors import ConfigError
+from vit_plugin.projects.transunet.surface_metric import surface_distances
+
+
+def evaluate(pairs, classes=('background', 'disc'), metas=None, **kwargs) -> dict[str, float]:
+    metric = SurfaceMetric(**kwargs)
+    metric.dataset_meta = dict(classes=classes)
+    samples = [
+        dict(
+            pred_sem_seg=dict(data=torch.from_numpy(np.asarray(predicted))[None]),
+            gt_sem_seg=dict(data=torch.from_numpy(np.asarray(true))[None]),
+            img_path='',
+            **meta,
+        )
+        for (predicted, true), meta in zip(pairs, metas or [{}] * len(pairs), strict=True)
+    ]
+    metric.process({}, samples)
+    return metric.evaluate(len(samples))
+
+
+def square(left: int, size: int = 20, side: int = 6) -> np.ndarray:
+    mask = np.zeros((size, size), int)
+    mask[5 : 5 + side, left : left + side] = 1
+    return mask
+
+
+def by_hand(first: np.ndarray, second: np.ndarray, spacing: np.ndarray) -> np.ndarray:
+    """For each pixel of the first surface the distance to the nearest of the second."""
+    a, b = (np.argwhere(mask & ~ndimage.binary_erosion(mask)) * spacing for mask in (first, second))
+    return np.linalg.norm(a[:, None] - b[None], axis=-1).min(1)
+
+
+@pytest.mark.parametrize('shape', [(17, 23), (5, 11, 9)])
+def test_distances_are_those_of_all_pairs(shape):
+    rng = np.random.default_rng(0)
+    first, second = (ndimage.gaussian_filter(rng.random(shape), 1) > 0.52 for _ in range(2))
+    spacing = np.array((3.0, 0.5, 0.7)[-len(shape) :])
+    found = surface_distances(first, second, spacing)
+    for distances, expected in zip(
+        found, (by_hand(first, second, spacing), by_hand(second, first, spacing)), strict=True
+    ):
+        np.testing.assert_allclose(np.sort(distances), np.sort(expected), atol=1e-9)
+
+
+def test_a_shifted_square():
+    scores = evaluate([(square(4), square(7))])
+    assert scores['mDice'] == scores['Dice.disc'] == pytest.approx(100 * 2 * 18 / 72)
+    assert scores['mHD95'] == pytest.approx(3)
+    near = evaluate([(square(4), square(5))])
+    assert near['mBF1'] == 100
+    assert 0 < scores['mBF1'] < 100
+    assert evaluate([(square(4), square(7))], tolerance=3)['mBF1'] == 100
+    assert evaluate([(square(4), square(7))], spacing=(1, 0.5))['mHD95'] == pytest.approx(1.5)
+    perfect = evaluate([(square(4), square(4))])
+    assert (perfect['mDice'], perfect['mHD95'], perfect['mBF1']) == (100, 0, 100)
+
+
+def test_slices_of_a_case_are_one_volume():
+    rng = np.random.default_rng(0)
+    predicted, true = rng.integers(2, size=(2, 4, 9, 9))
+    metas = [dict(case='a', slice=i) for i in (2, 0, 3, 1)]
+    pairs = [(predicted[meta['slice']], true[meta['slice']]) for meta in metas]
+    scores = evaluate(pairs, metas=metas, spacing=(2, 1, 1))
+    both = np.concatenate(surface_distances(predicted == 1, true == 1, np.array((2.0, 1.0, 1.0))))
+    assert scores['mHD95'] == pytest.approx(np.percentile(both, 95))
+    overlap = 2 * (predicted & true).sum() / (predicted.sum() + true.sum())
+    assert scores['mDice'] == pytest.approx(100 * overlap)
+
+
+def test_cases_count_alike_and_ignored_pixels_do_not():
+    true = square(4).copy()
+    predicted = true.copy()
+    true[0], predicted[0] = 255, 1
+    scores = evaluate([(predicted, true), (square(4), square(7))])
+    assert scores['mDice'] == pytest.approx((100 + 50) / 2)
+
+
+def test_classes_that_are_absent():
+    nothing = np.zeros((20, 20), int)
+    pairs = [(square(4), square(4)), (nothing, nothing)]
+    assert evaluate(pairs)['mDice'] == 100
+    assert evaluate(pairs, absent='transunet')['mDice'] == 50
+    pairs[1] = (nothing, square(4))  # missed
+    missed = evaluate(pairs)
+    assert (missed['mDice'], missed['mHD95']) == (50, 0)
+    pairs[1] = (square(4), nothing)  # made up
+    assert evaluate(pairs)['mDice'] == 50
+    assert evaluate(pairs, absent='transunet')['mDice'] == 100
+    assert np.isnan(evaluate([(nothing, nothing)])['mDice'])
+
+
+def test_the_background_counts_if_asked():
+    assert evaluate([(square(4), square(4))], ignore_background=False).keys() >= {'Dice.background'}
+
+
+def test_spacing_of_other_axes():
+    with pytest.raises(ConfigError, match='spacing=.* has 3 values, and a case has 2 axes'):
+        evaluate([(square(4), square(4))], spacing=(1, 1, 1))

@@ -1,0 +1,135 @@
+"""Slices and volumes in the layout of TransUNet's authors."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.model_inputs import ConfigPixels
+
+pytest.importorskip('mmseg')
+from vit_plugin.data import LoadImageSlice, LoadSliceAnnotations, VolumeSlices
+
+META = dict(classes=('background', 'aorta', 'liver'))
+
+
+def volume(seed: int, slices: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Image (slices, H, W) from 0 to 1, and label."""
+    rng = np.random.default_rng(seed)
+    return rng.random((slices, 8, 6), np.float32), rng.integers(3, size=(slices, 8, 6)) * 1.0
+
+
+@pytest.fixture
+def synapse(tmp_path) -> Path:
+    (tmp_path / 'train_npz').mkdir()
+    for case in (5, 7):
+        for i, (image, label) in enumerate(zip(*volume(case), strict=True)):
+            name = f'train_npz/case{case:04}_slice{i:03}.npz'
+            np.savez(tmp_path / name, image=image, label=label)
+    (tmp_path / 'train.txt').write_text('case0007_slice002\ncase0005_slice000\n')
+    return tmp_path
+
+
+def slices(root: Path, folder: str = 'train_npz', **kwargs) -> VolumeSlices:
+    return VolumeSlices(
+        data_root=str(root),
+        data_prefix=dict(img_path=folder),
+        metainfo=META,
+        pipeline=[
+            dict(type='vit_plugin.LoadImageSlice'),
+            dict(type='vit_plugin.LoadSliceAnnotations'),
+        ],
+        **kwargs,
+    )
+
+
+def test_the_slices_of_the_list_in_its_order(synapse):
+    dataset = slices(synapse, ann_file='train.txt')
+    assert len(dataset) == 2
+    for sample, (case, i) in zip(dataset, ((7, 2), (5, 0)), strict=True):
+        image, label = volume(case)
+        assert sample['case'] == f'case{case:04}'
+        assert sample['img'].dtype == np.float32
+        np.testing.assert_allclose(sample['img'], 255 * image[i], rtol=1e-6)
+        assert (sample['gt_seg_map'] == label[i]).all()
+        assert sample['img_shape'] == sample['ori_shape'] == (8, 6)
+        assert sample['seg_fields'] == ['gt_seg_map']
+
+
+def test_without_a_list_all_that_are_there(synapse):
+    assert [Path(sample['img_path']).name for sample in slices(synapse)] == [
+        f'case{case:04}_slice{i:03}.npz' for case in (5, 7) for i in range(3)
+    ]
+
+
+def test_a_volume_is_its_slices(tmp_path):
+    h5py = pytest.importorskip('h5py')
+    image, label = volume(1)
+    with h5py.File(tmp_path / 'case0001.npy.h5', 'w') as file:
+        file['image'], file['label'] = image, label
+    (tmp_path / 'test_vol.txt').write_text('case0001\n')
+    dataset = slices(tmp_path, '', ann_file='test_vol.txt')
+    assert [(sample['case'], sample['slice']) for sample in dataset] == [
+        ('case0001', i) for i in range(3)
+    ]
+    np.testing.assert_allclose(dataset[2]['img'], 255 * image[2], rtol=1e-6)
+    assert (dataset[2]['gt_seg_map'] == label[2]).all()
+
+
+def test_a_window_of_hounsfield_units(tmp_path):
+    image = np.array([[-1000, -125, 75], [275, 1000, 0]])
+    np.savez(tmp_path / 'x.npz', image=image, label=np.zeros((2, 3)))
+    sample = LoadImageSlice(window=(-125, 275))(dict(img_path=str(tmp_path / 'x.npz')))
+    expected = [[0, 0, 127.5], [255, 255, 255 * 125 / 400]]
+    np.testing.assert_allclose(sample['img'], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('arrays', 'words'),
+    [
+        (dict(image=np.zeros((2, 3))), 'x.npz.*cannot be read.*label'),
+        (dict(label=np.zeros((2, 3))), 'x.npz.*cannot be read.*image'),
+        (
+            dict(image=np.zeros((2, 3)), label=np.zeros((3, 2))),
+            r'shape \(3, 2\) and its image \(2, 3',
+        ),
+        (dict(image=np.zeros(3), label=np.zeros(3)), r'shape \(3,\), and not \(H, W\)'),
+    ],
+)
+def test_files_of_another_kind_are_named(tmp_path, arrays, words):
+    np.savez(tmp_path / 'x.npz', **arrays)
+    with pytest.raises(ConfigError, match=words):
+        LoadSliceAnnotations()(LoadImageSlice()(dict(img_path=str(tmp_path / 'x.npz'))))
+
+
+def test_what_is_not_there_is_named(synapse):
+    (synapse / 'train.txt').write_text('case0009_slice000\n')
+    with pytest.raises(ConfigError, match="names 'case0009_slice000', and there is neither"):
+        slices(synapse, ann_file='train.txt')
+    with pytest.raises(ConfigError, match='has no files'):
+        slices(synapse, 'test_vol_h5')
+
+
+def test_predictions_are_of_the_pixels_of_the_test(synapse):
+    init_default_scope('mmseg')
+    pipeline = [
+        dict(type='vit_plugin.LoadImageSlice', window=(0.2, 0.8)),
+        dict(type='mmseg.Resize', scale=(12, 16), keep_ratio=False, interpolation='bicubic'),
+        dict(type='vit_plugin.LoadSliceAnnotations'),
+        dict(type='mmseg.PackSegInputs'),
+    ]
+    dataset = VolumeSlices(
+        data_root=str(synapse), data_prefix=dict(img_path='train_npz'), pipeline=pipeline
+    )
+    loader = dict(dataset=dict(type='vit_plugin.VolumeSlices', pipeline=pipeline))
+    pixels = ConfigPixels(Config(dict(model=dict(backbone={}), test_dataloader=loader)))
+    wanted = dataset[4]
+    found = pixels(wanted['data_samples'].img_path)
+    assert torch.equal(found['inputs'], wanted['inputs'])
+    assert found['data_samples'].ori_shape == (8, 6)

@@ -1,0 +1,72 @@
+import pytest
+import torch
+
+from vit_plugin.models.layers.deformable_attention import Level
+from vit_plugin.projects.vit_adapter.interaction import Interaction, to_maps
+
+PATCHES, LEVELS = Level((3, 4), 16), [Level((6, 8), 8), Level((3, 4), 16), Level((2, 2), 32)]
+ELEMENTS = 48 + 12 + 4
+
+
+def interaction(**kwargs) -> Interaction:
+    return Interaction(
+        **{
+            **dict(
+                embed_dims=16,
+                num_levels=3,
+                num_extractors=2,
+                init_values=1.0,
+                with_cp=False,
+                cffn_ratio=0.5,
+                drop_path_rate=0.0,
+                num_heads=2,
+                num_points=2,
+                value_ratio=0.5,
+            ),
+            **kwargs,
+        }
+    )
+
+
+def test_tokens_before_the_patches_stay():
+    part, x, pyramid = interaction(), torch.randn(2, 3 + 12, 16), torch.randn(2, ELEMENTS, 16)
+    out = part.inject(x, PATCHES, pyramid, LEVELS)
+    assert torch.equal(out[:, :3], x[:, :3])
+    assert not torch.isclose(out[:, 3:], x[:, 3:]).all(dim=-1).any()
+
+
+def test_what_is_left_out_or_starts_at_zero_changes_nothing():
+    x, pyramid = torch.randn(2, 12, 16), torch.randn(2, ELEMENTS, 16)
+    assert interaction(init_values=None).inject(x, PATCHES, pyramid, LEVELS) is x
+    assert torch.equal(interaction(init_values=0.0).inject(x, PATCHES, pyramid, LEVELS), x)
+    assert interaction(cffn_ratio=0.0).extractor.ffn is None
+
+
+@pytest.mark.parametrize('training', [False, True])
+def test_drop_path_leaves_out_the_ffn_of_whole_images(training):
+    part = interaction(num_extractors=1, drop_path_rate=0.5).train(training)
+    pyramid, patches = (
+        torch.randn(1, ELEMENTS, 16).expand(16, -1, -1),
+        torch.randn(1, 12, 16).expand(16, -1, -1),
+    )
+    out = part.extract(pyramid, LEVELS, patches, PATCHES)
+    kinds = torch.unique(out[:, 0, 0].mul(1e4).round())
+    assert len(kinds) == (2 if training else 1)
+
+
+def test_recomputing_gives_the_same_gradients():
+    part, again = interaction(), interaction(with_cp=True)
+    again.load_state_dict(part.state_dict())
+    x, pyramid = torch.randn(2, 13, 16, requires_grad=True), torch.randn(2, ELEMENTS, 16)
+    gradients = []
+    for one in (part, again):
+        y = one.inject(x, PATCHES, pyramid, LEVELS)
+        out = one.extract(pyramid, LEVELS, y[:, 1:], PATCHES)
+        gradients.append(torch.autograd.grad(out.square().sum(), (x, *one.parameters())))
+    torch.testing.assert_close(*gradients)
+
+
+def test_maps_of_a_pyramid():
+    maps = [torch.randn(2, 16, *level.size) for level in LEVELS]
+    pyramid = torch.cat([x.flatten(2).transpose(1, 2) for x in maps], dim=1)
+    assert all(map(torch.equal, to_maps(pyramid, LEVELS), maps))

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from vit_plugin.report.pictures.annotate import NAMED, annotated, resized
+from vit_plugin.report.pictures.marks import Instances, Marks
+from vit_plugin.report.pictures.style import color_of
+
+pytest.importorskip('supervision')
+BLACK = np.zeros((30, 40, 3), np.uint8)
+
+
+def rgb(label: int) -> list[int]:
+    return list(bytes.fromhex(color_of(label)[1:]))
+
+
+@pytest.mark.parametrize('factor', [1, 4, 100])  # images of 40, 160 and 4,000 pixels
+def test_lines_are_as_wide_on_small_as_on_large_images(factor):
+    boxes = factor * np.array([[10.0, 10.0, 30.0, 25.0]])
+    image = np.zeros((30 * factor, 40 * factor, 3), np.uint8)
+    drawn = annotated(
+        image, Marks(image.shape[:2], instances=Instances(boxes, np.array([1]))), ['cat', 'dog']
+    )
+    assert drawn.shape == (360, 480, 3)
+    row = drawn[200]  # through both sides of the box
+    assert [tuple(pixel) for pixel in row[row.any(axis=1)]] == [tuple(rgb(1))] * row.any(
+        axis=1
+    ).sum()
+    assert 4 <= row.any(axis=1).sum() <= 8
+    assert np.flatnonzero(row.any(axis=1))[[0, -1]].tolist() == pytest.approx([120, 360], abs=2)
+
+
+def test_a_map_has_the_colours_of_its_classes_and_none_where_it_has_no_class():
+    classes = np.full((3, 4), 255)
+    classes[:, 2:] = 2
+    drawn = annotated(BLACK, Marks((30, 40), map=classes))
+    assert not drawn[:, :235].any()
+    assert drawn[5, 400].tolist() == pytest.approx([0.45 * part for part in rgb(2)], abs=2)
+
+
+def test_names_stay_in_the_image_and_give_way_to_many_boxes():
+    corner = Instances(np.array([[0.0, 0.0, 8.0, 8.0]]), np.array([0]), np.array([0.5]))
+    named = annotated(BLACK, Marks((30, 40), instances=corner), ['cat'])
+    plain = annotated(
+        BLACK,
+        Marks(
+            (30, 40),
+            instances=Instances(
+                np.repeat(corner.boxes, NAMED + 1, axis=0), np.zeros(NAMED + 1, int)
+            ),
+        ),
+        ['cat'],
+    )
+    assert (named != 0).sum() > 1.5 * (plain != 0).sum()
+
+
+def test_nearest_pixels():
+    assert resized(np.array([[1, 2], [3, 4]]), (4, 2)).tolist() == [[1, 1, 2, 2], [3, 3, 4, 4]]

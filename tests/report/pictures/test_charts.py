@@ -1,0 +1,18 @@
+import numpy as np
+
+from vit_plugin.report.pictures import draw_learning_curve
+
+
+def test_learning_curve_shows_every_metric(tmp_path):
+    figure = draw_learning_curve(
+        np.linspace(2, 1, 40), 10, {'top1': [(1, 50.0), (4, 80.0)], 'f1': [(4, 79.0)]}
+    )
+    left, right = figure.axes
+    assert [line.get_label() for line in right.get_lines()] == ['top1: 80', 'f1: 79']
+    np.testing.assert_allclose(left.get_lines()[0].get_xdata()[[0, -1]], [0.1, 4.0])
+    figure.savefig(tmp_path / 'curve.png')
+    assert (tmp_path / 'curve.png').stat().st_size > 1000
+
+
+def test_learning_curve_of_less_than_an_epoch():
+    assert draw_learning_curve(np.ones(3), 10, {}).axes[0].get_lines()

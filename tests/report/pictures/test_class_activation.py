@@ -1,0 +1,67 @@
+import pytest
+import torch
+from mmengine.registry import MODELS
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.report.pictures import class_activation
+
+
+def classifier(tiny: dict, head: str = 'vit_plugin.ViTClsHead', **more: object) -> torch.nn.Module:
+    import mmpretrain.models  # noqa: F401
+
+    return MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.VisionTransformer', **{**tiny, **more}),
+            head=dict(type=head, num_classes=3, in_channels=32),
+        )
+    )
+
+
+def test_each_class_has_a_map_of_its_own(tiny):
+    model, images = classifier(tiny), torch.randn(1, 3, 24, 40)
+    torch.nn.init.normal_(model.head.layers.head.weight)
+    maps, labels = class_activation(model, images, [1])
+    assert maps.shape == (1, 24, 40)
+    assert labels == [1]
+    assert 0 <= maps.min() < maps.max() <= 1
+    other, _ = class_activation(model, images, [2])
+    assert not torch.allclose(maps, other)
+
+
+@pytest.mark.parametrize(
+    'more',
+    [
+        dict(encoder=dict(dist_token=1), out_type='raw', head='vit_plugin.DistilledViTClsHead'),
+        dict(frozen_stages=2, encoder=dict(reg_token=2)),
+        dict(with_cls_token=False, out_type='avg_featmap', encoder=dict(window=dict(size=2))),
+    ],
+)
+def test_kinds_and_the_likeliest_class(tiny, more):
+    model = classifier(tiny, **more).train()
+    for part in model.head.layers:
+        torch.nn.init.normal_(part.weight)
+    maps, (label,) = class_activation(model, torch.randn(1, 3, 32, 32))
+    assert maps.isfinite().all()
+    model.eval()
+    assert label in range(3)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_gradients_that_are_there_stay_as_they_are(tiny):
+    model, images = classifier(tiny), torch.randn(1, 3, 32, 32)
+    torch.nn.init.normal_(model.head.layers.head.weight)
+    model(images, mode='tensor').sum().backward()
+    before = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    class_activation(model, images, [1])
+    assert all(
+        torch.equal(parameter.grad, before[name]) for name, parameter in model.named_parameters()
+    )
+
+
+def test_bad_input_is_one_sentence(tiny):
+    images = torch.randn(1, 3, 32, 32)
+    with pytest.raises(ConfigError, match='There is no class 3: this model has 3 classes'):
+        class_activation(classifier(tiny), images, [3])
+    with pytest.raises(ConfigError, match='this is a VisionTransformer'):
+        class_activation(classifier(tiny).backbone, images)

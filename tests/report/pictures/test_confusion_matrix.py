@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+from vit_plugin.report.pictures import draw_confusion_matrix
+
+
+def test_confusion_matrix_counts_and_names():
+    figure = draw_confusion_matrix(np.array([[3, 1], [0, 4]]), ['cat', 'dog'])
+    axes = figure.axes[0]
+    assert axes.get_title() == '87.50 % of 8 right'
+    assert sorted(text.get_text() for text in axes.texts) == ['1', '3', '4']
+    assert [label.get_text() for label in axes.get_yticklabels()] == ['cat', 'dog']
+
+
+@pytest.mark.parametrize('count', [21, 61, 1003])
+def test_with_many_classes_the_most_confused_are_listed(count):
+    matrix = 9 * np.eye(count, dtype=int)
+    matrix[3, 7], matrix[5, 2] = 4, 6
+    figure = draw_confusion_matrix(
+        matrix, [f'a class of a very long name {i}'[::-1] for i in range(count)]
+    )
+    axes = figure.axes[0]
+    assert not axes.texts
+    listed = figure.texts[0].get_text().splitlines()
+    assert [line.rpartition(': ')[2] for line in listed[2:]] == ['6', '4']
+    assert listed[2].startswith('5 eman')
+    assert len(axes.get_yticklabels()) == count if count <= 60 else len(axes.get_yticklabels()) < 20

@@ -1,0 +1,183 @@
+import random
+
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import BaseDataset, ConcatDataset, RepeatDataset
+from mmengine.structures import BaseDataElement, PixelData
+from torch.utils.data import IterableDataset
+
+from vit_plugin.data.dataset_facts import evenly
+from vit_plugin.data.seeded import Seeded
+from vit_plugin.report.pictures import draw_data
+from vit_plugin.report.pictures.data_pictures import (
+    LISTED,
+    MASKS,
+    data_figures,
+    pixels_of,
+    twin,
+)
+
+CLASSES = ('cat', 'dog', 'cow')
+
+
+class Remembering:
+    """A step that draws random numbers and remembers what it has seen, as MMDetection's cached
+    mosaics.
+    """
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, info):
+        self.seen.append(random.random() + np.random.random() + float(torch.rand(())))
+        sample = BaseDataElement(metainfo=dict(img_path=info['img_path']))
+        if 'gt_label' in info:
+            sample.gt_label = torch.tensor([info['gt_label']])
+        else:
+            sample.gt_sem_seg = PixelData(data=torch.from_numpy(info['gt_seg_map'])[None])
+        return dict(
+            inputs=torch.full((3, 8, 8), len(self.seen) % 256, dtype=torch.uint8),
+            data_samples=sample,
+        )
+
+
+class ReadMask:
+    """A step that reads a mask, of a hundred pixels."""
+
+    def __call__(self, info):
+        return dict(
+            info,
+            gt_seg_map=np.array([[0] * 90, [255] * 90]) if info['number'] else np.full((2, 90), 2),
+        )
+
+
+def dataset(count: int, *steps, **fields) -> BaseDataset:
+    class Made(BaseDataset):
+        METAINFO = dict(classes=CLASSES)
+
+        def load_data_list(self):
+            return [
+                dict(
+                    img_path=f'some/{i}.jpg',
+                    number=i,
+                    **{name: value(i) for name, value in fields.items()},
+                )
+                for i in range(count)
+            ]
+
+    return Made(pipeline=[*steps, Remembering()])
+
+
+def bars(figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+@pytest.mark.nightly
+def test_classes_are_counted_and_a_batch_is_drawn(tmp_path):
+    train = dataset(5, gt_label=lambda i: i % 2)
+    assert draw_data(train, tmp_path, dataset(2, gt_label=lambda i: 2)) == [
+        tmp_path / 'labels.png',
+        tmp_path / 'train_batch.png',
+    ]
+    assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
+    figures = dict(data_figures(train, dataset(2, gt_label=lambda i: 2)))
+    assert bars(figures['labels']) == ['3', '2', '0', '0', '0', '2']
+    assert figures['labels'].get_suptitle() == 'train: 5 images; validation: 2 images'
+    assert [axes.get_title() for axes in figures['train_batch'].axes[:5]] == [
+        f'{i}.jpg\n{("cat", "dog")[i % 2]}' for i in range(5)
+    ]
+
+
+def test_everything_is_left_as_it_was():
+    made = dataset(5, gt_label=lambda i: 0)
+    wrapped = Seeded(RepeatDataset(made, 2), 0)
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    first, second = (dict(data_figures(wrapped)) for _ in range(2))
+    assert states == (
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+    )
+    assert made.pipeline.transforms[0].seen == []
+    assert bars(first['labels']) == bars(second['labels']) == ['10', '0', '0']
+    drawn = [
+        figure['train_batch'].axes[3].get_images()[0].get_array() for figure in (first, second)
+    ]
+    assert np.array_equal(*drawn)
+
+
+def test_boxes_are_counted_without_reading_images():
+    def objects(i):
+        return [
+            dict(bbox=[0, 0, 10, 20], bbox_label=i % 2, ignore_flag=0),
+            dict(bbox=[0, 0, 10, 20], bbox_label=2, ignore_flag=1),
+        ]
+
+    def fail(info):
+        raise AssertionError
+
+    made = dataset(4, fail, instances=objects, width=lambda i: 40, height=lambda i: 40)
+    name, figure = next(data_figures(made))
+    assert name == 'labels'
+    assert bars(figure) == ['2', '2', '0']
+    assert len(figure.axes) == 3
+    assert figure.get_suptitle() == 'train: 4 objects in 4 images'
+
+
+def test_pixels_are_counted_up_to_the_step_that_reads_the_mask():
+    pytest.importorskip('supervision')
+    figures = dict(data_figures(RepeatDataset(dataset(2, ReadMask(), seg_map_path=str), 1)))
+    assert bars(figures['labels']) == ['90', '0', '180']
+    assert [text.get_text() for text in figures['train_batch'].legends[0].get_texts()] == [
+        'cat',
+        'cow',
+    ]
+
+
+@pytest.mark.parametrize('limit', [LISTED, MASKS, 3])
+def test_what_is_read_is_bounded_and_even(limit):
+    assert len(evenly(10 * limit + 1, limit)) == limit
+    assert evenly(7, 3) == [0, 3, 6]
+    assert evenly(2, limit) == [0, 1]
+
+
+def test_what_has_no_classes_or_no_length_has_no_picture():
+    class Stream(IterableDataset):
+        metainfo = dict(classes=CLASSES)
+
+        def __iter__(self):
+            raise AssertionError
+
+    made = dataset(2, gt_label=int)
+    made._metainfo = {}
+    assert not [*data_figures(Stream()), *data_figures(made)]
+
+
+def test_an_image_that_cannot_be_read_is_left_to_the_run():
+    def fail(info):
+        if info['number'] == 1:
+            raise FileNotFoundError(2, 'missing', info['img_path'])
+        return info
+
+    batch = dict(data_figures(dataset(3, fail, gt_label=int)))['train_batch']
+    assert [axes.get_title()[:1] for axes in batch.axes[:2]] == ['0', '2']
+
+
+def test_pixels_are_those_before_the_preprocessor():
+    from mmpretrain.models import ClsDataPreprocessor
+    from mmpretrain.structures import DataSample
+
+    bgr = torch.arange(12, dtype=torch.uint8).reshape(3, 2, 2)
+    preprocessor = ClsDataPreprocessor(mean=[10.0, 20.0, 30.0], std=[2.0, 4.0, 8.0], to_rgb=True)
+    (normalised,) = preprocessor(dict(inputs=[bgr], data_samples=[DataSample()]))['inputs']
+    expected = bgr.flip(0).permute(1, 2, 0).tolist()
+    assert pixels_of(bgr).tolist() == pixels_of(normalised, preprocessor).tolist() == expected
+    assert pixels_of(bgr[:1]).shape == (2, 2, 3)
+
+
+def test_a_twin_has_steps_of_its_own_and_the_same_samples():
+    made = dataset(3, gt_label=int)
+    other = twin(ConcatDataset([made])).datasets[0]
+    assert other.pipeline is not made.pipeline
+    assert other.data_bytes is made.data_bytes

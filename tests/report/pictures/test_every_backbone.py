@@ -1,0 +1,133 @@
+"""Every backbone of ours can be drawn and probed, also one whose forward differs."""
+
+import math
+
+import pytest
+import torch
+from mmengine.registry import MODELS
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.measure.dense_probing import maps_at
+from vit_plugin.models.layers.attention import Attention
+from vit_plugin.models.loading import find_backbone
+from vit_plugin.registry import MODELS as OURS
+from vit_plugin.report.pictures import (
+    attention_distances,
+    attention_rollout,
+    attention_weights,
+    class_activation,
+    class_attention,
+    patch_features,
+    position_similarity,
+)
+
+SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
+ARCH = dict(SIZES, patch_size=8)
+MASKS = dict(arch=ARCH, num_classes=3, num_queries=4, num_blocks=1)
+WINDOWS = dict(window=dict(size=3, global_blocks=(1,)))  # of 4 x 4 patches: with padding
+BACKBONES = {
+    'VisionTransformer': dict(arch=ARCH),
+    'WindowedViT': dict(arch=ARCH, encoder=WINDOWS),
+    'EoMT': MASKS,
+    'PMT': dict(MASKS, norm_cfg=dict(type='BN')),
+    'MAEViT': dict(arch=ARCH),
+    'SimMIMViT': dict(arch=ARCH),
+    'IBOTViT': dict(arch=ARCH),
+    **{
+        f'MM{name}': dict(arch=SIZES, patch_size=8)
+        for name in ('VisionTransformer', 'DistilledVisionTransformer', 'DeiT3', 'ViTEVA02')
+    },
+    'MMMoCoV3ViT': dict(arch=SIZES, patch_size=8, frozen_stages=0),
+    'ViTAdapter': dict(
+        backbone=dict(arch=ARCH, img_size=32),
+        interactions=2,
+        norm_cfg=dict(type='BN'),
+        attention=dict(num_heads=2),
+    ),
+    'TimmBackbone': dict(model_name='vit_tiny_patch16_224'),
+}
+
+
+def random_(name: str, **kwargs: object) -> nn.Module:
+    size = {} if name == 'ViTAdapter' else dict(img_size=32)
+    model = MODELS.build(dict(BACKBONES[name], type=f'vit_plugin.{name}', **size, **kwargs))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+@pytest.mark.parametrize('name', BACKBONES)
+def test_each_is_drawn_and_probed(name):
+    model, images = random_(name), torch.randn(2, 3, 32, 32)
+    if name == 'TimmBackbone':  # timm computes it
+        with pytest.raises(ConfigError, match='one vit_plugin.VisionTransformer is needed'):
+            patch_features(model, images)
+        return
+    features, backbone = patch_features(model, images), find_backbone(model)[1].eval()
+    assert features.shape == (2, 32, 4, 4)
+    assert class_attention(model, images).shape == (2, 2, 2, 4, 4)
+    rolled = attention_rollout(model, images)
+    assert rolled.shape == (2, 2, 4, 4)
+    assert (rolled > 0).all() or name == 'WindowedViT'  # only after the global block
+    assert (rolled[:, 1] > 0).all()
+    assert (attention_distances(model, images) > 0).all()
+    assert position_similarity(model).shape == (4, 4, 4, 4)
+    last = [*maps_at(backbone, images[:1], (1, len(backbone.blocks)))][-1]
+    torch.testing.assert_close(
+        torch.tensor(last).float(), features[0].permute(1, 2, 0), atol=4e-3, rtol=4e-3
+    )
+
+
+def test_all_backbones_are_tried():
+    names = {*OURS.module_dict, *OURS.later}
+    assert {name for name in names if hasattr(OURS.get(name), 'no_weight_decay')} == {*BACKBONES}
+
+
+def test_the_features_of_windows_are_the_map():
+    model, images = random_('WindowedViT').eval(), torch.randn(2, 3, 40, 24)
+    torch.testing.assert_close(patch_features(model, images), model(images)[-1])
+
+
+def test_the_weights_of_windows_are_what_the_layers_compute():
+    model, images = random_('WindowedViT'), torch.randn(2, 3, 32, 32)
+    calls = []
+    for layer in (module for module in model.modules() if isinstance(module, Attention)):
+        layer.register_forward_hook(lambda layer, args, out: calls.append((layer, args[0], out)))
+    weights = attention_weights(model, images)
+    for own, (layer, x, output) in zip(weights, calls, strict=True):
+        assert own.shape[-1] == x.shape[1] == 4 + 16  # a class token for each window
+        rest = own.sum(dim=-1)
+        values = layer.qkv(x).chunk(3, dim=-1)[2].unflatten(-1, (2, -1)).transpose(1, 2)
+        if layer is model.blocks[1].attn:
+            torch.testing.assert_close(rest, torch.ones_like(rest))
+            torch.testing.assert_close(layer.output(own @ values), output, atol=1e-5, rtol=1e-4)
+        else:  # the first window is full; the others have padding, whose weight is left out
+            full = [0, *(4 + 4 * row + column for row in range(3) for column in range(3))]
+            torch.testing.assert_close(rest[..., full], torch.ones_like(rest[..., full]))
+            assert (rest[..., 1:4] < 1).all()
+            torch.testing.assert_close(
+                layer.output(own @ values)[:, full], output[:, full], atol=1e-5, rtol=1e-4
+            )
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', ['WindowedViT', 'MMVisionTransformer'])
+def test_class_activation(name):
+    import mmpretrain.models  # noqa: F401
+
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(
+                BACKBONES[name], type=f'vit_plugin.{name}', img_size=32, out_type='featmap'
+            ),
+            neck=dict(type='mmpretrain.GlobalAveragePooling'),
+            head=dict(type='mmpretrain.LinearClsHead', num_classes=3, in_channels=32),
+        )
+    )
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    maps, _ = class_activation(model, torch.randn(2, 3, 32, 32))
+    assert maps.shape == (2, 32, 32)
+    assert math.isclose(maps.amax(), 1, rel_tol=1e-5)

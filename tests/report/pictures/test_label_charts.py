@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+
+from vit_plugin.report.pictures.label_charts import draw_labels
+
+
+def test_bars_by_class_and_split():
+    counts = dict(train=np.array([12_345, 0]), validation=np.array([7, 2_500_000]))
+    figure = draw_labels(counts, ['cat', 'dog'], 'pixels', 'some')
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ['12.3k', '0', '7', '2.5M']
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ['train', 'validation']
+
+
+def test_places_and_sizes_of_boxes():
+    boxes = np.array([[0.1, 0.2, 0.3, 0.6], [0.1, 0.2, 0.3, 0.6]])
+    figure = draw_labels(dict(train=np.array([2])), ['cat'], 'objects', boxes=boxes)
+    _, places, sizes = figure.axes
+    for axes, place in ((places, (0.2, 0.4)), (sizes, (0.2, 0.4))):
+        counts = axes.collections[0].get_array().reshape(50, 50)  # rows are the second coordinate
+        assert counts.max() == 2
+        assert (np.argwhere(counts == 2)[0] / 50).tolist() == pytest.approx(
+            [place[1], place[0]], abs=0.021
+        )
+
+
+def test_many_classes_are_a_line():
+    figure = draw_labels(dict(train=np.arange(100)), [f'{i}' for i in range(100)], 'images')
+    (line,) = figure.axes[0].get_lines()
+    assert line.get_ydata()[0] == 99

@@ -1,0 +1,55 @@
+import pytest
+import torch
+from visualization_models import build
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.report.pictures import draw_position_similarity, position_similarity
+
+
+@pytest.mark.parametrize(
+    ('kind', 'more'),
+    [
+        ('registers', {}),
+        ('plain', dict(pos_embed='learned_2d')),
+        ('plain', dict(pos_embed='sincos2d')),
+        ('plain', dict(img_size=(24, 32))),
+        ('rotary', {}),
+        ('rotary_mixed', {}),
+        ('rotary_windows', {}),
+    ],
+)
+def test_places_are_like_themselves_and_symmetric(tiny, kind, more):
+    model = build(kind, tiny, **more)
+    similarity = position_similarity(model)
+    h, w = model.position.grid
+    assert similarity.shape == (h, w, h, w)
+    flat = similarity.flatten(2).flatten(0, 1)
+    torch.testing.assert_close(flat.diagonal(), torch.ones(h * w))
+    torch.testing.assert_close(flat, flat.T)
+
+
+def test_a_learned_table_is_compared_row_by_row(tiny):
+    model = build('registers', tiny)
+    table = model.pos_embed.detach()[0, 4:]
+    expected = torch.cosine_similarity(table[5], table[10], dim=0)
+    torch.testing.assert_close(position_similarity(model)[1, 1, 2, 2], expected)
+
+
+def test_rotary_places_are_compared_by_their_angles(tiny):
+    similarity = position_similarity(build('rotary', tiny, img_size=64))
+    assert similarity[3, 3, 3, 4] > similarity[3, 3, 3, 7]
+
+
+@pytest.mark.parametrize('kind', ['relative', 'relative_windows'])
+def test_relative_positions_are_refused(tiny, kind):
+    with pytest.raises(ConfigError, match='no position of a single patch'):
+        position_similarity(build(kind, tiny))
+
+
+def test_large_grids_have_fewer_tiles():
+    figure = draw_position_similarity(torch.rand(2, 30, 2, 30))
+    tiles = figure.axes[0]
+    assert [label.get_text() for label in tiles.get_xticklabels()] == [
+        str(column) for column in range(1, 30, 3)
+    ]
+    assert [label.get_text() for label in tiles.get_yticklabels()] == ['1']

@@ -1,0 +1,96 @@
+import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+from matplotlib.figure import Figure
+from mmengine.hooks import Hook
+from torch import nn
+
+from vit_plugin.engine import PicturesHook
+from vit_plugin.errors import ConfigError
+from vit_plugin.report.pictures import pictures
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+@pytest.fixture(autouse=True, scope='module')
+def no_pictures() -> None:
+    """Here they are tested."""
+
+
+def test_pictures_and_report_are_images_in_the_logs(tmp_path):
+    events = pytest.importorskip('tensorboard.backend.event_processing.event_accumulator')
+    pytest.importorskip('tensorboard', reason='tensorboard is not installed')
+    cfg = tiny_cfg(
+        tmp_path,
+        custom_hooks=[
+            dict(
+                type='vit_plugin.PicturesHook',
+                pictures=['features', 'rollout', 'distance', 'posembed'],
+                samples=[1],
+                interval=2,
+            ),
+            dict(type='vit_plugin.ReportHook', pictures=False),
+        ],
+    )
+    cfg.visualizer = dict(
+        type='Visualizer',
+        name=cfg.experiment_name,
+        vis_backends=[dict(type='TensorboardVisBackend')],
+    )
+    build(cfg).train()
+    folder = next(tmp_path.rglob('events.out.tfevents*')).parent
+    found = events.EventAccumulator(str(folder)).Reload()
+    tags = found.Tags()
+    assert set(tags['images']) == {
+        'features_1',
+        'rollout_1',
+        'distance',
+        'posembed',
+        'learning_curve',
+        'confusion_matrix',
+    }
+    # The first and the third of three.
+    assert [event.step for event in found.Images('features_1')] == [4, 12]
+    assert 'accuracy/top1' in tags['scalars']
+
+
+def test_it_draws_the_weights_that_were_validated(tmp_path, monkeypatch):
+    validated, drawn = [], []
+
+    def weights_of(model: nn.Module) -> list[torch.Tensor]:
+        return [value.clone() for value in model.state_dict().values()]
+
+    class Look(Hook):
+        def after_val_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            if batch_idx == 0:
+                validated.append(weights_of(runner.model))
+
+    def draw(model: nn.Module, seen: object) -> Figure:
+        drawn.append(weights_of(model))
+        return Figure()
+
+    monkeypatch.setitem(pictures.PER_IMAGE, 'features', draw)
+    runner = build(
+        tiny_cfg(
+            tmp_path,
+            custom_hooks=[
+                dict(type='EMAHook', momentum=0.3),
+                dict(type='vit_plugin.PicturesHook', samples=[0]),
+            ],
+        )
+    )
+    runner.register_hook(Look())
+    runner.train()
+    assert len(drawn) == len(validated) == 3
+    for one, other in zip(drawn, validated, strict=True):
+        assert all(map(torch.equal, one, other))
+
+
+def test_bad_input_is_one_sentence(tmp_path):
+    with pytest.raises(
+        ConfigError, match="no picture 'attentions'; give some of attention, rollout"
+    ):
+        PicturesHook(pictures=['attentions'])
+    cfg = tiny_cfg(tmp_path, custom_hooks=[dict(type='vit_plugin.PicturesHook', samples=[10**6])])
+    with pytest.raises(ConfigError, match='no sample 1000000'):
+        build(cfg).train()

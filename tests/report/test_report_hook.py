@@ -1,0 +1,148 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+from ranks import on_ranks
+
+from vit_plugin.engine import Runner
+from vit_plugin.errors import MissingExtraError
+from vit_plugin.report.outcomes import ClassOutcomes
+
+
+@pytest.fixture(autouse=True, scope='module')
+def no_pictures() -> None:
+    """Here they are tested."""
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config):
+    cfg = digits_config
+    folder = Path(cfg.work_dir)
+    Runner.from_cfg(cfg).train()
+    record = json.loads((folder / 'metrics.json').read_text())
+    assert record['epochs'] == 3
+    assert [epoch for epoch, _ in record['history']['accuracy/top1']] == [1, 2, 3]
+    matrix = record['confusion_matrix']
+    assert sum(map(sum, matrix)) == 30
+    right = sum(matrix[i][i] for i in range(10))
+    assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 30)
+    assert record['max']['accuracy/top1'] >= record['last']['accuracy/top1']
+    for picture in ('learning_curve.png', 'confusion_matrix.png'):
+        assert (folder / picture).stat().st_size > 5000
+    rows = list(csv.DictReader((folder / 'results.csv').read_text().splitlines()))
+    assert [(row['epoch'], row['iter']) for row in rows] == [('1', '4'), ('2', '8'), ('3', '12')]
+    assert [float(row['accuracy/top1']) for row in rows] == [
+        value for _, value in record['history']['accuracy/top1']
+    ]
+    assert all(float(row['train/loss']) > 0 and float(row['train/lr']) > 0 for row in rows)
+    assert json.loads((folder / 'classes.json').read_text()) == record['scores']
+    assert (folder / 'classes.csv').read_text().startswith('name,precision,recall,f1,samples\n0,')
+    assert (folder / 'classes.md').is_file()
+
+    cfg.merge_from_dict({'train_cfg.max_epochs': 4, 'resume': True, 'experiment_name': 'resumed'})
+    Runner.from_cfg(cfg).train()
+    resumed = json.loads((folder / 'metrics.json').read_text())
+    assert resumed['history']['accuracy/top1'][:3] == record['history']['accuracy/top1']
+    assert [epoch for epoch, _ in resumed['history']['accuracy/top1']] == [1, 2, 3, 4]
+    assert resumed['seconds'] > record['seconds']
+    assert [step for step, _ in resumed['clock']] == [
+        step for step, _ in resumed['history']['accuracy/top1']
+    ]
+    assert resumed['clock'][:2] == record['clock'][:2]  # the checkpoint is from before the third
+
+    cfg.experiment_name = 'finished'
+    Runner.from_cfg(cfg).train()  # there is nothing left to train
+    finished = json.loads((folder / 'metrics.json').read_text())
+    assert all(
+        finished[name] == resumed[name]
+        for name in ('history', 'confusion_matrix', 'epochs', 'iterations')
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings('ignore')
+def test_a_run_by_iterations(digits_config):
+    cfg = digits_config
+    cfg.train_dataloader.sampler.type = 'InfiniteSampler'
+    cfg.param_scheduler = None
+    cfg.train_cfg = dict(by_epoch=False, max_iters=6, val_interval=2)
+    cfg.log_processor = dict(by_epoch=False)
+    cfg.default_hooks.checkpoint.by_epoch = False
+    Runner.from_cfg(cfg).train()
+    record = json.loads(Path(cfg.work_dir, 'metrics.json').read_text())
+    assert [step for step, _ in record['history']['accuracy/top1']] == [2, 4, 6]
+
+
+def reported(work_dir, pictures=True, **options):
+    """A tiny run of an epoch with the hook."""
+    hooks = [dict(type='vit_plugin.ReportHook', pictures=pictures)]
+    return build(
+        tiny_cfg(
+            work_dir,
+            **{'custom_hooks': hooks, 'train_cfg.max_epochs': 1, 'log_level': 'INFO', **options},
+        )
+    )
+
+
+@pytest.fixture
+def few_images(monkeypatch):
+    """Lets a page have four images, since it takes long to draw many."""
+    monkeypatch.setattr('vit_plugin.report.pictures.data_pictures.SHOWN', 4)
+    monkeypatch.setattr('vit_plugin.report.outcomes.outcomes.PANELS', 4)
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures('few_images')
+def test_pictures_change_nothing_of_a_training(tmp_path):
+    weights = []
+    for pictures in (True, False):
+        model = reported(tmp_path / f'{pictures}', pictures).train()
+        weights.append(list(model.state_dict().values()))
+        for picture in ('labels', 'train_batch', 'val_predictions', 'val_worst', 'val_best'):
+            assert (tmp_path / f'{pictures}/{picture}.png').exists() == pictures
+    assert all(map(torch.equal, *weights))
+
+
+def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError('by nought')
+
+    def lack(*_):
+        raise MissingExtraError('Drawing needs supervision.')
+
+    monkeypatch.setattr(ClassOutcomes, 'add', fail)
+    monkeypatch.setattr('vit_plugin.report.report_hook.data_figures', lack)
+    reported(tmp_path).train()
+    text = next(tmp_path.rglob('*.log')).read_text()
+    assert 'INFO - Drawing needs supervision. The run goes on without images to train on.' in text
+    assert (
+        text.count(
+            'The report has to go without what the validation found: ZeroDivisionError: by nought.'
+        )
+        == 1
+    )
+    record = json.loads((tmp_path / 'metrics.json').read_text())
+    assert record['scores'] is None
+    assert 'accuracy/top1' in record['last']
+
+
+def train_on_a_rank(folder):
+    reported(
+        folder, **{'val_dataloader.dataset.indices': 13, 'val_dataloader.batch_size': 4}
+    ).train()
+
+
+@pytest.mark.usefixtures('few_images')
+def test_processes_report_each_image_once(tmp_path):
+    """13 images on two processes are 7 each, so that one is validated twice."""
+    on_ranks(2, tmp_path, train_on_a_rank, tmp_path / 'work')
+    record = json.loads((tmp_path / 'work/metrics.json').read_text())
+    assert sum(map(sum, record['confusion_matrix'])) == 13
+    right = sum(record['confusion_matrix'][i][i] for i in range(10))
+    assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 13)
+    assert {'labels.png', 'train_batch.png', 'val_worst.png', 'results.csv', 'classes.md'} <= {
+        path.name for path in (tmp_path / 'work').iterdir()
+    }

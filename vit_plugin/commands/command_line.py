@@ -1,0 +1,206 @@
+"""From a command line to a run: the runner, and errors in one sentence."""
+
+import argparse
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from vit_plugin.commands import frameworks  # noqa: F401  first, since it says what is missing
+
+# isort: split
+import mmengine.runner
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.dist import is_main_process
+from mmengine.logging import MMLogger
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import RUNNERS
+from torch import nn
+
+from vit_plugin.config import (
+    LOADERS,
+    apply_loader_defaults,
+    check_config,
+    read_config,
+)
+from vit_plugin.config.scope import import_data_sets
+from vit_plugin.engine.checkpoints.chosen import LAST
+from vit_plugin.engine.checkpoints.hook import MARKER
+from vit_plugin.engine.console import quieten
+from vit_plugin.engine.distributed import init_distributed, report_of_rank
+from vit_plugin.engine.faults.explain import explained, sentence
+from vit_plugin.engine.optimize_hook import use_passes
+from vit_plugin.engine.runner import Runner
+from vit_plugin.engine.work_dir import alone_in
+from vit_plugin.errors import ConfigError, leave_out_multimodal
+from vit_plugin.files.complete import check_path
+from vit_plugin.files.standard_streams import interrupted
+from vit_plugin.files.untrusted_text import printable_lines
+from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
+from vit_plugin.weights.for_mmengine import reading_safely
+
+
+def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
+    """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
+
+    To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file,
+    logs go to its folder.
+    """
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
+    cfg.launcher = args.launcher
+    if saved and not args.config:
+        cfg.work_dir = str(Path(saved.path).parent)
+    cfg.work_dir = (
+        args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
+    )
+    check_path(cfg.work_dir)
+    apply_loader_defaults(cfg, args.no_pin_memory)
+    cfg.verbose = args.verbose or cfg.get('verbose', False)
+    return cfg
+
+
+def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
+    """Apply ``--amp``, ``--resume`` and ``--resume-changed`` of a training to its config."""
+    if args.amp:
+        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume_changed:
+        cfg.resume_changed, args.resume = True, args.resume or 'auto'
+    if args.resume:
+        cfg.resume = True
+        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
+            cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
+        cfg.load_from = args.resume and find_checkpoint(args.resume, otherwise=LAST)
+
+
+def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:
+    """Check the config with the data loaders that will be used, and build the runner.
+
+    Raises:
+        ConfigError: see :func:`~vit_plugin.config.check_config`.
+    """
+    _check(cfg, loaders)
+    return _built(cfg)
+
+
+@contextmanager
+def training_runner(
+    cfg: Config, loaders: Sequence[str] = LOADERS
+) -> Iterator[mmengine.runner.Runner]:
+    """The runner of :func:`build_runner`, to train in this context, with :func:`report_interrupt`.
+
+    Nothing is written to the work directory before it is this run's.
+
+    Raises:
+        ConfigError: as there, and if another run trains in the work directory.
+    """
+    _check(cfg, loaders)
+    with alone_in(cfg.work_dir):
+        runner = _built(cfg)
+        with report_interrupt(runner):
+            yield runner
+
+
+def _check(cfg: Config, loaders: Sequence[str]) -> None:
+    if cfg.launcher != 'none':
+        init_distributed(cfg.launcher, cfg.get('env_cfg'))
+    if not cfg.get('verbose', True):
+        import_data_sets(cfg.get('default_scope'))
+    check_config(cfg, loaders)
+    use_passes(cfg)
+    cfg.setdefault('runner_type', 'vit_plugin.Runner')
+    _check_schedule_length(cfg)
+
+
+def _built(cfg: Config) -> mmengine.runner.Runner:
+    runner = RUNNERS.build(cfg)
+    # Torch's SyncBatchNorm does not run there.
+    if get_device() == 'cpu' and isinstance(runner.model, nn.Module):
+        runner.model = revert_sync_batchnorm(runner.model)
+    return runner
+
+
+def _check_schedule_length(cfg: Config) -> None:
+    """Raise a ``ConfigError`` if the schedules are made for another length and are not scaled."""
+    made_for, kind = cfg.get('schedule_length'), cfg.runner_type
+    unit = 'max_epochs' if (cfg.get('train_cfg') or {}).get('max_epochs') else 'max_iters'
+    length = (cfg.get('train_cfg') or {}).get(unit)
+    kind = RUNNERS.get(kind) if isinstance(kind, str) else kind
+    differ = None not in (made_for, length, cfg.get('param_scheduler')) and made_for != length
+    if differ and not issubclass(kind, Runner):
+        raise ConfigError(
+            f'train_cfg.{unit}={length}, and the param_scheduler is made for '
+            f'schedule_length={made_for}, which vit_plugin.Runner scales and {kind.__name__} does '
+            f'not; leave runner_type out, give {unit}={made_for}, or write a param_scheduler for '
+            f'{length} and schedule_length={length}.'
+        )
+
+
+class TrainingError(RuntimeError):
+    """An unknown error after the first step.
+
+    It keeps its traceback, because repeating such a run is expensive.
+    """
+
+
+@contextmanager
+def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
+    """End the program after an error with one sentence or traceback. Read checkpoints safely."""
+    try:
+        with reading_safely():
+            yield
+    except Exception as error:
+        if traceback or isinstance(error, TrainingError):
+            raise
+        raise SystemExit(f'Error: {printable_lines(report_of_rank(sentence(error)))}') from error
+
+
+def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> None:
+    """Run a tool with its arguments, see :func:`one_sentence_errors`."""
+    leave_out_multimodal()
+    if not getattr(args, 'verbose', False):
+        # For what the frameworks log when they are imported.
+        quieten(MMLogger.get_current_instance())
+    with one_sentence_errors(args.traceback):
+        main(args)
+
+
+@contextmanager
+def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
+    """End the program on Ctrl-C with a sentence that names the checkpoint to resume from.
+
+    The signal is recorded, because MMEngine turns some ``KeyboardInterrupt`` into other errors.
+
+    Raises:
+        TrainingError: in place of an unknown error after the first step.
+    """
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = runner.work_dir  # writers of logs and settings do not name their file
+        if not interrupts:
+            if runner.iter and isinstance(error, Exception) and not explained(error):
+                raise TrainingError(
+                    f'The training ended after {runner.iter} iterations.'
+                ) from error
+            raise
+        last = Path(runner.work_dir, MARKER)
+        saved = (
+            f'the last checkpoint is {last.read_text()}; continue with --resume'
+            if last.is_file()
+            else ('there was no checkpoint yet')
+        )
+        message = f'Interrupted after {runner.iter} iterations: {saved}.'
+        raise interrupted(message if is_main_process() else '') from None
+    finally:
+        signal.signal(signal.SIGINT, previous)

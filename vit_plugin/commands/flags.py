@@ -1,0 +1,240 @@
+"""The flags that commands share, parsed before torch is imported: ``--help`` and typos are fast."""
+
+import argparse
+import logging
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.files.shipped import recipe
+from vit_plugin.files.standard_streams import interrupted, set_up_streams
+from vit_plugin.files.untrusted_text import printable_lines
+
+from .early import check_checkpoints, check_options
+
+
+class KeyValue(argparse.Action):
+    """Reads ``KEY=VALUE`` as MMEngine does. Anything else is an error of the command line."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Sequence[str],  # type: ignore[override]
+        option_string: str | None = None,
+    ) -> None:
+        for value in values:
+            if not value.partition('=')[0] or '=' not in value:
+                parser.error(f'{option_string}: {value!r} is not of the form KEY=VALUE')
+        from mmengine.config import DictAction
+
+        try:
+            DictAction(self.option_strings, self.dest)(parser, namespace, values, option_string)
+        except (AssertionError, ValueError, IndexError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({reason})')
+        except RecursionError:  # MMEngine's reader looks for the end of a dict without end
+            parser.error(
+                '--cfg-options takes plain values and lists of them; write dicts in a config file.'
+            )
+
+
+def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
+    """The type of a flag for a finite number with bounds."""
+
+    def number(text: str) -> float:
+        value = kind(text)
+        if not least <= value <= most or value == math.inf:
+            bounds = f'between {least} and {most}' if most < math.inf else f'{least} or more'
+            raise argparse.ArgumentTypeError(
+                f'{text} is not {"finite" if value == math.inf else bounds}'
+            )
+        return value
+
+    number.__name__ = kind.__name__
+    return number
+
+
+# What several commands take, once. A command may say in another `help` what it is for there.
+FLAGS: dict[str, dict[str, Any]] = {
+    'checkpoint': dict(
+        metavar='CHECKPOINT',
+        help='checkpoint, folder of a run, timm://NAME or hf://USER/NAME',
+    ),
+    'config': dict(metavar='CONFIG', help='config file'),
+    'images': dict(nargs='+', metavar='IMAGE', help='image file, folder of images, or URL'),
+    '--amp': dict(action='store_true', help='automatic mixed precision; bfloat16 on a CPU'),
+    '--arch': dict(
+        help='arch of weights without a config, such as B/16; default for timm://NAME: the same'
+    ),
+    '--batch-size': dict(
+        type=at_least(1), metavar='IMAGES', help='images at once; default: %(default)s'
+    ),
+    '--cfg-options': dict(
+        nargs='+',
+        action=KeyValue,
+        metavar='KEY=VALUE',
+        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16',
+    ),
+    '--checkpoint': dict(
+        dest='which',
+        metavar='NAME',
+        help="of a run's folder: best, last, or the name of a file; default: the best where one "
+        'was saved, otherwise the last',
+    ),
+    '--config': dict(help='config of the model; default: the one that the checkpoint holds'),
+    '--data': dict(metavar='FOLDER'),
+    '--device': dict(help='default: a GPU if there is one'),
+    '--dtype': dict(choices=('float32', 'float16', 'bfloat16')),
+    '--epochs': dict(type=at_least(1), help='default: by the number of images'),
+    '--img-size': dict(type=at_least(1), metavar='PIXELS'),
+    '--launcher': dict(
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='what started the processes; default: none, for one process',
+    ),
+    '--no-flip': dict(
+        action='store_true',
+        default=None,
+        help='left and right matter, as in letters: flip no image',
+    ),
+    '--no-pin-memory': dict(action='store_true', help='do not pin the memory of the data loaders'),
+    '--out': dict(type=Path),
+    '--resume': dict(
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from the checkpoint; default: the last one in the work directory',
+    ),
+    '--resume-changed': dict(
+        action='store_true',
+        help='continue although the config or the data were changed, and apply the changes',
+    ),
+    '--seeds': dict(type=at_least(1), default=3, metavar='NUMBER'),
+    '--teacher': dict(
+        metavar='MODEL',
+        help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',
+    ),
+    '--verbose': dict(action='store_true', help='show all of the log, as its file has it'),
+    '--weights': dict(help='weights to start from: a path, a run, https://, timm:// or hf://'),
+    '--work-dir': dict(help='folder for logs, checkpoints and metrics'),
+}
+
+
+def add_flags(parser: argparse._ActionsContainer, *names: str, **changes: Any) -> None:
+    """Add rows of :data:`FLAGS`. Options of ``add_argument`` may differ from the table's."""
+    for name in names:
+        parser.add_argument(name, **{**FLAGS[name], **changes})
+
+
+def add_target(parser: argparse.ArgumentParser, help: str, **changes: Any) -> None:
+    """Add the ``--out`` of a command that writes one thing, which may follow the checkpoint alone.
+
+    ``convert RUN model.pth`` is ``convert RUN --out model.pth``, as with ``cp``.
+    """
+    kind, absent = changes.get('type', Path), argparse.SUPPRESS
+    group = parser.add_mutually_exclusive_group(required=True)
+    add_flags(group, '--out', help=f'{help}; --out may be left out', **changes)
+    group.add_argument(
+        'out',
+        nargs='?',
+        default=absent,
+        type=lambda text: text if text is absent else kind(text),  # argparse reads defaults, too
+        help=argparse.SUPPRESS,
+    )
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
+    add_flags(parser, '--work-dir', '--amp', '--verbose', '--no-pin-memory', '--cfg-options')
+    add_flags(parser, '--launcher')
+    # Older launchers pass this to the script. torchrun sets an environment variable instead.
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def add_data_arguments(group: argparse._ActionsContainer) -> None:
+    """Add the flags of a training on a folder of images that all tasks share."""
+    add_flags(
+        group,
+        '--arch',
+        help='the model, such as R50+B/16; default: that of --weights, or a small hybrid',
+    )
+    add_flags(group, '--weights', '--teacher', '--epochs')
+    add_flags(group, '--batch-size', help='default: by the number of images')
+    add_flags(
+        group,
+        '--img-size',
+        help='longer side of the images in pixels; default: that of the weights, or by the '
+        'images and the boxes',
+    )
+    add_flags(group, '--no-flip')
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, **changes: Any) -> None:
+    """Add the flags of :func:`~vit_plugin.inference.load.load`. The changes are of the checkpoint."""
+    add_flags(parser, 'checkpoint', **changes)
+    add_flags(parser, '--checkpoint', '--config', '--arch', '--device', '--cfg-options')
+
+
+def run_tool(
+    parser: argparse.ArgumentParser,
+    main: Callable[[argparse.Namespace], None],
+    needs_torch: Callable[[argparse.Namespace], bool] | None = None,
+    check: Callable[[argparse.Namespace], None] | None = None,
+) -> None:
+    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence by default.
+
+    A wrong flag, a config or checkpoint that is not there, and what ``check`` finds wrong take no
+    time. Nor does torch, where ``needs_torch`` says no.
+    """
+    set_up_streams()
+    parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
+    check_options(parser, sys.argv[1:])
+    args = parser.parse_args()
+    given = getattr(args, 'config', None) or []
+    with _without_torch(args.traceback):
+        for config in [given] if isinstance(given, str) else given:
+            recipe(config)
+        check_checkpoints(args)
+        if check:
+            check(args)
+        if needs_torch and not needs_torch(args):
+            return main(args)
+    leave_out_false_alarms()
+    try:
+        from .command_line import run_main  # which imports torch
+
+        run_main(main, args)
+    except KeyboardInterrupt:
+        raise interrupted() from None
+
+
+def leave_out_false_alarms() -> None:
+    """Leave out what other packages say at their import of what nobody asked for."""
+    # MMCV without its compiled part, which nothing here needs.
+    warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
+    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
+    # torch of a type of torchao, which transformers imports wherever it is installed.
+    logging.getLogger('torch.utils._pytree').addFilter(_is_not_of_an_enum)
+
+
+def _is_not_of_an_enum(record: logging.LogRecord) -> bool:
+    return 'Enum subclass' not in str(record.msg)
+
+
+@contextmanager
+def _without_torch(traceback: bool) -> Iterator[None]:
+    """Errors and Ctrl-C in one sentence, before anything that torch needs is imported."""
+    try:
+        yield
+    except (ConfigError, MissingExtraError) as error:
+        if traceback:
+            raise
+        raise SystemExit(f'Error: {printable_lines(error)}') from None
+    except KeyboardInterrupt:
+        raise interrupted() from None

@@ -1,0 +1,180 @@
+"""Export a trained model to a file that runs without the framework."""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from io import BytesIO
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import Dim, ExportedProgram
+
+from vit_plugin.engine.faults.explain import in_one_sentence
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import replacing
+from vit_plugin.models import VisionTransformer
+from vit_plugin.passes.open_sizes import open_sizes
+from vit_plugin.passes.precompute import precomputed
+
+from .deployed_module import Deployed
+from .onnx_file import Run, external_weights, write_onnx
+
+# A float32 graph must equal the model. For other dtypes, the user decides which difference is
+# acceptable.
+FLOAT32_TOLERANCE = 1e-4
+
+
+def export(
+    model: Deployed,
+    out: Path,
+    size: tuple[int, int] | None,
+    dtype: str = 'float32',
+    reference: Deployed | None = None,
+    sources: Sequence[str | Path] = (),
+    facts: str = '',
+    check: Callable[[Path], None] | None = None,
+) -> float:
+    """Write a model to a file, in the format of its suffix, and run the file.
+
+    Args:
+        model: the model.
+        out: the file to write. After an error it is unchanged.
+        size: height and width of the images. None means all sizes of complete patches, at least two
+            by two.
+        dtype: ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
+        reference: the file is compared with this module. Default: the model.
+        sources: files that were read. ``out`` must not be one of them.
+        facts: what an ONNX file says of itself, see :func:`~vit_plugin.deploy.onnx_model.facts_of`.
+        check: called with the file before it appears as ``out``. It may raise an error.
+
+    Returns:
+        The largest difference of the file from the reference, see :func:`largest_difference`.
+
+    Raises:
+        ConfigError: if the format does not support the model, dtype or size, or if the file cannot
+            be written. Also if a float32 file differs from the reference.
+    """
+    backbone = model.model.backbone
+    if size and isinstance(backbone, VisionTransformer):
+        backbone.patch_embed.check_image_size(size)
+    with replacing(out, sources) as path, external_weights(path, out):
+        run = WRITERS[out.suffix](trace(model, size), path, dtype, model.outputs, facts)
+        with in_one_sentence(
+            f'The file that was written for {str(out)!r} does not run',
+            'nothing was written; try the other format',
+        ):
+            difference = largest_difference(reference or model, run, size)
+        if dtype == 'float16' and not math.isfinite(difference):
+            raise ConfigError(
+                f'The file that was written for {str(out)!r} has outputs that are infinite or '
+                'NaN, and nothing was written; export in float32.'
+            )
+        if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
+            raise ConfigError(
+                f'The file that was written for {str(out)!r} is off by {difference:.1e} of the '
+                'largest value, and nothing was written; try the other format.'
+            )
+        if check:
+            check(path)
+    return difference
+
+
+def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
+    """Trace the graph of the model for any number of images.
+
+    Args:
+        model, size: see :func:`export`.
+
+    Raises:
+        ConfigError: if the model has no such graph.
+    """
+    backbone = model.model.backbone
+    dynamic: dict[int, Any] = {0: Dim('batch')}
+    unit = model.unit
+    # Maps have rounded sizes then, some of which are equal without torch seeing it.
+    rounded = bool(unit % model.stride)
+    what, remedy = (
+        'torch.export cannot trace this model',
+        'leave out the part of it that the cause names',
+    )
+    if size is None:
+        if rounded:
+            dynamic |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.least))
+        else:
+            rows, columns = (unit * Dim(name, min=model.least) for name in ('rows', 'columns'))
+            dynamic |= {2: rows, 3: columns}
+        what = (
+            '--dynamic-size: the graph of this model depends on the size of the images, as with '
+            "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')"
+        )
+        remedy = 'write a file for each size, with --img-size'
+    example_size = size or sizes_to_try(model, None)[-1]
+    example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
+    shapes = (dynamic, {0: dynamic[0]})[: len(example)]
+    opened = nullcontext() if size else open_sizes(model)
+    with torch.no_grad(), precomputed(model, size), opened, in_one_sentence(what, remedy):
+        program = torch.export.export(model, example, dynamic_shapes=shapes)
+        run = program.module()
+        # The graph may have taken what the example has for a constant. With rounded sizes it also
+        # compares some, which a file in ONNX does not.
+        for other in () if rounded and size is None else sizes_to_try(model, size):
+            run(*inputs(model, torch.zeros(1, backbone.in_channels, *other)))
+    return program
+
+
+def inputs(model: Deployed, images: Tensor) -> tuple[Tensor, ...]:
+    """The inputs of a graph: images (B, C, H, W), and their sizes where it takes them.
+
+    Each size is a pixel smaller than the one before.
+    """
+    padding = torch.arange(len(images))[:, None]
+    return (images, torch.tensor(images.shape[-2:]) - padding)[: len(model.inputs)]
+
+
+def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
+    """The sizes to test: this size, or some sizes for a graph of all sizes."""
+    unit, least = model.unit, model.least
+    if size:
+        return [size]
+    more = ((0, 0), (3, 1), (2, 7), (1, 2))  # in strides, and rounded up from a pixel more
+    heights, widths = (
+        [unit * (least + math.ceil(one[axis] * (model.stride + 1) / unit)) for one in more]
+        for axis in (0, 1)
+    )
+    return [*zip(heights, widths, strict=True)]
+
+
+def write_pt2(
+    program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = (), facts: str = ''
+) -> Run:
+    """Write a ``torch.export`` archive. Returns a function that runs it.
+
+    Raises:
+        ConfigError: if the dtype is int8 or float16, which need ONNX.
+    """
+    if dtype in ('int8', 'float16'):
+        raise ConfigError(f'--dtype {dtype} is written as .onnx, not {path.suffix}.')
+    # Since torch's own writer ends the process some time after it has met a full disk.
+    archive = BytesIO()
+    torch.export.save(program, archive)
+    path.write_bytes(archive.getbuffer())
+    return torch.export.load(path).module()
+
+
+WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
+
+
+def largest_difference(model: Deployed, run: Run, size: tuple[int, int] | None) -> float:
+    """The largest difference of the outputs for one, two and five random images.
+
+    See :meth:`Deployed.difference`.
+    """
+    differences = []
+    for batch, side in product((1, 2, 5), sizes_to_try(model, size)):
+        tensors = inputs(model, 255 * torch.rand(batch, model.model.backbone.in_channels, *side))
+        with torch.no_grad():
+            differences.append(model.difference(run(*tensors), model(*tensors)))
+    return max(differences)

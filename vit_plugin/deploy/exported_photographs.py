@@ -1,0 +1,111 @@
+"""An exported file against its checkpoint, from photographs of several shapes to their answers."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import read_image
+from vit_plugin.inference.predictions import SCORE_THR, Prediction
+from vit_plugin.inference.trained_model import TrainedModel
+
+from .deployed_boxes import distance, nearest
+from .onnx_model import OnnxModel
+
+# Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
+SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
+# Of a class's score, of a map's pixels, or of the size of boxes. Rounding has much less.
+MOST_APART = 0.01
+TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
+
+
+def photographs(folder: Path, channels: int = 3) -> list[Path]:
+    """Write images with shapes on a background, the last of which is on its side in the file.
+
+    If there are other channels than colours or grey, they are arrays of so many bands.
+    """
+    random = np.random.default_rng(0)
+    paths = []
+    for number, (width, height) in enumerate(SHAPES):
+        coarse = random.integers(60, 200, (4, 5, 3), np.uint8)
+        image = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+        for _ in range(6):
+            x, y = int(random.integers(width)), int(random.integers(height))
+            cv2.circle(
+                image, (x, y), min(width, height) // 8, random.integers(0, 256, 3).tolist(), -1
+            )
+        if channels not in (1, 3):
+            paths.append(folder / f'{number}.npy')
+            np.save(paths[-1], image.take(range(channels), axis=2, mode='wrap'))
+            continue
+        exif = Image.Exif()
+        if number == len(SHAPES) - 1:
+            exif[ORIENTATION] = TURNED
+        paths.append(folder / f'{number}.jpg')
+        Image.fromarray(image).save(paths[-1], exif=exif, quality=95)
+    return paths
+
+
+def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -> str:
+    """Ask the file and the model about the same photographs.
+
+    Args:
+        trained: the model.
+        file: the file in ONNX.
+        exact: whether the file must have the answers of the model.
+
+    Returns:
+        In words, the largest difference of a pixel, without what is padded, and of the answers, see
+        :func:`apart`.
+
+    Raises:
+        ConfigError: if the file must have the answers of the model, and has others.
+    """
+    model = OnnxModel(file)
+    pixels, answers = [], []
+    with TemporaryDirectory() as folder:
+        for path in photographs(Path(folder), model.channels):
+            ours = model.fitted(read_image(path)).pixels
+            wanted = trained.sample(str(path))['inputs'].numpy()
+            theirs = wanted.transpose(1, 2, 0).astype(np.float32)
+            height, width = theirs.shape[:2]
+            inner = ours.reshape(*ours.shape[:2], -1)[:height, :width]
+            same_shape = inner.shape == theirs.shape
+            pixels.append(float(np.abs(inner - theirs).max()) if same_shape else 255)
+            if model.answers:
+                answers.append(apart(model(read_image(path)), trained(str(path))))
+    worst = max(answers, default=0.0)
+    said = (
+        f'on {len(pixels)} photographs of several shapes, its pixels differ from those of the '
+        f'pipeline by up to {max(pixels):.3g} of 255, and its answers by up to {worst:.2%}'
+    )
+    if exact and worst > MOST_APART:
+        raise ConfigError(
+            f'The file is not as the checkpoint: {said}; nothing was written. Give --img-size, if '
+            'answers of another size will do.'
+        )
+    return f'\n{said[0].upper()}{said[1:]}'
+
+
+def apart(found: Prediction, wanted: Prediction) -> float:
+    """Largest difference of a class's score, share of map pixels that differ, or box distance."""
+    if wanted.map is not None and found.map is not None:
+        return float(np.not_equal(found.map, wanted.map).mean())
+    if wanted.boxes is None:
+        order, other = np.argsort(found.labels), np.argsort(wanted.labels)
+        return float(np.abs(found.scores[order] - wanted.scores[other]).max())
+    ours, theirs = _boxes(found), _boxes(wanted)
+    # The file also has boxes below the score_thr of a test.
+    likely = [part[ours[1] >= SCORE_THR] for part in ours]
+    return distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
+
+
+def _boxes(prediction: Prediction) -> list[torch.Tensor]:
+    """Boxes (N, 4), their scores (N) and classes (N)."""
+    return [
+        torch.as_tensor(part) for part in (prediction.boxes, prediction.scores, prediction.labels)
+    ]

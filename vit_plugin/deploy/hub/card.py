@@ -1,0 +1,194 @@
+"""The model card, made of what a run has left in its folder. Nothing in it is a guess."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.files.untrusted_text import markdown, markdown_code
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.report.pictures.class_scores import as_markdown
+from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.saved_settings import settings_of
+
+from .libraries import Library
+from .run_files import read_json, read_picture
+
+PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
+TASKS = dict(
+    classification='image-classification',
+    detection='object-detection',
+    segmentation='image-segmentation',
+)
+SHOWN = 50  # names of classes
+BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')  # settings that name weights
+OURS = """import vit_plugin
+
+print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
+
+
+class Card:
+    """The text of a ``README.md`` for the hub.
+
+    Args:
+        trained: the model.
+        checkpoint: where it is. Next to a file are the files of its run.
+        name: ``USER/NAME``.
+        library: another library that reads the folder.
+        difference: of its logits, see :func:`~vit_plugin.deploy.hub.libraries.difference`.
+        licence: the hub's name of the licence.
+
+    Attributes:
+        pictures: the run's, as PNG, by their names.
+
+    Raises:
+        ConfigError: if a file of the run is a link or not what its name says, see
+            :mod:`~vit_plugin.deploy.hub.run_files`.
+    """
+
+    def __init__(
+        self,
+        trained: TrainedModel,
+        checkpoint: str,
+        name: str,
+        library: Library | None,
+        difference: float,
+        licence: str | None,
+    ) -> None:
+        self.trained, self.checkpoint, self.name = trained, checkpoint, name
+        self.run = Path(checkpoint).parent
+        self.library, self.difference, self.licence = library, difference, licence
+        self.metrics = read_json(self.run, 'metrics.json')
+        self.scores = read_json(self.run, 'classes.json')
+        self.report = read_json(self.run, 'data_report.json')
+        drawn = {name: read_picture(self.run, name) for name in PICTURES}
+        self.pictures = {name: picture for name, picture in drawn.items() if picture}
+
+    def text(self) -> str:
+        """The card."""
+        sections = (
+            self._head(),
+            self._use(),
+            self._results(),
+            self._data(),
+            self._training(),
+            self._terms(),
+        )
+        return '\n'.join(line for section in sections for line in (*section, '')).rstrip() + '\n'
+
+    def _head(self) -> Iterator[str]:
+        task, title = TASKS[self.trained.task], self.name.rpartition('/')[2]
+        yield '---'
+        yield f'library_name: {self.library.name if self.library else "vit_plugin"}'
+        yield f'pipeline_tag: {task}'
+        if self.licence:
+            yield f'license: {self.licence}'
+        yield 'tags: [vit_plugin, vision-transformer]'
+        if self.metrics.get('last'):
+            yield from (
+                'model-index:',
+                f'- name: {json.dumps(title)}',
+                '  results:',
+                f'  - task: {{type: {task}}}',
+                '    dataset: {type: custom, name: held out of the data of the run}',
+                '    metrics:',
+            )
+            for name, value in self.metrics['last'].items():
+                yield f'    - {{type: {json.dumps(name)}, value: {value:.4g}}}'
+        yield from ('---', '', f'# {title}', '')
+        model, backbone = self.trained.model, self.trained.cfg.model.backbone
+        arch = backbone.get('arch')
+        count = sum(parameter.numel() for parameter in model.parameters())
+        kind = markdown_code(arch if isinstance(arch, str) else backbone.type)
+        yield (
+            f'{type(model).__name__} on {kind}, {count / 1e6:.2f} M parameters, trained with '
+            '[vit_plugin](https://pypi.org/project/vit_plugin).'
+        )
+
+    def _use(self) -> Iterator[str]:
+        yield from ('## Use', '', '```python', OURS.format(name=self.name), '```')
+        if self.library:
+            example = self.library.example.format(name=self.name, timm=f'hf_hub:{self.name}')
+            yield from ('', '```python', example, '```', '')
+            yield (
+                f'The logits of {self.library.name} differ by up to {self.difference:.0e} of the '
+                'largest on random pixels. It resizes images by Pillow, whose pixels may differ '
+                'from those of the run a little.'
+            )
+        if names := self.trained.classes:
+            more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
+            shown = ', '.join(map(markdown, names[:SHOWN]))
+            yield from ('', f'{len(names)} classes: {shown}{more}.')
+
+    def _results(self) -> Iterator[str]:
+        yield from ('## Results', '')
+        if not self.metrics.get('last'):
+            yield 'The folder of the run has no record of a validation.'
+            return
+        yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
+        for name, value in self.metrics['last'].items():
+            yield f'| {markdown(name)} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
+        if self.scores:
+            yield from ('', as_markdown(self.scores).rstrip())
+        for name in self.pictures:
+            yield from ('', f'![{Path(name).stem.replace("_", " ")}]({name})')
+
+    def _data(self) -> Iterator[str]:
+        yield from ('## Data', '')
+        report = self.report
+        if not report:
+            yield 'The folder of the run has no report of its data.'
+            return
+        parts: Mapping[str, Any] = report['parts']
+        yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
+        yield from ('', f'| | {" | ".join(map(markdown, parts))} |', f'|---|{"--:|" * len(parts)}')
+        rows = [['images', *(part['images'] for part in parts.values())]]
+        rows += [
+            [name, *(part['by_class'][name] for part in parts.values())]
+            for name in report['classes'][:SHOWN]
+        ]
+        yield from (f'| {" | ".join(map(markdown, row))} |' for row in rows)
+        # How often, without the names of files, which may be somebody's.
+        for kind in report['findings']:
+            yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')
+
+    def _training(self) -> Iterator[str]:
+        yield from ('## Training', '')
+        if 'epochs' in self.metrics:
+            yield (
+                f'Epochs: {self.metrics["epochs"]}; iterations: {self.metrics["iterations"]}; '
+                f'seconds: {self.metrics["seconds"]:.0f}. The weights are those of '
+                f'{markdown_code(Path(self.checkpoint).name)}.'
+            )
+        settings = settings_of(open_checkpoint(self.checkpoint, payload=False))
+        # A folder of a hub keeps what predicts alone.
+        if not settings or weights_in(Path(self.checkpoint).parent):
+            yield 'Its config was not found, so that it is not known what it began with.'
+            return
+        # Without the folders of a machine.
+        begun = [
+            markdown_code(source if '://' in source else Path(source).name)
+            for source in dict.fromkeys(_begun_with(settings))
+        ]
+        named = ', '.join(begun) or 'no weights'
+        yield f'The config of the training names {named} to begin with.'
+
+    def _terms(self) -> Iterator[str]:
+        yield from ('## Licence', '')
+        stated = f'`{self.licence}`' if self.licence else 'Not stated by who uploaded this'
+        yield f'{stated}. Weights and data that it began with have licences of their own.'
+
+
+def _begun_with(settings: Any) -> Iterator[str]:
+    """The weights that a config names anywhere to begin with."""
+    if isinstance(settings, Mapping):
+        for name in BEGINNINGS:
+            if isinstance(settings.get(name), str):
+                yield settings[name]
+        init = settings.get('init_cfg')
+        if isinstance(init, Mapping) and init.get('checkpoint') is True:
+            yield str(settings.get('arch'))  # whose name is that of its weights
+    inner = settings.values() if isinstance(settings, Mapping) else settings
+    for value in inner if isinstance(settings, (Mapping, list, tuple)) else ():
+        yield from _begun_with(value)

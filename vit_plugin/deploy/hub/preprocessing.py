@@ -1,0 +1,85 @@
+"""What a model expects of its pixels, in timm's terms and in those of transformers."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from vit_plugin.deploy.deployed_module import normalisation_of
+from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of, takes_rgb
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.zoo.pixels import INTERPOLATIONS
+
+RESAMPLE = {name: number for number, name in INTERPOLATIONS.items() if number is not None}
+
+
+def data_config_of(trained: TrainedModel) -> dict[str, Any]:
+    """The pipeline of a classifier's test, as timm's ``create_transform`` takes it.
+
+    Libraries resize by Pillow, and a pipeline may do so by OpenCV, whose pixels differ a little.
+
+    Raises:
+        ConfigError: if the pipeline has no such form: another step, or an order of channels that is
+            not RGB.
+    """
+    mean, std = (values.flatten() / 255 for values in normalisation_of(trained.model))
+    channels = trained.model.backbone.in_channels
+    if channels == 3 and not takes_rgb(trained.model.data_preprocessor):
+        raise ConfigError('its images are BGR, which other libraries do not have')
+    given = dict(mean=mean.expand(channels).tolist(), std=std.expand(channels).tolist())
+    pixels: Any = trained.pixels if trained.has_pixels else None
+    steps = steps_of(pixels.transforms) if pixels else []
+    scale = _scale(steps, trained.model.backbone.img_size)
+    return dict(input_size=[channels, *scale.pop('size')], **scale, **given)
+
+
+def _scale(steps: list[PipelineStep], native: tuple[int, int]) -> dict[str, Any]:
+    """Size (H, W), ``interpolation``, ``crop_pct`` and ``crop_mode`` of a resize and a crop."""
+    resize, *others = steps or [dict(resize=['exact', *native[::-1]], interpolation='bilinear')]
+    crop = others[0].get('crop') if others else None
+    rule, *sides = resize.get('resize', [''])
+    method = resize.get('interpolation')
+    if method in RESAMPLE and len(others) == (crop is not None):
+        if rule == 'exact':
+            width, height = crop or sides
+            return dict(
+                size=(height, width),
+                interpolation=method,
+                crop_pct=width / sides[0],
+                crop_mode='squash',
+            )
+        if rule == 'edge' and sides[0] == 'short' and crop:
+            return dict(
+                size=tuple(crop[::-1]),
+                interpolation=method,
+                crop_pct=min(crop) / sides[1],
+                crop_mode='center',
+            )
+    raise ConfigError(
+        f'its pipeline ({", ".join(next(iter(step)) for step in steps)}) is not a resize, or one '
+        'of the shorter side and a crop'
+    )
+
+
+def processor_of(pixels: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of transformers' ``preprocessor_config.json`` for a data config of timm's.
+
+    :func:`~vit_plugin.zoo.pixels.data_config_of` is the opposite.
+    """
+    _, height, width = pixels['input_size']
+    rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))
+    center = pixels['crop_mode'] == 'center'
+    crop = dict(do_center_crop=True, crop_size=dict(height=height, width=width))
+    return dict(
+        # The first has a size of both sides, the second of the shorter one.
+        image_processor_type='CLIPImageProcessor' if center else 'ViTImageProcessor',
+        do_resize=True,
+        size=dict(shortest_edge=min(rows, columns)) if center else dict(height=rows, width=columns),
+        resample=RESAMPLE[pixels['interpolation']],
+        **(crop if pixels['crop_pct'] != 1 or center else {}),
+        do_rescale=True,
+        rescale_factor=1 / 255,
+        do_normalize=True,
+        image_mean=list(pixels['mean']),
+        image_std=list(pixels['std']),
+    )

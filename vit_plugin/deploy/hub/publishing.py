@@ -1,0 +1,224 @@
+"""Write a trained model as a folder of the hub, and upload it."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from vit_plugin import __version__
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.complete import check_target, new_folder
+from vit_plugin.inference.load import load
+from vit_plugin.inference.saved_model import find_checkpoint
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models.loading.loadable import check_finite, too_large
+from vit_plugin.untrusted.table import PREDICT
+from vit_plugin.weights import FORMATS, recognize
+from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
+
+from .card import Card
+from .libraries import (
+    LIBRARIES,
+    TOLERANCE,
+    Library,
+    difference,
+)
+from .preprocessing import data_config_of, processor_of
+from .run_files import check_own
+
+HUB = 'hf://'
+OURS = 'vit_plugin'  # the format of models that no other library has
+PROCESSOR = 'preprocessor_config.json'
+FACTS = ('classes', 'palette')  # of the data, without those that a data set keeps for itself
+
+
+def publish(
+    source: str,
+    target: str,
+    form: str | None = None,
+    dtype: str | None = None,
+    licence: str | None = None,
+    private: bool = False,
+    which: str | None = None,
+) -> str:
+    """Write a run's model as a folder of the hub, or upload it.
+
+    Args:
+        source: a checkpoint, or the folder of a run.
+        target: a folder that does not exist or is empty, or ``hf://USER/NAME``.
+        form: ``'timm'``, which transformers reads too where timm is installed, ``'hf'`` for
+            transformers alone, or ``'vit_plugin'``. Default: timm's where it has the model.
+        dtype: that of the weights. Default: that of the source.
+        licence: the hub's name of the licence.
+        private: whether an upload is private.
+        which: the checkpoint of a run's folder, see
+            :func:`~vit_plugin.inference.saved_model.find_checkpoint`.
+
+    Returns:
+        What was written, and who reads it.
+
+    Raises:
+        ConfigError: if the source holds no config, if the library does not have the model, if the
+            target is there already, if a file of the run is a link or not what its name says, or if
+            the hub refuses.
+    """
+    if form not in (None, OURS, *LIBRARIES):
+        raise ConfigError(
+            f'--to {form}: a folder of the hub is read by {", ".join((*LIBRARIES, OURS))}; give '
+            'one of them, or a file as the target.'
+        )
+    if target.startswith(HUB):
+        name = target.removeprefix(HUB)
+    else:
+        name = f'USER/{Path(target).name}'
+        _check_empty(Path(target))
+    path = find_checkpoint(source, which)
+    check_own(source, path)
+    trained = load(path, device='cpu')
+    if 'model' not in trained.cfg:
+        raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
+    with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
+        found = _write(trained, folder, form, dtype)
+        card = Card(trained, path, name, found.library, found.difference, licence)
+        (folder / 'README.md').write_text(card.text(), encoding='utf-8')
+        for picture, content in card.pictures.items():
+            (folder / picture).write_bytes(content)
+        if target.startswith(HUB):
+            upload(folder, name, private)
+            return f'https://huggingface.co/{name}: {found}'
+    return f'{target}: {found}'
+
+
+@contextmanager
+def _upload_folder(name: str) -> Iterator[Path]:
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary, os.path.basename(name))
+        folder.mkdir()
+        yield folder
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f'{str(folder)!r} is there already; remove it, or give another name.')
+    check_target(folder / CONFIG)
+
+
+class Written(NamedTuple):
+    """Which other library reads a folder, and the content of its ``config.json``.
+
+    Attributes:
+        why: the reason if there is no library.
+        difference: see :func:`~vit_plugin.deploy.hub.libraries.difference`.
+    """
+
+    library: Library | None
+    config: dict[str, Any]
+    difference: float = 0.0
+    why: str = ''
+
+    def __str__(self) -> str:
+        if self.library is None:
+            return f'read by vit_plugin, and by no other library, since {self.why}'
+        return (
+            f'read by vit_plugin and {self.library.name}, whose logits differ by up to '
+            f'{self.difference:.0e} of the largest'
+        )
+
+
+def _write(trained: TrainedModel, folder: Path, form: str | None, dtype: str | None) -> Written:
+    """Write weights and configs into a folder."""
+    try:
+        written = _for_library(trained, folder, form or 'timm', dtype)
+    except ConfigError as error:
+        if form in LIBRARIES:
+            raise ConfigError(f'--to {form}: {first_line(error)}; leave --to out.') from error
+        written = Written(None, {}, why=first_line(error))
+        _write_weights(folder, trained.model.state_dict(), dtype)
+    entry = dict(version=__version__, config=_config_text(trained), dataset_meta=_facts(trained))
+    _write_json(folder / CONFIG, {**written.config, ENTRY: entry})
+    return written
+
+
+def _for_library(trained: TrainedModel, folder: Path, form: str, dtype: str | None) -> Written:
+    """Write what a library reads, and see that it reads the same model.
+
+    Raises:
+        ConfigError: if it does not have it.
+    """
+    if form == OURS:
+        raise ConfigError('--to vit_plugin asks for its own names')
+    if trained.task != 'classification':
+        raise ConfigError(f'this is a model of {trained.task}')
+    library, pixels = LIBRARIES[form], data_config_of(trained)
+    config = library.config(trained, pixels)
+    ours = recognize(trained.model.state_dict())
+    weights, left = FORMATS[library.weights].export(ours, trained.model.backbone.num_heads)
+    if left:
+        raise ConfigError(f'{library.name} has no name for {left[0]}')
+    _write_weights(folder, weights, dtype)
+    _write_json(folder / CONFIG, config)
+    try:
+        apart = difference(trained, library.read(folder))
+    except ConfigError:
+        raise
+    except (RuntimeError, TypeError, ValueError, AttributeError) as error:  # of the library
+        raise ConfigError(f'{library.name} cannot read it ({first_line(error)})') from error
+    if not apart <= TOLERANCE:
+        raise ConfigError(f"{library.name}'s logits differ by {apart:.1e} of the largest")
+    _write_json(folder / PROCESSOR, processor_of(pixels))
+    return Written(library, config, apart)
+
+
+def _write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: str | None) -> None:
+    kind = getattr(torch, dtype) if dtype else None
+    # With its own memory, since safetensors takes no tied tensors.
+    tensors = {
+        name: value.to(kind if value.is_floating_point() else None).contiguous().clone()
+        for name, value in weights.items()
+    }
+    check_finite(tensors.items(), '', too_large(dtype))
+    save_file(tensors, folder / WEIGHTS, metadata=dict(format='pt'))
+    (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + '\n', encoding='utf-8')
+
+
+def _config_text(trained: TrainedModel) -> str:
+    """The settings that predict, as a checkpoint holds them. None of them names a file."""
+    settings = trained.cfg.to_dict()
+    return ''.join(f'{name} = {settings[name]!r}\n' for name in PREDICT if name in settings)
+
+
+def _facts(trained: TrainedModel) -> dict[str, Any]:
+    known = {name: trained.meta.get(name) for name in FACTS}
+    return {name: list(value) for name, value in known.items() if isinstance(value, (list, tuple))}
+
+
+def upload(folder: Path, name: str, private: bool = False) -> None:
+    """Upload a folder as a model of the hub, which is made if it is not there.
+
+    Raises:
+        ConfigError: if the hub refuses or cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi(library_name='vit_plugin', library_version=__version__)
+    try:
+        api.create_repo(name, private=private, exist_ok=True)
+        api.upload_folder(
+            repo_id=name, folder_path=folder, commit_message=f'vit_plugin {__version__}'
+        )
+    except Exception as error:  # of the hub, of the library that it asks with
+        raise ConfigError(
+            f'{HUB}{name} cannot be written ({first_line(error)}); log in with hf auth login, or '
+            'set HF_TOKEN to a token that may write there, and check the name and the network.'
+        ) from error

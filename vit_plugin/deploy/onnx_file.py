@@ -1,0 +1,158 @@
+"""A traced graph as an ONNX file, in float32, float16 or int8."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+
+from vit_plugin.engine.faults.explain import in_one_sentence
+from vit_plugin.errors import ConfigError, needed_by
+
+from .deployed_module import INPUTS, Outputs
+from .onnx_model import KEY
+
+Run = Callable[..., Outputs]
+
+# A value from here on is kept in float32, since other images may have larger ones.
+LARGEST_HALF = 65504 / 8
+
+
+def write_onnx(
+    program: ExportedProgram,
+    path: Path,
+    dtype: str,
+    outputs: Sequence[str] = ('logits',),
+    facts: str = '',
+) -> Run:
+    """Write ONNX. Return a function that runs it in onnxruntime.
+
+    int8 scales activations at run time.
+
+    Raises:
+        ConfigError: if the dtype is bfloat16, which onnxruntime lacks on a CPU, or if ONNX does not
+            support the graph.
+        MissingExtraError: if onnx, onnxscript or onnxruntime is not installed.
+    """
+    if dtype == 'bfloat16':
+        raise ConfigError(
+            '--dtype bfloat16 is written as .pt2: onnxruntime does not compute in it on a CPU.'
+        )
+    with needed_by('Export to ONNX'):
+        import onnxruntime
+        import onnxscript  # noqa: F401  torch's exporter needs it
+    names = INPUTS[: len(program.example_inputs[0])]
+    with in_one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
+        graph: Any = torch.onnx.export(
+            program, dynamo=True, verbose=False, input_names=names, output_names=list(outputs)
+        )
+    if facts:
+        graph.model.metadata_props[KEY] = facts
+    if dtype == 'int8':
+        write_int8(graph.model_proto, path)
+    elif dtype == 'float16':
+        images, *sizes = program.example_inputs[0]
+        examples = dict(zip(names, (255 * torch.rand_like(images), *sizes), strict=True))
+        with in_one_sentence('This graph cannot be written in float16', 'write it in float32'):
+            write_half(graph.model_proto, path, examples)
+    else:
+        graph.save(path)
+    session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
+
+    def run(*tensors: Tensor) -> Outputs:
+        arrays = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+        found = tuple(map(torch.from_numpy, session.run(None, arrays)))
+        return found if len(outputs) > 1 else found[0]
+
+    return run
+
+
+def write_int8(proto: Any, path: Path) -> None:
+    """Write an ONNX graph whose products of matrices are int8, with a scale per channel.
+
+    Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The
+    classifier (a Gemm) and the convolutions are not quantised.
+    """
+    from onnxruntime.quantization import QuantType, quant_utils, quantize_dynamic
+
+    # torch's exporter has optimized the graph and inferred its shapes. The quantiser warns unless
+    # the graph says so.
+    quant_utils.add_pre_process_metadata(proto)
+    del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
+    quantize_dynamic(
+        proto,
+        path,
+        per_channel=True,
+        reduce_range=True,
+        weight_type=QuantType.QInt8,
+        op_types_to_quantize=['MatMul'],
+    )
+
+
+def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
+    """Write an ONNX graph in float16, but for inputs, outputs and values near the end of its range.
+
+    Args:
+        proto: the graph in float32.
+        path: the file to write.
+        inputs: for these, all values of the graph are computed, to find those beyond
+            ``LARGEST_HALF``.
+    """
+    import onnx
+    import onnxruntime
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    whole = onnx.ModelProto()
+    whole.CopyFrom(proto)
+    outputs = {output.name for output in proto.graph.output}
+    values = [name for node in proto.graph.node for name in node.output if name]
+    whole.graph.output.extend(
+        onnx.ValueInfoProto(name=name) for name in values if name not in outputs
+    )
+    session = onnxruntime.InferenceSession(
+        whole.SerializeToString(), providers=['CPUExecutionProvider']
+    )
+    names = [output.name for output in session.get_outputs()]
+    arrays = {name: value.numpy() for name, value in inputs.items()}
+    found = dict(zip(names, session.run(names, arrays), strict=True))
+    large = {
+        name
+        for name, value in found.items()
+        if value.dtype == 'float32' and value.size and abs(value).max() > LARGEST_HALF
+    }
+    kept = [node.name for node in proto.graph.node if large & {*node.input, *node.output}]
+    half = convert_float_to_float16(proto, keep_io_types=True, node_block_list=kept)
+    # The converter casts a value once for each node that takes it, under one name.
+    once = {node.output[0]: node for node in reversed(half.graph.node)}
+    nodes = [node for node in half.graph.node if once[node.output[0]] is node]
+    del half.graph.node[:]
+    half.graph.node.extend(nodes)
+    onnx.save(half, path)
+
+
+@contextmanager
+def external_weights(path: Path, out: Path) -> Iterator[None]:
+    """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB."""
+    written, target = (
+        file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out)))
+    )
+    try:
+        yield
+        if written.exists():
+            import onnx  # which has written it
+
+            graph = onnx.load(path, load_external_data=False)
+            for entry in chain.from_iterable(
+                tensor.external_data for tensor in graph.graph.initializer
+            ):
+                if entry.key == 'location':
+                    entry.value = target.name
+            onnx.save(graph, path)
+            os.replace(written, target)
+    finally:
+        written.unlink(missing_ok=True)

@@ -1,0 +1,237 @@
+"""A file of ``vit-plugin export``, run by onnxruntime alone: without torch or a framework."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import OPEN
+from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.files.bands import check_bands
+from vit_plugin.files.images import read_image
+from vit_plugin.inference.predictions import Prediction, names_of
+
+from .pixel_steps import Placed, apply_steps
+
+if TYPE_CHECKING:
+    from .input_sizes import Sizes
+
+KEY = 'vit_plugin'  # of the file's metadata
+
+
+@with_config(OPEN)
+class Facts(TypedDict):
+    """The metadata that :func:`facts_of` writes."""
+
+    classes: list[str]
+    multi_label: bool
+    rgb: bool
+    steps: list[dict[str, Any]]
+
+
+class OnnxModel:
+    """A classifier, detector or segmentor in ONNX.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ConfigError: if the file cannot be run, or does not say what its outputs are.
+        MissingExtraError: if onnxruntime is not installed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        with needed_by('A file in ONNX'):
+            import onnxruntime
+        try:
+            self.session = onnxruntime.InferenceSession(
+                str(path), providers=['CPUExecutionProvider']
+            )
+        except Exception as error:  # of onnxruntime, which has a class for each
+            raise ConfigError(
+                f'{str(path)!r} cannot be run ({first_line(error)}); export it again.'
+            ) from error
+        meta = self.session.get_modelmeta().custom_metadata_map
+        try:
+            self.facts: dict[str, Any] = json.loads(meta.get(KEY, '{}'))
+        except (ValueError, RecursionError):
+            self.facts = {}
+        if not fits(Facts, self.facts):
+            raise ConfigError(
+                f'{str(path)!r} does not say what its inputs and outputs are; write it with '
+                'vit-plugin export of this version.'
+            )
+        self.classes: list[str] = self.facts['classes']
+        self.inputs = [given.name for given in self.session.get_inputs()]
+        _, self.channels, *size = self.session.get_inputs()[0].shape
+        self.size = tuple(size)  # height and width, or the names of what is open
+        names = {output.name for output in self.session.get_outputs()}
+        # Else the framework's own code makes segments of them.
+        self.answers = bool({'logits', 'boxes'} & names)
+
+    def __call__(self, image: np.ndarray) -> Prediction:
+        """The prediction for the pixels (H, W, 3) of an image, in BGR."""
+        return self.predict([image])[0]
+
+    def predict(self, images: Sequence[np.ndarray]) -> list[Prediction]:
+        """The same of several images, in one run if they have one size there.
+
+        Raises:
+            ConfigError: if the outputs become segments outside of the file.
+        """
+        fitted = [self.fitted(image) for image in images]
+        inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
+        together = len({pixels.shape for pixels, _ in inputs}) == 1
+        parts = [inputs] if together else [[one] for one in inputs]
+        names = [output.name for output in self.session.get_outputs()]
+        outputs: list[dict[str, np.ndarray]] = []
+        for part in parts:
+            stacked = map(np.stack, zip(*part, strict=True))
+            # Sizes for detectors alone.
+            arrays = self.session.run(None, dict(zip(self.inputs, stacked, strict=False)))
+            outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
+        return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
+
+    def fitted(self, image: np.ndarray) -> Placed:
+        """An image (H, W, 3) in BGR, or of bands, after the steps of the pipeline.
+
+        Raises:
+            ConfigError: if it has another number of bands than the file takes.
+        """
+        image = read_image(image)
+        if self.channels == 1 and image.shape[2] == 3:
+            image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+        check_bands(image, self.channels)
+        return apply_steps(self.facts['steps'], image)
+
+    def channels_of(self, pixels: np.ndarray) -> np.ndarray:
+        """Pixels (H, W, C) or (H, W) in the channels of the file, (C, H, W) in float32."""
+        pixels = pixels.reshape(*pixels.shape[:2], self.channels)
+        if self.facts['rgb']:
+            pixels = pixels[..., ::-1]
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)
+
+    def _found(
+        self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: Placed
+    ) -> Prediction:
+        """The prediction in the outputs of one image."""
+        scale, offset = placed.scale, placed.offset
+        if 'boxes' in outputs:
+            height, width = image.shape[:2]
+            boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
+            there = outputs['scores'] > 0  # an image of a batch may have fewer than another
+            boxes = boxes.clip(0, (width, height, width, height))[there]
+            labels, scores = outputs['labels'][there], outputs['scores'][there]
+            return Prediction(None, labels, names_of(labels, self.classes), scores, boxes)
+        if 'logits' not in outputs:
+            raise ConfigError(
+                f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
+                "framework's own code; run the checkpoint."
+            )
+        logits = outputs['logits']
+        if logits.ndim == 1:
+            exps = np.exp(logits - logits.max())
+            scores = 1 / (1 + np.exp(-logits)) if self.facts['multi_label'] else exps / exps.sum()
+            order = np.argsort(-scores, kind='stable')
+            return Prediction(None, order, names_of(order, self.classes), scores[order])
+        height, width = placed.inner
+        labels = best_class(
+            logits[:, :height, :width],
+            image.shape[:2],
+            self.facts.get('align_corners', False),
+            self.facts.get('threshold'),
+        )
+        found, counts = np.unique(labels, return_counts=True)
+        order = np.argsort(-counts, kind='stable')
+        return Prediction(
+            None,
+            found[order],
+            names_of(found[order], self.classes),
+            (counts[order] / counts.sum()),
+            map=labels,
+        )
+
+
+def best_class(
+    logits: np.ndarray,
+    size: tuple[int, int],
+    align_corners: bool = False,
+    threshold: float | None = None,
+) -> np.ndarray:
+    """The class (H, W) of the largest logit (C, h, w), resized as in MMSegmentation.
+
+    Args:
+        logits: of each class.
+        size: H and W.
+        align_corners: whether pixels in the corners stay in place.
+        threshold: of the probability of class 1, where the logits are of this one alone.
+    """
+    labels = np.zeros(size, np.uint16)
+    highest = resized(logits[0], size, align_corners)
+    if threshold is not None:
+        return (1 / (1 + np.exp(-highest)) > threshold).astype(np.uint16)
+    # One at a time, since all of a photograph's may not fit in memory.
+    for label, one in enumerate(logits[1:], 1):
+        one = resized(one, size, align_corners)
+        better = one > highest
+        labels[better], highest[better] = label, one[better]
+    return labels
+
+
+def resized(values: np.ndarray, size: tuple[int, int], align_corners: bool) -> np.ndarray:
+    """Values (h, w) at another height and width, as torch's bilinear ``interpolate`` has them."""
+    if not align_corners:
+        return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)
+    for length in size:  # the rows, then the columns; OpenCV's other functions round positions
+        last = len(values) - 1
+        positions = np.arange(length, dtype=np.float32) * np.float32(last / max(length - 1, 1))
+        before = np.minimum(positions.astype(int), last)
+        share = (positions - before)[:, None]
+        after = values[np.minimum(before + 1, last)]
+        values = ((1 - share) * values[before] + share * after).T
+    return values
+
+
+def facts_of(trained: Any, sizes: 'Sizes') -> str:
+    """Metadata of a ``TrainedModel`` for :class:`OnnxModel`, as JSON.
+
+    Args:
+        trained: the model.
+        sizes: of the images of the file.
+
+    Raises:
+        ConfigError: for a step of its pipeline that the file cannot do.
+    """
+    # Not above: to read a file takes no MMEngine.
+    from .pipeline_steps import (
+        fill_of,
+        in_size,
+        reading_steps,
+        steps_of,
+        takes_rgb,
+    )
+
+    model = trained.model
+    steps = []
+    if trained.has_pixels:
+        steps = [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
+    head = type(getattr(model, 'head', None))
+    multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
+    decode_head: Any = getattr(model, 'decode_head', None)
+    binary = getattr(decode_head, 'out_channels', 0) == 1
+    return json.dumps(
+        dict(
+            classes=trained.classes,
+            multi_label=multi_label,
+            align_corners=bool(getattr(decode_head, 'align_corners', False)),
+            threshold=decode_head.threshold if binary else None,
+            rgb=takes_rgb(model.data_preprocessor),
+            steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
+        )
+    )

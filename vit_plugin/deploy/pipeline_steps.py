@@ -1,0 +1,178 @@
+"""A checkpoint's pipeline as :mod:`~vit_plugin.deploy.pixel_steps`, for a file that runs alone."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.model_inputs import LOADERS
+
+from .input_sizes import Sizes
+
+PipelineStep = dict[str, Any]
+
+
+def _pair(size: Any) -> list[int]:
+    """Height and width of a number or two, as width and height."""
+    height, width = (size, size) if isinstance(size, int) else (*size, *size)[:2]
+    return [int(width), int(height)]
+
+
+def _resize(rule: str, *arguments: Any, interpolation: str, backend: str) -> PipelineStep:
+    return dict(resize=[rule, *arguments], interpolation=interpolation, backend=backend)
+
+
+def _of_mmcv(transform: Any) -> PipelineStep:
+    width, height = transform.scale
+    method = dict(interpolation=transform.interpolation, backend=transform.backend)
+    if transform.keep_ratio:
+        return _resize('scale', max(width, height), min(width, height), **method)
+    return _resize('exact', width, height, **method)
+
+
+def _of_torchvision(transform: Any) -> PipelineStep:
+    method = dict(interpolation=transform.interpolation.value, backend='pillow')
+    if isinstance(transform.size, int):
+        return _resize('edge', 'short', transform.size, **method)
+    return _resize('exact', *_pair(transform.size), **method)
+
+
+def _of_timm(transform: Any) -> PipelineStep:
+    method = dict(interpolation=transform.interpolation.value, backend='pillow')
+    return _resize('target', *_pair(transform.size), transform.longest, **method)
+
+
+# Package and class of a transform -> its step, or None if it has options that no step stands for.
+TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
+    ('mmcv', 'Resize'): _of_mmcv,
+    ('mmdet', 'Resize'): _of_mmcv,
+    ('mmseg', 'Resize'): _of_mmcv,
+    ('mmpretrain', 'ResizeEdge'): lambda transform: _resize(
+        'edge',
+        transform.edge,
+        transform.scale,
+        interpolation=transform.interpolation,
+        backend=transform.backend,
+    ),
+    ('mmcv', 'CenterCrop'): lambda transform: (
+        None if transform.auto_pad else dict(crop=list(transform.crop_size))
+    ),
+    ('torchvision', 'Resize'): _of_torchvision,
+    ('torchvision', 'CenterCrop'): lambda transform: dict(crop=_pair(transform.size), fill=0),
+    ('timm', 'ResizeKeepRatio'): _of_timm,
+    # Its fill is RGB, as timm's images are.
+    ('timm', 'CenterCropOrPad'): lambda transform: dict(
+        crop=_pair(transform.size), fill=np.array(transform.fill).tolist()[::-1]
+    ),
+}
+# They leave pixels where they are.
+WITHOUT_PIXELS = (
+    'Pack',
+    'LoadAnnotations',
+    'LoadPanopticAnnotations',
+    'MaybeToTensor',
+    'PILToTensor',
+    'MaybePILToTensor',
+)
+
+
+def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
+    """The steps of built transforms.
+
+    Raises:
+        ConfigError: for a transform that no step stands for.
+    """
+    steps = []
+    for transform in transforms:
+        name, package = type(transform).__name__, type(transform).__module__.partition('.')[0]
+        translation = TRANSLATIONS.get((package, name))
+        step = translation(transform) if translation else None
+        if step:
+            steps.append(step)
+        elif not name.startswith(WITHOUT_PIXELS):
+            raise ConfigError(
+                f'test_dataloader: its pipeline has {name}, which a file in ONNX cannot do to an '
+                'image; leave it out, write .pt2, or take one of '
+                f'{", ".join(sorted({known for _, known in TRANSLATIONS}))}.'
+            )
+    return steps
+
+
+def takes_rgb(preprocessor: Any) -> bool:
+    """True if a framework's preprocessor turns BGR, as a pipeline has it, into RGB."""
+    return bool(
+        getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
+    )
+
+
+def keeps_ratio(steps: Sequence[PipelineStep]) -> bool:
+    """True if the final size depends on the image's shape, so that the framework pads batches."""
+    return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
+
+
+def reading_steps(pixels: Any) -> list[PipelineStep]:
+    """What a config's own reader of images does to pixels of 8 bits.
+
+    Raises:
+        ConfigError: if it reads other pixels.
+    """
+    load: Any = getattr(pixels, 'load', None)
+    reader: Any = load and load.transforms[0]
+    if getattr(reader, 'window', None):
+        raise ConfigError(
+            'test_dataloader: its pipeline reads a window of values, and a file in ONNX is given '
+            'images of 8 bits; write .pt2, and give it values from 0 to 255 of this window.'
+        )
+    if type(reader).__name__ in LOADERS:
+        raise ConfigError(
+            f'test_dataloader: its {type(reader).__name__} has color_type={reader.color_type!r} '
+            f'and imdecode_backend={reader.imdecode_backend!r}, with which a file in ONNX reads no '
+            "images; leave them at 'color' and 'cv2', or write .pt2."
+        )
+    return [dict(dtype='float32')] if getattr(pixels, 'in_float', False) else []
+
+
+def fill_of(preprocessor: Any) -> list[float]:
+    """The pixel (C) that a preprocessor pads images with, in the pipeline's order of channels."""
+    value = getattr(preprocessor, 'pad_value', 0.0)
+    mean: Any = getattr(preprocessor, 'mean', None)
+    fill = [float(value)] * 3
+    if mean is not None:
+        fill = (mean + value * preprocessor.std).flatten().tolist()
+    return fill[::-1] if takes_rgb(preprocessor) else fill
+
+
+def in_size(
+    steps: Sequence[PipelineStep], sizes: Sizes, fill: Sequence[float]
+) -> list[PipelineStep]:
+    """The steps to images of these sizes.
+
+    Args:
+        steps: the pipeline's.
+        sizes: those of the file.
+        fill: see :func:`fill_of`.
+    """
+    unit, least, _ = sizes.padding
+    if sizes.of_test or sizes.fixed is None:
+        pad = dict(unit=unit, pad=list(least[::-1]), fill=list(fill))
+        return [*steps, pad] if sizes.padding.pads else [*steps]
+    width, height = sizes.fixed[::-1]
+    last: PipelineStep = next((step for step in reversed(steps) if 'resize' in step), {})
+    method = dict(
+        interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2')
+    )
+    # The scale of the pipeline turns with the image, and the size of the file does not.
+    if keeps_ratio(steps):
+        return [
+            *steps[:-1],
+            _resize('target', width, height, 1, **method),
+            dict(pad=[width, height], fill=list(fill)),
+        ]
+    crop = steps[-1] if steps else {}
+    # The same part of the image.
+    if crop.get('crop', [width, height]) != [width, height]:
+        around = last['resize'][-1] / min(crop['crop'])
+        resize = _resize('target', width * around, height * around, 0, **method)
+        return [resize, dict(crop, crop=[width, height])]
+    return [*steps, _resize('exact', width, height, **method)]

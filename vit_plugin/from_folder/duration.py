@@ -1,0 +1,131 @@
+"""Duration of a training on this machine, stated before its first step."""
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import EpochBasedTrainLoop, Runner
+from torch import nn
+
+from vit_plugin.config import cores
+from vit_plugin.report.pictures.data_pictures import kept_generators
+
+HOUR, MINUTE = 3600.0, 60.0  # seconds
+# Seconds of a step that are measured well enough, and those of one that is at its first time.
+ENOUGH, LONG = 0.5, 2.0
+FEWEST_PIXELS = 64  # of a side that is proposed
+
+
+class DurationHook(Hook):
+    """Says how long the training takes, and over an hour, which flags make it shorter.
+
+    It times steps of a copy of the model on the first images, with more and more of them until a
+    step takes half a second or has a whole batch. The run stays bit-identical: the copy is dropped,
+    and the random generators get their states back. It says nothing of a run in several processes
+    or of a compiled one.
+    """
+
+    priority = 'VERY_LOW'
+
+    def before_train(self, runner: Runner) -> None:
+        if runner.distributed or runner.cfg.get('compile'):
+            return
+        # What is wrong with the data or the memory, the run itself says.
+        with suppress(Exception), kept_generators():
+            runner.logger.info(plan_of(runner, forecast(runner)))
+
+
+def forecast(runner: Runner) -> float:
+    """The seconds that are left of a run. Its loops must be built."""
+    model: Any = copy.deepcopy(runner.model)
+    optim_wrapper: Any = runner.optim_wrapper
+
+    def learn(batch: Any) -> None:
+        with optim_wrapper.optim_context(model):
+            losses = model._run_forward(model.data_preprocessor(batch, True), mode='loss')
+        model.parse_losses(losses)[0].backward()
+
+    steps = runner.max_iters - runner.iter
+    seconds = steps * seconds_of_batch(runner.train_dataloader, learn, model.train())
+    if runner._val_loop is not None:
+        with torch.no_grad():
+            batch = seconds_of_batch(runner.val_dataloader, model.val_step, model.eval())
+        seconds += validations(runner) * len(runner.val_dataloader) * batch
+    return seconds
+
+
+def validations(runner: Runner) -> int:
+    """The number of validations left."""
+    loop: Any = runner.train_loop
+    by_epoch = isinstance(loop, EpochBasedTrainLoop)
+    left = loop.max_epochs - loop.epoch if by_epoch else loop.max_iters - loop.iter
+    return math.ceil(left / loop.val_interval)
+
+
+def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
+    """Seconds per batch: reading it, and its use by the model."""
+    whole = min(loader.batch_size or 1, len(loader.dataset))
+    images, using = 1, 0.0
+    while not using or (images < whole and using < ENOUGH):
+        images = min(2 * images, whole)
+        batch, reading = timed(first_batch, loader, images)
+        using = seconds_of_use(use, batch, model)
+        if using < LONG:  # it also prepared what is kept for this shape
+            using = seconds_of_use(use, batch, model)
+    if next(model.parameters()).device.type == 'cpu':
+        together = using + reading / cores()  # the workers take cores from the model
+    else:
+        together = max(using, reading / max(loader.num_workers, 1))
+    return together * whole / images
+
+
+def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
+    """Seconds per batch in the model."""
+    model.zero_grad()
+    # A copy, since the preprocessors of the frameworks change the samples.
+    _, seconds = timed(use, copy.deepcopy(batch))
+    return seconds
+
+
+def first_batch(loader: Any, images: int) -> Any:
+    """The first images of a data loader, as its batch."""
+    return loader.collate_fn([loader.dataset[i] for i in range(images)])
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """The result of a function, and its seconds."""
+    start = time.perf_counter()
+    result = function(*arguments)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return result, time.perf_counter() - start
+
+
+def plan_of(runner: Runner, seconds: float) -> str:
+    """A sentence on this time, and over an hour, one with flags that make it about an hour."""
+    text = f'The training takes about {in_words(seconds)} on this machine.'
+    if seconds <= HOUR:
+        return text
+    share, flags = HOUR / seconds, []
+    side = np.max(runner.cfg.model.backbone.get('img_size') or 0)
+    smaller = int(side * math.sqrt(share)) // 32 * 32  # time grows with the area
+    if smaller >= FEWEST_PIXELS:
+        flags.append(f'smaller images by --img-size {smaller}')
+    if isinstance(runner.train_loop, EpochBasedTrainLoop):
+        flags.append(f'fewer epochs by --epochs {max(int(runner.max_epochs * share), 1)}')
+    return f'{text} About an hour: {" or ".join(flags)}.' if flags else text
+
+
+def in_words(seconds: float) -> str:
+    """A time as people say it: 40 seconds, 12 minutes, 3.5 hours."""
+    if seconds < 2 * MINUTE:
+        return f'{max(round(seconds), 2)} seconds'
+    if seconds < 2 * HOUR:
+        return f'{seconds / MINUTE:.0f} minutes'
+    return f'{seconds / HOUR:.1f} hours'

@@ -1,0 +1,73 @@
+"""Images of several bands in a recipe: their reader, their statistics, and the stem for them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.config import data_workers
+from vit_plugin.data.dataset_facts import evenly
+from vit_plugin.files.images import read_image
+
+from .readers.listing import Listing
+from .request import Request, counted
+
+MOST_IMAGES = 500  # of which the statistics are
+
+
+def reader_of(bands: int) -> dict[str, Any]:
+    """The step of a test that reads an image of so many bands, or with 0 a photograph."""
+    return (
+        dict(type='vit_plugin.LoadImage', bands=bands) if bands else dict(type='LoadImageFromFile')
+    )
+
+
+def backbone_of(request: Request, size: int, bands: int) -> dict[str, Any]:
+    """See :meth:`Request.backbone`; its stem takes so many bands."""
+    backbone = request.backbone(size)
+    if not bands:
+        return backbone
+    stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
+    if stem.get('whitened'):  # of each 2 x 2 pixels the principal components and their opposites
+        stem['channels'] = (8 * bands, *stem['channels'][1:])
+    return dict(backbone, patch_embed=stem)
+
+
+def normalisation_of(request: Request, found: Listing) -> dict[str, Any]:
+    """The mean and standard deviation of each channel, as arguments of a ``data_preprocessor``.
+
+    Those of bands are of the images to train on, at most 500, unless the weights say theirs.
+
+    Raises:
+        ConfigError: if an image cannot be read, or if images have other numbers of bands.
+    """
+    if found.bands in (0, len(request.saved.get('mean', ()))):
+        return request.normalisation
+    paths = [found.train[i].path for i in evenly(len(found.train), MOST_IMAGES)]
+    with ThreadPoolExecutor(data_workers()) as pool:
+        count, total, squares = np.sum(list(pool.map(_moments, paths)), axis=0)
+    mean = total / count
+    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    std[std < 1e-6 * np.abs(mean) + 1e-12] = 1.0  # a band of one value
+    return {
+        key: [float(f'{value:.5g}') for value in values]
+        for key, values in dict(mean=mean, std=std).items()
+    }
+
+
+def _moments(path: Path) -> np.ndarray:
+    """The number of pixels, the sum and the sum of squares of each band of an image (3, bands)."""
+    pixels = read_image(path)
+    flat = pixels.reshape(-1, pixels.shape[2]).astype(np.float64)
+    return np.stack([np.full(flat.shape[1], len(flat)), flat.sum(0), (flat**2).sum(0)])
+
+
+def said_of(bands: int) -> str:
+    """A sentence on the bands, after a space, or nothing."""
+    if not bands:
+        return ''
+    return (
+        f' Images of {counted(bands, "band")}: mean and deviation of each are in the config, and '
+        'no augmentation changes colours.'
+    )

@@ -1,0 +1,207 @@
+"""Folders of images with boxes or outlines: their form, their parts and their classes."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.text import read_text
+
+from .class_names import class_name, note_merged
+from .coco import is_coco, read_coco
+from .createml import is_createml, read_createml
+from .division import check_classes, divide
+from .findings import Findings
+from .instances import check_instances, with_right_size
+from .labelme import is_labelme, read_labelme
+from .listing import Listing
+from .photos import Tree, note_unused, read_sizes
+from .records import Annotations, Photo
+from .voc import read_voc, voc_root
+from .yolo import (
+    find_names,
+    find_settings,
+    is_label,
+    label_files,
+    read_yolo,
+)
+
+BACKGROUND_SHAPE = '_background_'  # as LabelMe calls it
+
+
+class Form(NamedTuple):
+    """A form of annotations, and how it is read."""
+
+    name: str
+    read: Callable[[Tree, Any, Findings], Annotations]
+    files: dict[Path, Any]  # that were recognised, with what is in them
+
+
+def forms_of(tree: Tree) -> list[Form]:
+    """The forms of annotations that a folder has files of.
+
+    Raises:
+        ConfigError: if a file of JSON, XML or YAML is damaged.
+    """
+    json_files = {file: _json(file) for file in tree.others if file.suffix.lower() == '.json'}
+    xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
+    labels = label_files(tree)
+    settings = find_settings(tree) if labels else None
+    is_yolo = labels and (
+        find_names(tree, settings)
+        or any('labels' in tree.parts(file) or is_label(file) for file in labels)
+    )
+    of_json = {
+        'COCO': (is_coco, read_coco),
+        'CreateML': (is_createml, read_createml),
+        'LabelMe': (is_labelme, read_labelme),
+    }
+    forms = [
+        *(
+            Form(name, read, {file: found for file, found in json_files.items() if is_one(found)})
+            for name, (is_one, read) in of_json.items()
+        ),
+        Form(
+            'Pascal VOC',
+            read_voc,
+            {file: root for file, root in xml_files.items() if root is not None},
+        ),
+        Form(
+            'YOLO', partial(read_yolo, settings=settings), dict.fromkeys(labels if is_yolo else ())
+        ),
+    ]
+    return [form for form in forms if form.files]
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(read_text(file))
+    except ValueError as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} is not JSON ({first_line(error)}); correct or remove it.'
+        ) from error
+
+
+def read_annotated_folder(
+    tree: Tree, skip_invalid: bool = False, with_masks: bool = False
+) -> Listing:
+    """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or CreateML, wherever in it the files are.
+
+    Folders and files that are named so are parts of the data set, see
+    :mod:`~vit_plugin.from_folder.readers.splits`. Without photographs to validate, a tenth of those to
+    train on is held out, the same ones each time.
+
+    Args:
+        tree: the files of the folder.
+        skip_invalid: whether boxes and images that cannot be right are left out, rather than an
+            error.
+        with_masks: whether each object must have an outline.
+
+    Raises:
+        ConfigError: if the folder has none of these forms or several, if a file cannot be read, if
+            boxes or sizes do not fit the images, if there are no boxes, or if a class has none to
+            train on.
+    """
+    forms = forms_of(tree)
+    if not forms:
+        first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
+        others = f', and of another form {" and ".join(first)}' if first else ''
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
+            f'nor a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO{others}; put the '
+            'boxes there, or leave out --task for a folder of classes.'
+        )
+    if len(forms) > 1:
+        names = ' and '.join(form.name for form in forms)
+        firsts = ' and '.join(repr(str(next(iter(form.files)))) for form in forms)
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has boxes as {names}, in {firsts}; keep one of them.'
+        )
+    return read_form(tree, forms[0], skip_invalid, with_masks)
+
+
+def read_form(
+    tree: Tree,
+    form: Form,
+    skip_invalid: bool = False,
+    with_masks: bool = False,
+    with_background: bool = False,
+) -> Listing:
+    """Read a folder of this form, see :func:`read_annotated_folder`.
+
+    Shapes of the background are no objects, and are kept for masks alone.
+    """
+    findings = Findings(skip_invalid)
+    photos, names, used = form.read(tree, form.files, findings)
+    names = _in_normal_form(photos, names, findings)
+    if not with_background:
+        _leave_out_background(photos, findings)
+    note_unused(tree, [*form.files, *used, *(photo.path for photo in photos)], findings)
+    photos = with_right_size(read_sizes(photos, findings), findings)
+    objects = sum(len(photo.instances) for photo in photos)
+    check_instances(photos, findings, with_masks)
+    if with_masks:
+        _check_outlines(photos, findings)
+    findings.check(objects)
+    findings.note_all(
+        'images without an object', (photo.path for photo in photos if not photo.instances)
+    )
+    parts, held_out = divide(photos, tree, findings)
+    if all(found.crowd for photo in parts['train'] for found in photo.instances):
+        rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
+        reasons = f' ({"; ".join(rows)})' if rows else ''
+        raise ConfigError(
+            f'--data: no image of {str(tree.folder)!r} to train on has a box{reasons}; add some.'
+        )
+    known = check_classes(
+        parts,
+        held_out,
+        lambda photo: [found.name for found in photo.instances if found.name],
+        findings,
+    )
+    for photo in parts['val']:  # where it was held out, maybe the only objects of a class
+        lost = [found for found in photo.instances if found.name not in {*known, ''}]
+        findings.note_all(
+            'objects left out, of a class of which no other is there',
+            (found.origin for found in lost),
+        )
+        photo.instances = [found for found in photo.instances if found.name in {*known, ''}]
+    classes = tuple(name for name in dict.fromkeys(names or sorted(known)) if name in known)
+    return Listing(form.name, tree.folder, classes, parts, held_out, findings)
+
+
+def _in_normal_form(
+    photos: Sequence[Photo], names: Sequence[str], findings: Findings
+) -> Sequence[str]:
+    """Bring the names of all objects, and those of the classes, into their normal form."""
+    instances = [found for photo in photos for found in photo.instances]
+    note_merged([*names, *(found.name for found in instances)], findings)
+    normal = {name: class_name(name) for name in {*names, *(found.name for found in instances)}}
+    for found in instances:
+        found.name = normal[found.name]
+    return [normal[name] for name in names]
+
+
+def _leave_out_background(photos: Sequence[Photo], findings: Findings) -> None:
+    for photo in photos:
+        backgrounds = [found for found in photo.instances if found.name == BACKGROUND_SHAPE]
+        findings.note_all(
+            f'shapes of {BACKGROUND_SHAPE} left out, which are no objects',
+            (found.origin for found in backgrounds),
+        )
+        if backgrounds:
+            photo.instances = [found for found in photo.instances if found not in backgrounds]
+
+
+def _check_outlines(photos: list[Photo], findings: Findings) -> None:
+    for photo in photos:
+        for found in photo.instances:
+            if not found.segmentation:
+                findings.refuse(
+                    'objects have a box and no outline',
+                    'draw one, or give --task detection',
+                    found.origin,
+                )
+        photo.instances = [found for found in photo.instances if found.segmentation]

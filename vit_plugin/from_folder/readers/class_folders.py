@@ -1,0 +1,266 @@
+"""Folders of images with a folder for each class."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter, walk_files
+
+from .division import check_classes, divide
+from .findings import Findings
+from .label_tables import read_tables
+from .listing import Listing, readable
+from .part_lists import listed_parts
+from .photos import (
+    MOST_HEADERS,
+    RUNS,
+    Tree,
+    is_run,
+    note_unused,
+    read_sizes,
+)
+from .records import Photo
+from .splits import Split, alike_parts, split_of
+
+TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
+# The images of a folder by the folder in it, '' for those directly in it.
+Below = Mapping[str, list[Path]]
+REMEDY = (
+    'put the images of each class into a folder with its name, or add a train.csv with the columns '
+    'file and label'
+)
+
+
+def read_class_folders(
+    tree: Tree,
+    work_dir: str | Path | None = None,
+    skip_invalid: bool = False,
+    around: Tree | None = None,
+) -> Listing:
+    """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
+
+    Or images and a table of their classes, see :mod:`~vit_plugin.from_folder.readers.label_tables`.
+    Folders of parts have the names of :mod:`~vit_plugin.from_folder.readers.splits`; ``test`` is neither
+    trained on nor validated. Without images to validate, a tenth of each class is held out, at
+    least one image of each class that has two. Which images of a class these are follows from its
+    name and its images alone. Folders of trainings are no classes.
+
+    Args:
+        tree: the files of the folder.
+        work_dir: of the run, which may not lie among the classes.
+        skip_invalid: whether images that cannot be read as photographs are left out.
+        around: the files of a folder around it, which has lists of the parts.
+
+    Raises:
+        ConfigError: if its subfolders are parts of a data set rather than classes, if it has no
+            images or fewer than two classes, if a class has no images to train on, if a class to
+            validate is not among those to train on, if no class has an image to hold out, or if
+            ``work_dir`` lies among the classes.
+    """
+    findings = Findings(skip_invalid)
+    photos, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
+    multi_label, tables = False, list[Path]()
+    findings.note_all(
+        'folders within those of classes, whose images are of the class',
+        sorted({photo.path.parent for photo in photos if _is_deeper(photo)}),
+    )
+    if len({photo.labels for photo in photos}) >= 2:
+        tables = _divide_by_lists(around or tree, photos, findings)
+    else:
+        listed, multi_label, tables = read_tables(tree, findings)
+        if listed:
+            photos, form = listed, 'images and a table of classes'
+        elif inner := _only_folder(tree):
+            return read_class_folders(Tree(inner), work_dir, skip_invalid, around=tree)
+    note_unused(tree, [*tables, *(photo.path for photo in photos)], findings)
+    _check_any(tree, photos)
+    if len(photos) <= MOST_HEADERS:
+        photos = read_sizes(photos, findings)
+    findings.check()
+    found = {name for photo in photos for name in photo.labels}
+    if len(found) == 1 and not multi_label:
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier '
+            f'needs two or more: {REMEDY}.'
+        )
+    parts, held_out = divide(
+        photos, tree, findings, None if multi_label else lambda photo: photo.labels[0]
+    )
+    known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
+    seen = {name for photo in parts['val'] for name in photo.labels}
+    return Listing(
+        form,
+        tree.folder,
+        tuple(sorted(known)),
+        parts,
+        held_out,
+        findings,
+        multi_label=multi_label,
+        unseen=tuple(sorted(known - seen)),
+    )
+
+
+def _divide_by_lists(tree: Tree, photos: list[Photo], findings: Findings) -> list[Path]:
+    """Give the photographs of no folder of a part that of a list; the lists that do."""
+    if any(photo.split for photo in photos):
+        return []
+    parts, used = listed_parts(tree, findings)
+    # Without a list of those to train on, all others are.
+    others: Split | None = None if 'train' in parts.values() else 'train'
+    for photo in photos if parts else ():
+        photo.split = parts.get(photo.path, others)
+    return used
+
+
+def _only_folder(tree: Tree) -> Path | None:
+    """The one folder with all images in subfolders: ``images/<class>/`` next to text files."""
+    tops = {tree.parts(path)[:2] for path in tree.images}
+    if len({top[:1] for top in tops}) != 1 or not all(len(top) == 2 for top in tops):
+        return None
+    first = next(iter(tops))[0]
+    return None if split_of(first) else tree.folder / first
+
+
+def _is_deeper(photo: Photo) -> bool:
+    """True if it lies in a folder that is neither its class nor a part."""
+    name = photo.path.parent.name
+    return readable(name) not in photo.labels and not split_of(name)
+
+
+def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
+    """The images that lie in folders of classes.
+
+    Raises:
+        ConfigError: if the folders are parts of a data set, none of which is to train on, or which
+            have no such names.
+    """
+    tops: dict[str, dict[str, list[Path]]] = {
+        name: defaultdict(list) for name in _subfolders(tree.folder)
+    }
+    for path in tree.images:
+        top, below = (*tree.parts(path), '', '')[:2]
+        if top:
+            tops[top][below].append(path)
+    parts = {
+        top: split for top, below in tops.items() if (split := split_of(top)) and not below.get('')
+    }
+    flat = {
+        top
+        for top, below in tops.items()
+        if split_of(top) in ('val', 'test') and set(below) == {''}
+    }
+    classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
+    unlabelled = (
+        all(map(split_of, classes)) and len(classes) + len(flat) > 1
+    )  # parts without folders of classes
+    if 'train' in parts.values() or unlabelled:
+        classes = {}
+    elif parts and not classes:
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
+            "'train'; add it, with a folder for each class."
+        )
+    photos = []
+    for top, split in parts.items():
+        if split == 'val' and not tops[top]:
+            raise ConfigError(
+                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add '
+                'some, or remove it, and a tenth of the images for training is held out.'
+            )
+        _check_part(tree.folder / top, tops[top], split == 'train', work_dir)
+        photos += [
+            Photo(path, split, labels=(readable(name),))
+            for name, paths in sorted(tops[top].items())
+            for path in paths
+        ]
+    if 'train' not in parts.values():
+        _check_part(tree.folder, classes, True, work_dir)
+        photos += _of_classes(tree, classes)
+    return photos
+
+
+def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
+    """The images of folders that are classes, in which there may be folders of parts.
+
+    Raises:
+        ConfigError: if they seem to be parts, not classes: all have two of the same folders in
+            them, or parts with folders, or their names are the same but for ``train`` and ``test``.
+    """
+    inner = [set(below) for below in classes.values()]
+    nested = bool(inner) and all(names and '' not in names for names in inner)
+    of_parts = nested and all(split_of(name) for names in inner for name in names)
+    deeper = any(
+        len(tree.parts(path)) > 2
+        for place in classes.values()
+        for paths in place.values()
+        for path in paths
+    )
+    shared = deeper if of_parts else nested and len(set.intersection(*inner)) > 1
+    unclear = alike_parts(classes)
+    if shared and len(inner) > 1:
+        unclear = list(classes)
+    if unclear:
+        first, second = unclear[:2]
+        raise ConfigError(
+            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
+            'the data? Name the parts train, val and test, with a folder of each class in them, '
+            'or give the folder of one.'
+        )
+    return [
+        Photo(path, split_of(below) if of_parts else None, labels=(readable(top),))
+        for top, place in classes.items()
+        for below, paths in sorted(place.items())
+        for path in paths
+    ]
+
+
+def _subfolders(folder: Path) -> list[str]:
+    return sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not (is_run(entry) or is_litter(entry))
+    )
+
+
+def _has_texts_alone(folder: Path) -> bool:
+    """True for a folder such as ``meta`` with lists beside those of the classes."""
+    files = [*walk_files(folder)]
+    return bool(files) and all(file.suffix.lower() in TEXTS for file in files)
+
+
+def _check_part(
+    folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
+) -> None:
+    """Raise a ``ConfigError`` if a run would lie among the classes or a training class is empty."""
+    run = work_dir.resolve() if work_dir else None
+    real = folder.resolve()
+    if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:
+        raise ConfigError(
+            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a '
+            f'class; give another --work-dir, such as {str(folder / RUNS[0] / "run")!r}.'
+        )
+    if not any(classes.values()):
+        return
+    empty = [
+        name
+        for name in _subfolders(folder)
+        if not classes.get(name, name not in classes) and not _has_texts_alone(folder / name)
+    ]
+    if to_train and empty:
+        raise ConfigError(
+            f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
+        )
+
+
+def _check_any(tree: Tree, photos: list[Photo]) -> None:
+    if photos:
+        return
+    if tree.images:
+        raise ConfigError(
+            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; {REMEDY}.'
+        )
+    raise ConfigError(
+        f'--data: there are no images in {str(tree.folder)!r}; their names end in '
+        f'{", ".join(IMAGE_SUFFIXES)}, and those of each class lie in a folder with its name.'
+    )

@@ -1,0 +1,170 @@
+"""COCO: JSON files with images, annotations and categories, one in all or one per split."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError, first_line
+
+from .findings import Findings
+from .outlines import box_around
+from .photos import Tree, stated_size
+from .records import (
+    Annotations,
+    Instance,
+    Photo,
+    is_yes,
+)
+from .splits import Split, split_in
+
+
+def is_coco(content: Any) -> bool:
+    """True if this is the content of a file of COCO with boxes, or with categories and no box."""
+    if not isinstance(content, Mapping) or not {'images', 'annotations'} <= content.keys():
+        return False
+    annotations = content['annotations']
+    if not annotations:
+        return 'categories' in content
+    first = annotations[0] if isinstance(annotations, list) else None
+    others = {'caption', 'segments_info'}  # of its files without boxes
+    return isinstance(first, Mapping) and bool(first) and not others & first.keys()
+
+
+def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
+    """The photographs that some files of COCO list, and the names of their categories.
+
+    Categories are told apart by their names: two of one name are one class, and one without an
+    object is none, as Roboflow's first.
+
+    Args:
+        tree: the files of the folder.
+        files: what is in each file of COCO.
+        findings: what is noticed.
+
+    Raises:
+        ConfigError: if two files are for the same part, or if one is not complete.
+    """
+    by_split: dict[Split | None, Path] = {}
+    for file in sorted(files, key=lambda file: (not file.stem.startswith('inst'), file)):
+        split = split_in(file.stem) or tree.split(file)
+        if split not in by_split:
+            by_split[split] = file
+        elif file.stem.startswith('inst') or not by_split[split].stem.startswith('inst'):
+            raise ConfigError(
+                f'--data: {str(by_split[split])!r} and {str(file)!r} are both for '
+                f'{split or "all"} images; keep one, or name them by train, val and test.'
+            )
+        else:
+            findings.note('files left out, since another has the boxes of these images', file)
+    photos = [
+        photo
+        for split, file in by_split.items()
+        for photo in _photos(tree, split, file, files[file], findings)
+    ]
+    names: list[str] = []
+    for file in by_split.values():
+        own = [str(category['name']).strip() for category in files[file]['categories']]
+        findings.note_all(
+            'categories of one name, taken as one class',
+            (f'{name!r} in {file}' for name, count in Counter(own).items() if count > 1),
+        )
+        names += own
+    used = {found.name for photo in photos for found in photo.instances}
+    findings.note_all(
+        'categories without an object, taken as no class',
+        (repr(name) for name in dict.fromkeys(names) if name not in used),
+    )
+    return Annotations(photos, names)
+
+
+def _photos(
+    tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
+) -> list[Photo]:
+    try:
+        photos = _listed(tree, split, file, content['images'], findings)
+        names = {
+            _key(category['id']): str(category['name']).strip()
+            for category in content['categories']
+        }
+        if len(names) < len(content['categories']):
+            raise ValueError('two categories have one id')
+        for i, found in enumerate(content['annotations']):
+            origin = f'annotation {found.get("id", i)!r} in {file}'
+            image_id, category_id = _key(found['image_id']), _key(found['category_id'])
+            if image_id not in photos:
+                findings.refuse(
+                    'annotations are of images that their file does not list',
+                    'add the images',
+                    f'{found["image_id"]!r} of {origin}',
+                )
+            elif category_id not in names:
+                findings.refuse(
+                    'annotations have a category that their file does not list',
+                    'add the category',
+                    f'{found["category_id"]!r} of {origin}',
+                )
+            else:
+                photos[image_id].instances.append(_instance(names[category_id], found, origin))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
+            f'COCO ({type(error).__name__}: {first_line(error)}); correct it.'
+        ) from error
+    return [photo for photo in photos.values() if photo.path != file]
+
+
+def _listed(
+    tree: Tree, split: Split | None, file: Path, images: Any, findings: Findings
+) -> dict[str, Photo]:
+    """The photographs that a file lists, by their ids. The path of a missing one is that file."""
+    photos: dict[str, Photo] = {}
+    for image in images:
+        number = _key(image['id'])
+        if number in photos:
+            raise ValueError(f'two images have the id {image["id"]!r}')
+        found = tree.index.match(image['file_name'], file, split)
+        path = tree.index.only(found, f'{image["file_name"]!r} of {file}', findings)
+        stated = stated_size(image.get('width'), image.get('height'))
+        photos[number] = Photo(path or file, split, stated=stated, origin=str(file))
+        if not found:
+            findings.refuse(
+                f'images of {str(file)!r} are not there, or are in another part of the data',
+                f'put them into {str(tree.folder)!r}',
+                repr(image['file_name']),
+            )
+    return photos
+
+
+def _key(number: Any) -> str:
+    """An id as it is compared: some files have 1 in one place, and '1' or 1.0 in another."""
+    return str(number).strip().removesuffix('.0')
+
+
+def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
+    mask = found.get('segmentation')
+    if isinstance(mask, list) and mask and not isinstance(mask[0], (list, dict)):
+        mask = [mask]  # one outline without the list around it
+    elif isinstance(mask, list):
+        mask = [part for part in mask if part]
+    if isinstance(mask, list) and len(mask) == 1 and isinstance(mask[0], dict):
+        mask = mask[0]  # run lengths within a list
+    box = found.get('bbox') or None
+    if box is None and isinstance(mask, list) and mask:
+        box = box_around(mask)
+    return Instance(
+        name,
+        box if isinstance(box, (list, tuple)) else [box],
+        mask or None,
+        is_yes(found.get('iscrowd')) or is_yes(found.get('ignore')),
+        found.get('area'),
+        _degrees(found),
+        origin,
+    )
+
+
+def _degrees(found: Mapping[str, Any]) -> Any:
+    """The angle of a box: CVAT writes it into the attributes, other programs beside the box."""
+    attributes = found.get('attributes')
+    places = (found, attributes if isinstance(attributes, Mapping) else {})
+    return next((place['rotation'] for place in places if place.get('rotation')), None)

@@ -1,0 +1,123 @@
+"""LabelMe: a JSON file for each image with outlines and rectangles."""
+
+import math
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import cv2
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.images import decode
+
+from .findings import Findings
+from .photos import Tree, stated_size
+from .records import (
+    Annotations,
+    Instance,
+    Photo,
+    is_yes,
+)
+
+CORNERS = 32  # of the outline of a circle
+IGNORED = '__ignore__'  # the label of a region without a class
+
+
+def is_labelme(content: Any) -> bool:
+    """True if this is the content of a file of LabelMe."""
+    return isinstance(content, Mapping) and isinstance(content.get('shapes'), list)
+
+
+def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
+    """The photographs of LabelMe files. Shapes with the same label and ``group_id`` are one object.
+
+    Raises:
+        ConfigError: if a file is not complete.
+    """
+    photos = []
+    names = {file: _names_of(tree, file, content, findings) for file, content in files.items()}
+    pairs = tree.index.pair({file: found for file, found in names.items() if found}, findings)
+    for file in pairs.lost:
+        what = 'files of LabelMe have no image of their name'
+        findings.refuse(what, 'add the images', str(file))
+    for file, path in pairs.image_of.items():
+        content = files[file]
+        stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
+        groups: dict[Any, list[Sequence[float]]] = {}
+        difficult = set()
+        try:
+            for i, shape in enumerate(content['shapes']):
+                outlines = _outlines(shape)
+                if not outlines:
+                    findings.note(f'shapes left out, {shape.get("shape_type")}', file)
+                    continue
+                group = shape.get('group_id')
+                key = str(shape['label']).strip(), f'shape {i}' if group is None else group
+                groups.setdefault(key, []).extend(outlines)
+                if is_yes(shape.get('difficult')) or key[0] == IGNORED:
+                    difficult.add(key)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(
+                f'--data: {str(file)!r} has a shape that is not complete in the format of LabelMe '
+                f'({type(error).__name__}: {first_line(error)}); correct it.'
+            ) from error
+        found = [
+            Instance.of_polygons(
+                '' if key[0] == IGNORED else key[0], outlines, str(file), key in difficult
+            )
+            for key, outlines in groups.items()
+        ]
+        photos.append(
+            Photo(
+                path,
+                tree.split(file) or tree.split(path),
+                stated=stated,
+                instances=found,
+                origin=str(file),
+            )
+        )
+    return Annotations(photos)
+
+
+def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
+    """The names that the image may have; none where two images are meant."""
+    name = str(content.get('imagePath') or file.stem)
+    said = tree.index.match(PureWindowsPath(name).name, file)
+    if len(said) != 1:  # its folders may be those of another machine
+        said = tree.index.match(name, file)
+    own = tree.index.match(file.stem, file)
+    if len(said) == len(own) == 1 and said != own:
+        findings.refuse(
+            'files of LabelMe have the name of one image, and the imagePath of another',
+            'rename them, or correct imagePath',
+            f'{file} with {name!r}',
+        )
+        return []
+    return [file.stem if own else name if len(said) == 1 else PureWindowsPath(name).name]
+
+
+def _outlines(shape: Mapping[str, Any]) -> list[list[float]]:
+    """The outlines ``[x, y, x, y, ...]`` of a shape, none of one without an area."""
+    points = [(float(x), float(y)) for x, y in shape['points']]
+    kind = shape.get('shape_type') or 'polygon'
+    if kind == 'mask' and shape.get('mask'):
+        return _around(shape['mask'], points[0])
+    if kind in ('rectangle', 'mask') and len(points) == 2:
+        (left, top), (right, bottom) = points
+        points = [(left, top), (right, top), (right, bottom), (left, bottom)]
+    elif kind == 'circle' and len(points) == 2:
+        (x, y), edge = points
+        radius = math.dist((x, y), edge)
+        angles = [2 * math.pi * i / CORNERS for i in range(CORNERS)]
+        points = [(x + radius * math.cos(angle), y + radius * math.sin(angle)) for angle in angles]
+    has_area = len(points) > 2 and kind not in ('line', 'linestrip', 'points')
+    return [list(chain(*points))] if has_area else []
+
+
+def _around(encoded: str, corner: tuple[float, float]) -> list[list[float]]:
+    """The outlines of a mask, a PNG in base64 with its left upper corner there."""
+    pixels = decode(b64decode(encoded), 'grayscale')
+    found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    return [(part[:, 0] + corner).flatten().tolist() for part in found if len(part) > 2]

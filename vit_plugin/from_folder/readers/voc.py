@@ -1,0 +1,143 @@
+"""Pascal VOC: an XML file for each image, anywhere in the folder."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import read_lines
+
+from .findings import Findings
+from .photos import Tree, stated_size
+from .records import (
+    Annotations,
+    Instance,
+    Photo,
+    is_yes,
+)
+from .splits import SPLITS, Split, split_in
+
+CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
+
+
+def voc_root(file: Path) -> ET.Element | None:
+    """The root of an annotation of VOC, or None for another XML file.
+
+    Raises:
+        ConfigError: if it is not XML.
+    """
+    try:
+        root = ET.parse(file).getroot()
+    except (ET.ParseError, ValueError) as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
+            f'({type(error).__name__}: {error}); correct it.'
+        ) from error
+    return root if root.tag == 'annotation' else None
+
+
+def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Annotations:
+    """The photographs of XML files. Lists in ``ImageSets/Main`` give the splits, else the folders.
+
+    Raises:
+        ConfigError: if a file or list is not complete, or if an image is not there.
+    """
+    lists = [
+        file
+        for file in tree.others
+        if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
+    ]
+    splits = dict(_listed(lists, {file.stem for file in files}, findings))
+    photos = []
+    chosen = [file for file in files if not splits or file.stem in splits]
+    findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
+    said = {file: (root.findtext('filename') or '').strip() for file, root in files.items()}
+    pairs = tree.index.pair(
+        {file: [file.stem if tree.index.has(file.stem) else said[file]] for file in chosen},
+        findings,
+    )
+    for file in pairs.lost:
+        what = 'annotations have no image of their name'
+        findings.refuse(what, 'add the images', str(file))
+    for file, path in pairs.image_of.items():
+        root = files[file]
+        if said[file] and tree.index.match(said[file], file) not in ([], [path]):
+            what = 'annotations that say the filename of another image, taken for that of their own'
+            findings.note(what, f'{said[file]} in {file}')
+        try:
+            stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
+            found = [_instance(node, file) for node in root.findall('object')]
+        except ValueError as error:
+            raise ConfigError(
+                f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and '
+                f'bndbox ({error}); correct it.'
+            ) from error
+        photos.append(
+            Photo(
+                path,
+                splits.get(file.stem) or tree.split(file) or tree.split(path),
+                stated=stated,
+                instances=found,
+                origin=str(file),
+            )
+        )
+    # VOC counts pixels from 1, and its corners are within the box. A corner of 0 says that the
+    # program did not.
+    if not any(min(found.box[:2]) == 0 for photo in photos for found in photo.instances):
+        for found in (found for photo in photos for found in photo.instances):
+            left, top, width, height = found.box
+            found.box = left - 1, top - 1, width, height
+    return Annotations(photos, used=lists)
+
+
+def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:
+    """The part of each image by the lists. That of a class has -1, 0 or 1 after each image."""
+    by_split = {split_in(file.stem): file for file in lists}
+    for split in SPLITS:
+        for line in read_lines(by_split[split]) if split in by_split else ():
+            name = Path(line).stem
+            if name not in stems:
+                name = re.sub(r'\s+(-1|0|1)$', '', line)
+            if name in stems:
+                yield name, split
+            elif split == 'test':
+                findings.note('images of the test without an annotation, as VOC published it', name)
+            else:
+                raise ConfigError(
+                    f'--data: there is no annotation of {name!r}, which {str(by_split[split])!r} '
+                    'lists; add it, or take it out of the list.'
+                )
+
+
+def _instance(node: ET.Element, file: Path) -> Instance:
+    """An object from its box, or else from the corners of its polygon: ``x1, y1, x2, y2, ...``."""
+    name, origin = _text(node, 'name').strip(), str(file)
+    crowd = is_yes(node.findtext('difficult'))
+    corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
+    attributes = {
+        each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
+    }
+    degrees: Any = attributes.get('rotation')
+    if node.find('robndbox') is not None:  # of roLabelImg, in radians
+        x, y, width, height, turn = (
+            float(_text(node, f'robndbox/{name}')) for name in ('cx', 'cy', 'w', 'h', 'angle')
+        )
+        box, degrees = (x - width / 2, y - height / 2, width, height), math.degrees(turn)
+    elif node.find('bndbox') is None and corners:
+        across, down = ([value for tag, value in corners if tag[0] == axis] for axis in 'xy')
+        left, top = min(across), min(down)
+        box = left, top, max(across) - left, max(down) - top
+    else:
+        left, top, right, bottom = (float(_text(node, f'bndbox/{corner}')) for corner in CORNERS)
+        box = left, top, right - left, bottom - top
+    return Instance(name, box, crowd=crowd, degrees=degrees, origin=origin)
+
+
+def _text(node: ET.Element, path: str) -> str:
+    text = node.findtext(path)
+    if not text or not text.strip():
+        raise ValueError(f'it has no {path}')
+    return text

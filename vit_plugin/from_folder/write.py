@@ -1,0 +1,108 @@
+"""Write the config of a request into the work directory."""
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from mmengine.registry import DATASETS, DefaultScope
+
+from vit_plugin.commands.early import DIGITS, check_choice
+from vit_plugin.config import read_config
+from vit_plugin.config.scope import import_data_sets
+from vit_plugin.data.digits import write_digits
+from vit_plugin.data.readers import read_by_us
+from vit_plugin.engine.checkpoints.newest import holds_run
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import write_text
+from vit_plugin.files.place import placed
+from vit_plugin.report.pictures import draw_data
+
+from . import data_report
+from .classification import classifier_recipe
+from .detection import detector_recipe
+from .instance_masks import instance_recipe
+from .pretraining import pretraining_recipe
+from .recipe import Recipe, contents, text_of
+from .request import PRETRAINING, Request
+from .run_folder import NAME, free_folder
+from .segmentation import segmentor_recipe, write_masks
+
+# A task is a row here and a file with its recipe.
+TASKS: dict[str, Callable[[Request], Recipe]] = {
+    'classification': classifier_recipe,
+    'detection': detector_recipe,
+    'instance': instance_recipe,
+    'segmentation': segmentor_recipe,
+    PRETRAINING: pretraining_recipe,
+}
+OF_BANDS = ('classification', 'segmentation')  # tasks of images of several bands
+
+
+def write_config(request: Request, resume: bool = False) -> Path:
+    """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
+
+    They are in the work directory. Where that holds a run, nothing is written: it is continued, or
+    the next folder is taken, see :func:`~vit_plugin.from_folder.run_folder.free_folder`.
+
+    Args:
+        request: what to train. Its ``work_dir`` becomes the folder that is taken.
+        resume: whether a run is continued.
+
+    Returns:
+        The path of the config.
+
+    Raises:
+        ConfigError: if the data cannot be trained on, or if the work directory that was given holds
+            another config or run, which is left as it is.
+    """
+    check_choice('--task', request.task, TASKS)
+    if request.data == DIGITS and not Path(DIGITS).exists():
+        write_digits(Path(DIGITS))
+        print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
+    recipe = TASKS[request.task](request)
+    if recipe.listing.bands and request.task not in OF_BANDS:
+        raise ConfigError(
+            f'--data: the images in {request.data!r} have {recipe.listing.bands} bands, of which '
+            f'there is no {request.task}, but {" and ".join(OF_BANDS)}; give photographs.'
+        )
+    recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
+    before, listing = request.work_dir, recipe.listing
+
+    def files_in(folder: str) -> dict[str, str]:
+        request.work_dir = folder
+        return {NAME: placed(text_of(recipe, request), before, folder), **recipe.files}
+
+    chosen = free_folder(before, files_in(before), not request.chooses_folder, resume)
+    folder, files = Path(chosen), files_in(chosen)
+    if not holds_run(folder):
+        if listing.masks:
+            write_masks(listing, folder)
+        files['data_report.md'] = data_report.as_markdown(listing)
+        files['data_report.json'] = data_report.as_json(listing)
+        for name, text in files.items():
+            write_text(folder / name, text)
+    print(
+        f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(listing)}'
+        + f'\n{before} holds another run or config; this one has a folder of its own.'
+        * (chosen != before and not resume)
+        + f'\nThe config is {folder / NAME}.'
+    )
+    return folder / NAME
+
+
+def draw_pictures(config: Path) -> list[Path]:
+    """Draw the labels and a training batch of a written config, next to it. Return the pictures.
+
+    Raises:
+        MissingExtraError: if there are boxes or masks, and supervision is not installed.
+    """
+    cfg = read_config(str(config))
+    import_data_sets(cfg.default_scope)
+    # pycocotools prints what it does.
+    with DefaultScope.overwrite_default_scope(cfg.default_scope), redirect_stdout(io.StringIO()):
+        train, val = (
+            DATASETS.build(read_by_us(cfg[f'{split}_dataloader'].dataset))
+            for split in ('train', 'val')
+        )
+        return draw_data(train, config.parent, val)

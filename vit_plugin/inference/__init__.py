@@ -1,0 +1,1 @@
+"""A model with its pixels and classes: loaded, asked, and what it answered."""

@@ -1,0 +1,52 @@
+"""The features of images as vectors in a file, to search and compare them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from vit_plugin.files.complete import replacing
+
+from .inputs import Input, Reading
+from .trained_model import TrainedModel
+
+THREADS = 4  # that read images while the model computes
+
+
+def embed(
+    trained: TrainedModel, reading: Reading, batch_size: int = 32
+) -> Iterator[tuple[list[str], np.ndarray]]:
+    """The names and features (N, C) of each batch of images in order, without unreadable images.
+
+    Raises:
+        ConfigError: see :meth:`TrainedModel.features`.
+    """
+
+    def sample(source: Input) -> tuple[str, dict[str, Any]] | None:
+        found = reading.read(source, trained.sample)
+        return None if found is None else (source.name, found)
+
+    inputs = reading.inputs
+    with ThreadPoolExecutor(THREADS) as pool:
+        waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
+        for i in range(0, len(inputs) + batch_size, batch_size):
+            ready, waiting = (
+                list(filter(None, waiting)),
+                pool.map(sample, inputs[i : i + batch_size]),
+            )
+            if ready:  # the next are read while these are computed
+                names, samples = zip(*ready, strict=True)
+                yield list(names), trained.features(samples)
+
+
+def save_embeddings(target: str | Path, names: Sequence[str], features: Tensor) -> None:
+    """Write ``names`` (N, ) and ``features`` (N, C) in float32 as a ``.npz``.
+
+    Raises:
+        ConfigError: see :func:`~vit_plugin.files.complete.replacing`.
+    """
+    with replacing(target) as path:
+        np.savez(path, names=np.array(names), features=features.float().numpy())

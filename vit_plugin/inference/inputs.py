@@ -1,0 +1,188 @@
+"""Inputs of a command: images, folders, URLs, videos and webcams. Without torch."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import ADDRESS
+from vit_plugin.files.images import image_files
+from vit_plugin.files.untrusted_text import printable
+
+from .streams import READERS
+
+T = TypeVar('T')
+
+URLS = ('http://', 'https://')
+VIDEO_SUFFIXES = ('.mp4', '.m4v', '.mov', '.avi', '.mkv', '.webm', '.mpg', '.mpeg', '.wmv')
+
+
+@dataclass(frozen=True)
+class Input:
+    """An image, or what has many of them.
+
+    Args:
+        name: the path, the URL or the number of a webcam.
+        root: the folder that was given; of a file that was given, the folder in which it is.
+        reader: a key of :data:`READERS`.
+    """
+
+    name: str
+    root: Path = Path()
+    reader: str = 'image'
+
+    @property
+    def is_video(self) -> bool:
+        """True if it has frames, from a file or a webcam."""
+        return self.reader in ('video', 'webcam')
+
+    @property
+    def relative(self) -> Path:
+        """Its path below its root, which is that of its picture below another folder."""
+        if self.reader == 'url':
+            return Path(Path(unquote(urlsplit(self.name).path)).name.strip('.') or 'image')
+        if self.reader == 'webcam':
+            return Path(f'webcam_{self.name}')
+        return Path(self.name).relative_to(self.root)
+
+    def frames(self) -> Iterator[np.ndarray]:
+        """Its pixels (H, W, 3) in BGR: one array, or those of each frame.
+
+        Raises:
+            ConfigError: if it cannot be read.
+        """
+        return READERS[self.reader](self.name)
+
+    def read(self) -> np.ndarray:
+        """The pixels (H, W, 3) of one that is not a video."""
+        return next(self.frames())
+
+
+class Frame(NamedTuple):
+    """Pixels with where they are from."""
+
+    source: Input
+    number: int | None  # in a video, from 0
+    image: np.ndarray  # (H, W, 3) in BGR
+
+
+def find_inputs(arguments: Sequence[str], videos: bool = True) -> list[Input]:
+    """The inputs that the arguments of a command name, each once.
+
+    Folders are their images and videos, and those of the folders below.
+
+    Args:
+        arguments: paths, URLs of images, and numbers of webcams.
+        videos: whether videos and webcams are wanted.
+
+    Raises:
+        ConfigError: if one does not exist, is empty, or is a video where none is wanted.
+    """
+    found = list(dict.fromkeys(one for argument in arguments for one in _inputs_of(argument)))
+    if not videos and (wrong := next((one for one in found if one.is_video), None)):
+        raise ConfigError(
+            f'{wrong.name!r} is a {wrong.reader}, and this command takes images; '
+            'vit-plugin infer takes videos, too.'
+        )
+    return found
+
+
+def _inputs_of(argument: str) -> list[Input]:
+    path = Path(argument)
+    if not argument.strip():
+        raise ConfigError('The name of an image is empty; give a file, a folder or a URL.')
+    if argument.startswith(URLS):
+        if is_video(Path(urlsplit(argument).path)):
+            raise ConfigError(f'{argument!r} is a video; download it, and give the file.')
+        return [Input(argument, reader='url')]
+    if ADDRESS.match(argument) and not path.exists():
+        raise ConfigError(
+            f'{argument!r} is not a URL that is read; give {" or ".join(URLS)}..., or a file.'
+        )
+    if argument.isdecimal() and not path.exists():
+        return [Input(argument, reader='webcam')]
+    if not path.is_dir():
+        known = path.is_file() and is_video(path)
+        kind = 'video' if known else 'image'
+        return [Input(name, Path(name).parent, kind) for name in image_files([argument])]
+    videos = [str(file) for file in path.rglob('*') if is_video(file) and file.is_file()]
+    images = _images_in(argument, allow_none=bool(videos))
+    names = sorted([*images, *videos], key=Path)
+    return [Input(name, path, 'video' if name in videos else 'image') for name in names]
+
+
+def _images_in(folder: str, allow_none: bool) -> list[str]:
+    try:
+        return image_files([folder])
+    except ConfigError:
+        if allow_none:
+            return []
+        raise
+
+
+def is_video(path: Path) -> bool:
+    """True if a name has the suffix of a video, and is not hidden."""
+    return path.suffix.lower() in VIDEO_SUFFIXES and not path.name.startswith('.')
+
+
+@dataclass
+class Reading:
+    """Reads inputs. One that cannot be read is named, counted and left out, and the rest goes on.
+
+        reading = Reading(find_inputs(args.images))
+        for frame in reading.frames():
+            ...
+        reading.finish()
+
+    Args:
+        inputs: what is read.
+    """
+
+    inputs: Sequence[Input]
+    errors: list[ConfigError] = field(default_factory=list)
+
+    def frames(self) -> Iterator[Frame]:
+        """The pixels of every input, one after the other."""
+        for source in self.inputs:
+            with self._counted():
+                for number, image in enumerate(source.frames()):
+                    yield Frame(source, number if source.is_video else None, image)
+
+    def read(self, source: Input, then: Callable[[np.ndarray], T]) -> T | None:
+        """The result of a function on the pixels of an image, or None if they cannot be read.
+
+        Several threads may call it.
+        """
+        pixels = None
+        with self._counted():
+            pixels = source.read()
+        return None if pixels is None else then(pixels)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except ConfigError as error:
+            self.errors.append(error)
+            if len(self.inputs) > 1:  # the one reason is what the command ends with
+                print(printable(error), file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        """End with an error if there were inputs that cannot be read.
+
+        Raises:
+            ConfigError: that says how many, or of a single input why.
+        """
+        if len(self.inputs) == 1 and self.errors:
+            raise self.errors[0]
+        if self.errors:
+            raise ConfigError(
+                f'{len(self.errors)} of {len(self.inputs)} inputs could not be read; '
+                'the reasons are above.'
+            )

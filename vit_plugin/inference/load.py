@@ -1,0 +1,215 @@
+"""A trained model from a checkpoint with its config, or from weights with their arch."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.logging import print_log
+from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
+from mmengine.registry import DATASETS, MODELS
+from timm.data import ImageNetInfo, infer_imagenet_subset
+from torch import Tensor, nn
+
+from vit_plugin.arguments import look_up
+from vit_plugin.config import check_channels, of_framework
+from vit_plugin.config.scope import import_data_sets, in_scope
+from vit_plugin.errors import (
+    ConfigError,
+    first_line,
+    leave_out_multimodal,
+    naming,
+    needed_by,
+)
+from vit_plugin.models.classes import check_classes, check_head
+from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
+from vit_plugin.models.loading import find_backbone, load_trained, load_weights
+from vit_plugin.weights.for_mmengine import reading_safely
+from vit_plugin.weights.hub import TIMM
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.recognition import recognize
+from vit_plugin.weights.report import some
+from vit_plugin.weights.saved_settings import training_settings
+from vit_plugin.zoo.pixels import data_config_of
+
+from .model_inputs import TimmPixels
+from .saved_model import SavedModel, find_checkpoint, open_model
+from .trained_model import TASKS, TrainedModel
+
+WEIGHTS_ALONE = ('.npz', '.safetensors')
+CLASSIFIER, PRE_LOGITS, SECOND = (
+    f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist')
+)
+
+
+def load(
+    checkpoint: str | Path,
+    config: str | None = None,
+    arch: str | None = None,
+    device: str | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+    classify: bool = True,
+    which: str | None = None,
+) -> TrainedModel:
+    """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
+
+    No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.untrusted.admission`. A
+    ``config`` is a program.
+
+    Args:
+        checkpoint: a checkpoint of a training by MMEngine, the folder of a run, or what
+            ``vit-plugin convert`` made of it for a hub, as a folder or ``hf://USER/NAME``; weights
+            of any format of :data:`~vit_plugin.weights.formats.FORMATS` with their ``arch``; or
+            ``timm://NAME``.
+        config: the config of the checkpoint. Default: that in the checkpoint.
+        arch: the arch of weights without a config, such as ``'B/16'``.
+        device: default: a GPU if there is one.
+        cfg_options: settings to change in the config, by their dotted names, or further arguments
+            of the backbone of ``arch``.
+        classify: whether the neck and head are asked too. Otherwise weights of the backbone are
+            enough.
+        which: the checkpoint of a run's folder: ``'best'``, ``'last'`` or a file's name. Default:
+            the best one where one was saved, otherwise the last.
+
+    Raises:
+        ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of
+            another model, lacks weights that count or has values that are not finite.
+    """
+    checkpoint = str(checkpoint)
+    if config and arch:
+        raise ConfigError('--config and --arch both say what the model is; give one of them.')
+    device = device or get_device()
+    check_device(device)
+    leave_out_multimodal()
+    arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
+    with in_scope(None), reading_safely():
+        if arch:
+            trained = from_arch(arch, checkpoint, cfg_options, classify, which)
+        else:
+            saved = open_model(checkpoint, config, cfg_options, 'predict', which)
+            trained = from_config(saved, only_backbone=not classify)
+    trained.model.to(device)
+    return trained
+
+
+def check_device(device: str) -> None:
+    """Raise a ``ConfigError`` if this machine does not have the device."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(
+            f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
+            f'{get_device()}.'
+        ) from error
+
+
+def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
+    """The model of a checkpoint with a config, see :func:`load`.
+
+    Args:
+        saved: the checkpoint and its config.
+        only_backbone: whether weights of another format may leave the neck and head at their
+            initialisation.
+    """
+    checkpoint, cfg = saved
+    path = checkpoint.source
+    cfg.setdefault('default_scope', 'mmpretrain')
+    of_framework(TASKS, cfg)
+    import_data_sets(cfg.default_scope)
+    with in_scope(cfg.default_scope):
+        preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
+        model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
+        dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
+        kind = look_up(dataset.get('type'), DATASETS, cfg.default_scope)
+        meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
+    if not only_backbone:
+        check_head(model)
+    weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
+    complete = dict(model.named_parameters()).keys() <= checkpoint.weights.keys()
+    if weights_alone and not complete:
+        with naming(path):
+            _load_converted(model, checkpoint, only_backbone)
+    else:
+        load_trained(model, checkpoint)
+    check_classes(model, checkpoint.dataset_meta, f'the checkpoint {path!r}')
+    meta.update(checkpoint.dataset_meta)
+    return TrainedModel(model, cfg, meta)
+
+
+def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: bool) -> None:
+    """Load weights of another format into all of a model, or into its backbone."""
+    backbone = find_backbone(model)[1]
+    report = load_weights(model, checkpoint)
+    print_log(f'Loaded {checkpoint.source}\n{report}', 'current')
+    counts = backbone.state_dict() if only_backbone else report.untrained
+    lost = {name: why for name, why in report.untrained.items() if name in counts}
+    if lost:
+        raise ConfigError(
+            f'The checkpoint {checkpoint.source!r} is not of the complete model: it has no values '
+            f'for {some(lost)} ({next(iter(lost.values()))}); give the checkpoint of its training.'
+        )
+
+
+def from_arch(
+    arch: str,
+    source: str,
+    options: Mapping[str, Any] | None = None,
+    classify: bool = True,
+    which: str | None = None,
+) -> TrainedModel:
+    """The model of weights without a config, see :func:`load`.
+
+    It is a classifier of MMPretrain if the weights have a trained classifier with one of ImageNet's
+    numbers of classes. Other heads may be projections, as CLIP's; without one, the model has
+    features alone.
+    """
+    checkpoint = open_checkpoint(find_checkpoint(source, which))
+    given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
+    given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
+    parts = classifier_parts(arch, **given.to_dict())
+    ours = recognize(checkpoint.weights)
+    head = {
+        name: ours[name] for name in (CLASSIFIER, PRE_LOGITS, SECOND) if classify and name in ours
+    }
+    classes = []
+    if CLASSIFIER in head and head[CLASSIFIER].any():
+        classes = imagenet_classes(len(head[CLASSIFIER]))
+    model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
+    backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
+    grey = backbone.patch_embed.in_channels == 1
+    mean, std = (
+        [255 * value for value in pixels[key][: 1 if grey else 3]] for key in ('mean', 'std')
+    )
+    model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
+    load_weights(model, checkpoint)
+    shape = (backbone.patch_embed.in_channels, *backbone.img_size)
+    return TrainedModel(
+        model,
+        Config(dict(default_scope='mmpretrain')),
+        dict(classes=classes),
+        TimmPixels(dict(pixels, input_size=shape)),
+    )
+
+
+def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
+    """MMPretrain's classifier with the layers that the weights of a head have."""
+    with needed_by('a classifier'):
+        from mmpretrain.models.classifiers import ImageClassifier
+    part: dict[str, Any] = dict(
+        type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels
+    )
+    if SECOND in head:
+        part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
+    if PRE_LOGITS in head:
+        part['hidden_dim'] = len(head[PRE_LOGITS])
+    cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
+    check_channels(cfg)
+    return ImageClassifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
+
+
+def imagenet_classes(count: int) -> list[str]:
+    """The names of ImageNet's classes by number: 1000, 11821, 21841 or 21843; none for others."""
+    subset = infer_imagenet_subset(dict(num_classes=count))
+    return list(ImageNetInfo(subset).label_descriptions()) if subset else []

@@ -1,0 +1,56 @@
+"""Frames through a model in batches, and what it finds in them to where it goes."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+
+from vit_plugin.files.standard_streams import UNREAD, is_read
+from vit_plugin.files.untrusted_text import printable
+
+from .inputs import Frame, Reading
+from .prediction_files import Output
+from .predictions import Prediction
+
+
+def predict_all(
+    reading: Reading,
+    predict: Callable[[Sequence[Frame]], Sequence[Prediction]],
+    outputs: Sequence[Output],
+    batch_size: int,
+    score_thr: float,
+) -> None:
+    """Ask about every frame, print a line for each, and write it to the outputs.
+
+    No more than a batch is in memory. At the end, or when it is interrupted, a line says how many
+    there were in which time. Without outputs, it ends when nobody reads the lines any more.
+
+    Raises:
+        ConfigError: if there are inputs that cannot be read, after all others.
+    """
+    count, begin = 0, time.perf_counter()
+    try:
+        with ExitStack() as stack:
+            opened = [stack.enter_context(output) for output in outputs]
+            for batch in batches(reading.frames(), batch_size):
+                for frame, prediction in zip(batch, predict(batch), strict=True):
+                    files = [output.add(frame, prediction) for output in opened]
+                    number = '' if frame.number is None else f', frame {frame.number}'
+                    said = f'{frame.source.name}{number}: {prediction.text(score_thr)}'
+                    print(printable('; '.join([said, *filter(None, files)])), flush=True)
+                    count += 1
+                    if not (opened or is_read()):
+                        raise SystemExit(UNREAD)
+    finally:
+        seconds = time.perf_counter() - begin
+        failed = f'; {len(reading.errors)} could not be read' if reading.errors else ''
+        images = f'{count} image{"s" * (count != 1)}'
+        print(f'{images} in {seconds:.1f} s, {count / seconds:.1f} images/s{failed}.')
+    reading.finish()
+
+
+def batches(frames: Iterable[Frame], size: int) -> Iterator[list[Frame]]:
+    """Frames in lists of a size, the last of which may be shorter."""
+    iterator = iter(frames)
+    while batch := list(islice(iterator, size)):
+        yield batch

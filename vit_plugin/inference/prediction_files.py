@@ -1,0 +1,249 @@
+"""Outputs of predictions, written as they arrive: JSON, JSON Lines, CSV, pictures and videos."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import cv2
+import numpy as np
+
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.complete import check_target, replacing
+from vit_plugin.files.untrusted_text import as_csv
+
+from .drawing import draw
+from .inputs import Frame, Input
+from .predictions import Prediction
+from .streams import WEBCAM_FPS, frame_rate
+from .targets import check_apart, targets_of
+
+PredictionRow = Mapping[str, Any]
+
+
+class Output(Protocol):
+    """One ``--out``. It is a context: at its end, or if interrupted, its files are complete."""
+
+    def add(self, frame: Frame, prediction: Prediction) -> str:
+        """Write what was found in a frame. Returns the name of a picture, or nothing."""
+
+    def __enter__(self) -> 'Output': ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class Table:
+    """Rows of predictions, each image written in one piece as soon as it is known.
+
+    They go to a file aside, which is complete after every image, so that even a process that is
+    killed leaves what it knew. It replaces an earlier file at the end, also when interrupted, but
+    not if it could not be written.
+
+    Args:
+        target: the file.
+        inputs: what is read.
+        score_thr: lowest score of a box.
+
+    Raises:
+        ConfigError: if the file is an input, or cannot be written.
+    """
+
+    start = end = ''
+
+    def __init__(self, target: Path, inputs: Sequence[Input], score_thr: float) -> None:
+        check_target(target)
+        check_apart([target], inputs)
+        self.target, self.score_thr = target, score_thr
+        self.has_videos = any(one.is_video for one in inputs)
+        self._file: BinaryIO | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> 'Table':
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is None and error[0] is None:
+            self._write(self.start + self.end)
+        self._stack.close()
+
+    def add(self, frame: Frame, prediction: Prediction) -> str:
+        number: PredictionRow = dict(frame=frame.number) if frame.source.is_video else {}
+        rows: list[PredictionRow] = [{**number, **row} for row in prediction.rows(self.score_thr)]
+        first = self._file is None
+        start = self.opening(prediction) if first else ''
+        self._write(start + self.entry(frame, rows, first) + self.end)
+        return ''
+
+    def opening(self, prediction: Prediction) -> str:
+        """Text before the first image."""
+        return self.start
+
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+        """The text of an image."""
+        raise NotImplementedError
+
+    def _write(self, text: str) -> None:
+        """Put text in place of the end of the file."""
+        with ExitStack() as failed:  # its error goes to `replacing`, which then replaces nothing
+            failed.push(self._stack)
+            if self._file is None:
+                path = self._stack.enter_context(replacing(self.target))
+                self._file = self._stack.enter_context(open(path, 'wb'))
+            else:
+                self._file.seek(-len(self.end), os.SEEK_END)
+            # A name that is not in UTF-8 has surrogates, which become escapes of JSON.
+            self._file.write(text.encode('utf-8', 'backslashreplace'))
+            self._file.flush()
+            failed.pop_all()
+
+
+class JsonTable(Table):
+    """An object with the list of rows of each image, or of all frames of each video."""
+
+    start, end = '{', ']\n}\n'
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._open: tuple[Input | None, bool] = None, False  # the last input, and if it has rows
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is None:
+            self.end = '}\n'  # without images there is no list to end
+        super().__exit__(*error)
+
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+        source, has_rows = self._open
+        texts = ',\n    '.join(json.dumps(row, ensure_ascii=False) for row in rows)
+        self._open = frame.source, bool(rows) or (has_rows and source == frame.source)
+        if source == frame.source:
+            return (',\n    ' if has_rows and texts else '') + texts
+        before = '\n' if first else '],\n'
+        return f'{before}  {json.dumps(frame.source.name, ensure_ascii=False)}: [{texts}'
+
+
+class JsonLines(Table):
+    """A line with an object for each image or frame: its name, its number, and what was found."""
+
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+        number = dict(frame=frame.number) if frame.source.is_video else {}
+        found = [{name: value for name, value in row.items() if name != 'frame'} for row in rows]
+        line = dict(image=frame.source.name, **number, found=found)
+        return json.dumps(line, ensure_ascii=False) + '\n'
+
+
+class CsvTable(Table):
+    """A line for each row, with the image, and the frame if there are videos.
+
+    Names are as :func:`~vit_plugin.files.untrusted_text.csv_cell` writes them.
+    """
+
+    def opening(self, prediction: Prediction) -> str:
+        self.columns = ['image', *['frame'] * self.has_videos, *prediction.columns]
+        return as_csv([], self.columns)
+
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+        named = [{'image': frame.source.name, **row} for row in rows]
+        return as_csv(named, self.columns, titled=False)
+
+
+class Pictures:
+    """A picture for each image and a video for each video below a folder.
+
+    Args:
+        folder: the folder.
+        inputs: what is read.
+        score_thr: lowest score of a box that is drawn.
+
+    Raises:
+        ConfigError: see :func:`~vit_plugin.inference.inputs.targets_of`.
+    """
+
+    def __init__(self, folder: Path, inputs: Sequence[Input], score_thr: float) -> None:
+        self.targets, self.score_thr = targets_of(inputs, folder), score_thr
+        self._source: Input | None = None  # of the video that is being written
+        self._write: Callable[[np.ndarray], None]
+        self._stack = ExitStack()
+
+    def __enter__(self) -> 'Pictures':
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def add(self, frame: Frame, prediction: Prediction) -> str:
+        picture, target = draw(frame.image, prediction, self.score_thr), self.targets[frame.source]
+        is_new = frame.source != self._source
+        if is_new:
+            self._stack.close()  # of the video before
+            self._source = frame.source
+        if not frame.source.is_video:
+            with replacing(target) as path:
+                path.write_bytes(cv2.imencode('.png', picture)[1].tobytes())
+            return str(target)
+        if is_new:
+            is_file = frame.source.reader == 'video'
+            fps = frame_rate(frame.source.name) if is_file else WEBCAM_FPS
+            writer = written_video(target, picture.shape[1::-1], fps)
+            self._write = self._stack.enter_context(writer)
+        self._write(picture)
+        return str(target)
+
+
+@contextmanager
+def written_video(
+    target: Path, size: tuple[int, int], fps: float
+) -> Iterator[Callable[[np.ndarray], None]]:
+    """Give a function that adds a frame (H, W, 3) in BGR to a video.
+
+    A video that is interrupted has the frames until then.
+
+    Args:
+        target: the file.
+        size: width and height in pixels.
+        fps: frames per second.
+    """
+    with needed_by('A video'):
+        import supervision as sv
+    interrupt, count = None, 0
+    with replacing(target) as path:
+        with sv.VideoSink(str(path), sv.VideoInfo(*size, fps)) as sink:
+
+            def write(frame: np.ndarray) -> None:
+                nonlocal count
+                sink.write_frame(frame)
+                count += 1
+
+            try:
+                yield write
+            except KeyboardInterrupt as error:
+                interrupt = error
+        _check_video(path, count, target)
+    if interrupt:
+        raise interrupt
+
+
+def _check_video(path: Path, count: int, target: Path) -> None:
+    """Raise a ``ConfigError`` if a video lacks frames. OpenCV is silent on a full disk."""
+    stream = cv2.VideoCapture(str(path))
+    found = int(stream.get(cv2.CAP_PROP_FRAME_COUNT)) if stream.isOpened() else 0
+    stream.release()
+    if found < count:
+        raise ConfigError(
+            f'{str(target)!r} cannot be written ({found} of {count} frames were); make room, or '
+            'give another path.'
+        )
+
+
+# By the suffix of --out. Any other is a folder.
+TABLES: dict[str, type[Table]] = {'.json': JsonTable, '.jsonl': JsonLines, '.csv': CsvTable}
+
+
+def output_of(target: Path, inputs: Sequence[Input], score_thr: float) -> Output:
+    """The writer for a file or a folder.
+
+    Raises:
+        ConfigError: if something would be written over that is read, or cannot be written.
+    """
+    return TABLES.get(target.suffix.lower(), Pictures)(target, inputs, score_thr)

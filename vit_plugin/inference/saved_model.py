@@ -1,0 +1,143 @@
+"""A checkpoint with the config that it holds. Nothing in it is run."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.config import Config
+
+from vit_plugin.arguments import fits
+from vit_plugin.config import (
+    apply_options,
+    check_channels,
+    check_checkpoint,
+    read_config,
+)
+from vit_plugin.config.read import DETECTION
+from vit_plugin.config.scope import in_scope
+from vit_plugin.engine.checkpoints.chosen import checkpoint_in
+from vit_plugin.engine.distributed import is_first_rank
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.place import moved
+from vit_plugin.untrusted import REMEDY, admit
+from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.reading.folders import is_checkpoint_folder
+from vit_plugin.weights.saved_settings import settings_of
+
+
+class SavedModel(NamedTuple):
+    """A checkpoint with the config of its model."""
+
+    checkpoint: Checkpoint
+    cfg: Config
+
+    @property
+    def path(self) -> str:
+        """Where the checkpoint is."""
+        return self.checkpoint.source
+
+
+def open_model(
+    path: str,
+    config: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    use: str = 'predict',
+    which: str | None = None,
+) -> SavedModel:
+    """Open a checkpoint and read its config.
+
+    Args:
+        path: a file, folder or URL, or the folder of a run.
+        config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
+        options: settings to change in the config.
+        use: what the checkpoint is opened for, see :func:`~vit_plugin.untrusted.admit`.
+        which: the checkpoint of the folder, see :func:`find_checkpoint`.
+
+    Raises:
+        ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in
+            the checkpoint could run code, or if parts of the model do not fit together.
+    """
+    cfg = read_config(config, options) if config else None
+    checkpoint = open_checkpoint(find_checkpoint(path, which))
+    if cfg is None:
+        cfg = saved_config(checkpoint, use)
+        apply_options(cfg, options, checkpoint.source)
+    with in_scope(cfg.get('default_scope')):
+        check_channels(cfg.model)
+    return SavedModel(checkpoint, cfg)
+
+
+def find_checkpoint(path: str, which: str | None = None, otherwise: str | None = None) -> str:
+    """The path of a checkpoint, or in the folder of a run or of a hub, that of its weights.
+
+    Here a folder becomes a file, for all commands. Which one of a run is printed.
+
+    Args:
+        path: a file, a folder or a URL.
+        which: see :func:`~vit_plugin.engine.checkpoints.chosen.checkpoint_in`.
+        otherwise: the same, where nothing is given.
+
+    Raises:
+        ConfigError: if there is none, or if only the folder of a run has a choice.
+    """
+    if path.endswith('.py') or path.startswith('vit_plugin::'):
+        raise ConfigError(
+            f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
+        )
+    path = path if '://' in path else os.path.expanduser(path)
+    of_hub = weights_in(path)
+    if os.path.isdir(path) and not of_hub and not is_checkpoint_folder(path):
+        path, said = checkpoint_in(path, which or otherwise)
+        if is_first_rank():
+            print(said, file=sys.stderr)
+    elif which:
+        raise ConfigError(
+            f'--checkpoint {which} chooses in the folder of a run, which {path!r} is not; leave it '
+            'out, or give the folder.'
+        )
+    path = str(of_hub or path)
+    check_checkpoint(path)
+    return path
+
+
+def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
+    """The config in a checkpoint from MMEngine, read as plain values, as far as it is used.
+
+    Args:
+        checkpoint: the checkpoint.
+        use: what it is opened for, see :func:`~vit_plugin.untrusted.admit`.
+
+    Raises:
+        ConfigError: if there is none, if it could run code, or if it imports modules that are not
+            imported.
+    """
+    path, settings = checkpoint.source, settings_of(checkpoint)
+    if not isinstance(settings.get('model'), Mapping):
+        raise ConfigError(
+            f'The checkpoint {path!r} holds no config; give it with --config, or to predict with '
+            'weights alone, their arch with --arch, such as B/16.'
+        )
+    imports = settings.get('custom_imports')
+    modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()
+    modules = [modules] if isinstance(modules, str) else modules
+    if not fits(Sequence[str], modules):
+        raise ConfigError(
+            f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
+            f'modules are expected; {REMEDY}.'
+        )
+    if DETECTION in modules:
+        import_module(DETECTION)
+    missing = [name for name in modules if name not in sys.modules]
+    if missing:
+        raise ConfigError(
+            f'The config in {path!r} names the modules {missing} to import, and no code is run '
+            f'that a checkpoint names; {REMEDY}.'
+        )
+    before, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
+    if isinstance(before, str) and os.path.isabs(before) and before != folder and '://' not in path:
+        settings = moved(settings, before, folder)
+    return Config(admit(settings, path, use))

@@ -1,0 +1,98 @@
+"""Pixels of images at URLs, and of videos and webcams. Without torch."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.files.images import read_image
+
+TIMEOUT = 30  # seconds without an answer
+LARGEST = 64 << 20  # bytes of an image from a URL
+WEBCAM_FPS = 25.0  # of the video that is written, where nothing says it
+COMPLETE = 0.9  # of the frames that a video says it has, which is an estimate
+
+
+def read_url(url: str) -> np.ndarray:
+    """The pixels (H, W, 3) of an image at a URL, in BGR.
+
+    Raises:
+        ConfigError: if it cannot be downloaded within :data:`TIMEOUT` and :data:`LARGEST`, or if it
+            is not an image.
+    """
+    import requests
+
+    content = bytearray()
+    try:
+        with requests.get(url, stream=True, timeout=TIMEOUT) as answer:
+            answer.raise_for_status()
+            for chunk in answer.iter_content(1 << 16):
+                content += chunk
+                if len(content) > LARGEST:
+                    raise ConfigError(
+                        f'The image {url!r} has more than {LARGEST >> 20} MiB; '
+                        'download it, and give the file.'
+                    )
+    except (requests.RequestException, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f'The image {url!r} cannot be downloaded ({_cause(error)}).') from error
+    with TemporaryDirectory() as folder:
+        path = Path(folder, 'image')
+        path.write_bytes(content)
+        try:
+            return read_image(path)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(str(path), url)) from error
+
+
+def _cause(error: BaseException) -> str:
+    """The cause behind the nested errors of urllib3, such as 'Connection refused'."""
+    reason = getattr(error.args[0] if error.args else None, 'reason', None)
+    return first_line(reason if isinstance(reason, BaseException) else error).rpartition('>: ')[2]
+
+
+def read_video(source: str | int) -> Iterator[np.ndarray]:
+    """The frames (H, W, 3) of a video file, or of the webcam of a number, in BGR, by supervision.
+
+    Raises:
+        ConfigError: if it cannot be opened, or ends long before its end.
+        MissingExtraError: if supervision is not installed.
+    """
+    with needed_by('A video'):
+        import supervision as sv
+    count = 0
+    try:
+        for frame in sv.get_video_frames_generator(source):
+            yield frame
+            count += 1
+    except Exception as error:  # supervision raises no more special one
+        raise ConfigError(f'{_said(source)} cannot be read ({first_line(error)}).') from error
+    if isinstance(source, str):
+        promised = sv.VideoInfo.from_video_path(source).total_frames or 0
+        if count < COMPLETE * max(promised, 1):
+            raise ConfigError(
+                f'{_said(source)} ends after {count} of {max(promised, 1)} frames; it is damaged.'
+            )
+
+
+def _said(source: str | int) -> str:
+    return f'The video {source!r}' if isinstance(source, str) else f'The webcam {source}'
+
+
+def frame_rate(path: str) -> float:
+    """Frames per second of a video file."""
+    import supervision as sv
+
+    return sv.VideoInfo.from_video_path(path).fps or WEBCAM_FPS
+
+
+# By the kind of an input: its name -> its frames.
+READERS: dict[str, Callable[[str], Iterator[np.ndarray]]] = dict(
+    image=lambda name: iter([read_image(name)]),
+    url=lambda name: iter([read_url(name)]),
+    video=read_video,
+    webcam=lambda name: read_video(int(name)),
+)

@@ -1,0 +1,94 @@
+"""Path of each input's picture or video below a folder."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target
+
+from .inputs import Input
+
+
+def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
+    """The picture (.png) or video (.mp4) to write below a folder for each input.
+
+    It is where the input is below the folder that was given, by the same name. Where two would be
+    one file, these keep their suffix before the new one (a.jpg.png, a.png.png). If that is not
+    enough, they are where the inputs are below the folder that all have in common.
+
+    Raises:
+        ConfigError: if two would still be one file, or if one is an input or cannot be written.
+    """
+    targets: dict[Input, Path] = {}
+    for place in (_by_stem, _by_name, _by_path(inputs)):
+        left = [one for one in inputs if one not in targets]
+        places = {one: folder / place(one) for one in left}
+        counts = Counter([*targets.values(), *places.values()])
+        targets |= {one: path for one, path in places.items() if counts[path] == 1}
+    same = [one.name for one in inputs if one not in targets]
+    if same:
+        raise ConfigError(
+            f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in '
+            f'{str(folder)!r}; draw them into two folders.'
+        )
+    check_apart(targets.values(), inputs)
+    for target in targets.values():
+        check_target(target)
+    return targets
+
+
+def _by_stem(source: Input) -> Path:
+    return source.relative.with_suffix(_suffix(source))
+
+
+def _by_name(source: Input) -> Path:
+    return source.relative.with_name(source.relative.name + _suffix(source))
+
+
+def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
+    """A function that gives the path of an input below the folder that all files have in common."""
+    folders = [os.path.abspath(one.root) for one in inputs if one.reader in ('image', 'video')]
+    above = os.path.commonpath(folders) if folders else '/'
+
+    def place(source: Input) -> Path:
+        if source.reader == 'url':
+            host, path = urlsplit(source.name)[1:3]
+            parts = [part for part in Path(unquote(path)).parts if part not in ('/', '.', '..')]
+            return Path(host.replace(':', '_'), *parts[:-1], _by_name(source))
+        return Path(os.path.relpath(os.path.abspath(source.root), above), _by_name(source))
+
+    return place
+
+
+def _suffix(source: Input) -> str:
+    return '.mp4' if source.is_video else '.png'
+
+
+def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
+    """The inputs but those in a folder for pictures that is itself below the folder that was given.
+
+    They are of an earlier run. A line says how many they are.
+    """
+    targets = {folder.resolve() for folder in folders}
+
+    def is_drawn(source: Input) -> bool:
+        between = {*Path(source.name).resolve().parents} - {*(source.root / 'x').resolve().parents}
+        return source.reader in ('image', 'video') and bool(between & targets)
+
+    left = [one for one in inputs if not is_drawn(one)]
+    if count := len(inputs) - len(left):
+        print(f'{count} left out, since they are in a folder of --out.', file=sys.stderr)
+    return left
+
+
+def check_apart(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
+    """Raise a ``ConfigError`` if a file to write is one that is read."""
+    read = {Path(one.name).resolve() for one in inputs if one.reader in ('image', 'video')}
+    if both := next((path for path in targets if path.resolve() in read), None):
+        raise ConfigError(
+            f'--out: {str(both)!r} would be written over while it is read; give another folder.'
+        )

@@ -1,0 +1,241 @@
+"""A trained model: a checkpoint, its config, its pixels and its classes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from PIL import Image
+from torch import Tensor, nn
+
+from vit_plugin.config import of_framework
+from vit_plugin.config.scope import in_scope
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.bands import as_photograph
+from vit_plugin.files.images import read_image
+from vit_plugin.models.classifier import Classifier
+from vit_plugin.models.loading import find_backbone
+from vit_plugin.passes import optimize
+
+from .inputs import Frame
+from .model_inputs import ConfigPixels, TimmPixels
+from .predictions import Prediction
+from .prepared_image import PreparedImage
+
+# The task by a config's default_scope.
+TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
+
+MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
+LONGEST = 2000  # pixels of a side of a photograph that is drawn on
+CROOKED = 4.0  # levels of grey of 255 by which a ramp may differ from a line
+
+
+class TrainedModel:
+    """A model in eval mode, to call with images. Made by :func:`vit_plugin.inference.load.load`.
+
+    Args:
+        model: a classifier, detector or segmentor, or a
+            :class:`~vit_plugin.models.classifier.Classifier` of features.
+        cfg: its config. That of a model without one says its ``default_scope`` alone.
+        meta: what is known of the data, such as the names of the ``classes``.
+        pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
+
+    Attributes:
+        classes: the names of the classes, as far as they are known.
+        has_pixels: whether the steps from an image to a sample are known.
+        task: ``'classification'``, ``'detection'`` or ``'segmentation'``.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        cfg: Config,
+        meta: Mapping[str, Any],
+        pixels: Callable[..., dict[str, Any]] | None = None,
+    ) -> None:
+        self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
+        self.classes = list(self.meta.get('classes') or ())
+        self.task = of_framework(TASKS, cfg)
+        self._pixels = pixels
+        self._size = (
+            min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
+        )
+        self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
+
+    def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
+        """An image as the model's test has it, before it is normalised.
+
+        Args:
+            image: a file, or pixels (H, W, 3) in BGR as OpenCV reads them, or values of bands.
+            index: its number in the framework's data samples.
+
+        Raises:
+            ConfigError: if the file cannot be read, or if the config has no ``test_dataloader``.
+        """
+        return self.pixels(image, index)
+
+    @property
+    def pixels(self) -> Callable[..., dict[str, Any]]:
+        """An image -> a sample, see :meth:`sample`. Thread-safe: the first thread builds it."""
+        if self._pixels is None:
+            with in_scope(self.cfg.default_scope):
+                self._pixels = self._pixels or ConfigPixels(self.cfg)
+        return self._pixels
+
+    def takes(self, frame: Frame) -> str | np.ndarray:
+        """Argument of :meth:`sample` for a frame: pixels, or the file for a config's own reader."""
+        own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.load
+        return frame.source.name if own_way and frame.source.reader == 'image' else frame.image
+
+    def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
+        """An image for a picture of what the model sees.
+
+        Args:
+            image: see :meth:`sample`.
+            size: the shorter side in pixels of the complete image, up to rounding to complete
+                patches. Default: the steps of the config's test, or the ``img_size`` of the arch.
+
+        Raises:
+            ConfigError: see :meth:`sample`.
+        """
+        size, pixels = size or self._size, read_image(image)
+        if size is None:
+            prepared = PreparedImage.from_batch(self.model, pseudo_collate([self.sample(image)]))
+            return prepared._replace(photograph=self._seen_of(pixels, prepared.image))
+        stem = find_backbone(self.model)[1].patch_embed
+        scale = size / min(pixels.shape[:2])
+        rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
+        if rows * columns > MOST_PATCHES:
+            fitting = math.floor(size * math.sqrt(MOST_PATCHES / (rows * columns)))
+            raise ConfigError(
+                f'--img-size {size}: this image would have {rows * columns:,} patches, and '
+                f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
+            )
+        sides = (columns * stem.stride, rows * stem.stride)
+        resized = (
+            cv2.resize(pixels, sides, interpolation=cv2.INTER_CUBIC)
+            if pixels.dtype == np.float32  # of bands
+            else np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BICUBIC))
+        )
+        if stem.in_channels == 1:
+            resized = cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY)[..., None]
+        inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
+        prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
+        return prepared._replace(photograph=shown(pixels))
+
+    def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
+        """The part of a photograph (H, W, 3) in BGR that its sample shows, see :func:`shown`.
+
+        Two ramps of grey go through the same steps, and tell where the columns and rows of the
+        sample are from. None if they are not a straight line, as with padding.
+        """
+        spans = []
+        for axis in (0, 1):
+            length, count = pixels.shape[axis], seen.shape[axis]
+            ramp = np.expand_dims(np.linspace(0, 255, length), (1 - axis, 2))
+            image = np.broadcast_to(ramp, pixels.shape).astype(np.uint8)
+            sample = self.sample(image)['inputs'].float().numpy()
+            values = sample.mean(axis=(0, 2 - axis))
+            slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255.0, 0.0)
+            if np.abs(first + slope * np.arange(count) - values).max() > CROOKED + slope:
+                return None
+            edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
+            low, high = edges.round().astype(int).clip(0, length)
+            spans.append(slice(low, max(high, low + 1)))
+        return shown(pixels[tuple(spans)])
+
+    def __call__(self, image: str | Path | np.ndarray) -> Prediction:
+        """The prediction for an image, see :meth:`predict`."""
+        return self.predict([image])[0]
+
+    @torch.no_grad()
+    def predict(self, images: Sequence[str | Path | np.ndarray]) -> list[Prediction]:
+        """Predictions for images, see :meth:`sample`.
+
+        Images whose samples have one size are computed at once. Others are not, since padding would
+        change what is found in them.
+
+        Raises:
+            ConfigError: if an image cannot be read, or if the model has no classes to predict.
+        """
+        if isinstance(self.model, Classifier):
+            raise ConfigError(
+                'There are no classes to predict, since these weights have no head with known '
+                'names of classes; give --config with the config of a classifier.'
+            )
+        samples = [self.sample(image, i) for i, image in enumerate(images)]
+        sizes = [self._size_of(sample) for sample in samples]
+        found: dict[int, Prediction] = {}
+        for _, group in groupby(
+            sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__
+        ):
+            indices = list(group)
+            results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
+            found |= {
+                i: Prediction.of(one.cpu(), self.classes)
+                for i, one in zip(indices, results, strict=True)
+            }
+        return [found[i] for i in range(len(samples))]
+
+    def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
+        """The shape that samples of a batch share, for segmentation with the original size."""
+        original = sample['data_samples'].ori_shape if self.task == 'segmentation' else ()
+        return (*sample['inputs'].shape, *original)
+
+    def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
+        """Features before a classifier's head, (N, C) in float32, from samples of :meth:`sample`.
+
+        Raises:
+            ConfigError: if this is not a classifier, or see :func:`vectors_of`.
+        """
+        if self.task != 'classification':
+            raise ConfigError(
+                f'A model of {self.task} has no single vector for an image, as a classifier has; '
+                'give the checkpoint of one, or --arch.'
+            )
+        return vectors_of(
+            self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+        )
+
+    def optimized(self) -> 'TrainedModel':
+        """This model, with the passes for its device unless the config has ``optimize=False``."""
+        if self.cfg.get('optimize', True):
+            self.model = optimize(self.model)
+        return self
+
+
+def shown(pixels: np.ndarray) -> np.ndarray:
+    """Pixels (H, W, C) as an RGB picture, with sides of at most :data:`LONGEST`."""
+    pixels = as_photograph(pixels)
+    scale = LONGEST / max(pixels.shape[:2])
+    if scale < 1:
+        height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
+        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+    return np.ascontiguousarray(pixels[..., ::-1])
+
+
+@torch.no_grad()
+def vectors_of(model: nn.Module, inputs: Tensor) -> np.ndarray:
+    """Features before a classifier's head, from normalised images (N, C, H, W): (N, C') in float32.
+
+    Raises:
+        ConfigError: if the head gets tokens or maps.
+    """
+    features = (
+        model.forward_features(inputs)
+        if isinstance(model, Classifier)
+        else model.extract_feat(inputs)[-1]
+    )
+    if features.ndim != 2:
+        raise ConfigError(
+            f'The head gets features of shape {tuple(features.shape)}, and one vector for an '
+            'image is wanted: pool them with the neck TokenPooling, or choose the out_type '
+            "'cls_token' or 'avg_featmap'."
+        )
+    return features.float().cpu().numpy()

@@ -1,0 +1,1 @@
+"""What a model and a run cost and are worth: plans, benchmarks, probes, sweeps."""

@@ -1,0 +1,100 @@
+"""One image on a CPU: the time and memory of models that people choose between, in three ways.
+
+Each way is a process of its own, so that its memory is that of a program which does only this.
+"""
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.deploy.export import export
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.models.classifier import create_model
+
+MODELS = (
+    'Ti/16',
+    'S/16',
+    'B/16',
+    'L/16',
+    'R+Ti/16',
+    'R26+S/32',
+    'R50+B/16',
+    'timm://vit_small_patch14_reg4_dinov2',
+)
+# Way -> the program that runs it, and the dtype of its file.
+WAYS = {'eager': ('eager', ''), 'ONNX': ('onnx', 'float32'), 'int8': ('onnx', 'int8')}
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A row of the table. Times and memory are those of each of :data:`WAYS`."""
+
+    model: str
+    pixels: int  # side of the image
+    parameters: int
+    ms: dict[str, float]  # median of the rounds
+    mib: dict[str, float]  # largest resident memory of the process, with its libraries
+
+
+def latency(model: str, side: int, threads: int, rounds: int) -> Latency:
+    """Measure a classifier of 1000 classes with random weights.
+
+    Args:
+        model: an arch of :func:`~vit_plugin.models.classifier.create_model`.
+        side: of the image, in pixels.
+        threads: of the CPU.
+        rounds: calls, of which the median counts.
+
+    Raises:
+        ConfigError: if there is no such model, or if it cannot be exported.
+        MissingExtraError: if onnx, onnxscript or onnxruntime is not installed.
+    """
+    built = create_model(model, img_size=side)
+    ms, mib = {}, {}
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # the exporter's own
+        for way, (runtime, dtype) in WAYS.items():
+            source = model
+            if dtype:
+                source = str(Path(folder, f'{dtype}.onnx'))
+                export(deploy(built), Path(source), (side, side), dtype)
+            found = _in_a_process(runtime, source, side, threads, rounds)
+            ms[way], mib[way] = found['ms'], found['mib']
+    count = sum(parameter.numel() for parameter in built.parameters())
+    return Latency(model, side, count, ms, mib)
+
+
+def _in_a_process(runtime: str, source: str, *numbers: int) -> dict[str, float]:
+    """Run :mod:`~vit_plugin.measure.benchmark.one_image`."""
+    program = [sys.executable, '-W', 'ignore', '-m', 'vit_plugin.measure.benchmark.one_image']
+    done = subprocess.run(
+        [*program, runtime, source, *map(str, numbers)], capture_output=True, text=True
+    )
+    if done.returncode:
+        reason = done.stderr.strip().rpartition('\n')[2]
+        raise ConfigError(
+            f'--latency: {source} by {runtime} ended with status {done.returncode} '
+            f'({first_line(RuntimeError(reason))}); take a smaller model, or make room in memory.'
+        )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def as_markdown(rows: Sequence[Latency]) -> str:
+    """The table of a page."""
+    columns = [f'{way}, {unit}' for unit in ('ms', 'MiB') for way in WAYS]
+    lines = [
+        f'| model | pixels | M parameters | {" | ".join(columns)} |',
+        f'|---|--:|--:|{"--:|" * len(columns)}',
+    ]
+    for row in rows:
+        times = [f'{row.ms[way]:.1f}' for way in WAYS]
+        memory = [f'{row.mib[way]:.0f}' for way in WAYS]
+        cells = [f'`{row.model}`', f'{row.pixels}', f'{row.parameters / 1e6:.1f}', *times, *memory]
+        lines.append(f'| {" | ".join(cells)} |')
+    return '\n'.join(lines)

@@ -1,0 +1,213 @@
+"""Dense probes of frozen features: the class of each patch, by model, size and depth."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
+from vit_plugin.from_folder.readers.mask_values import NOT_LABELLED
+from vit_plugin.from_folder.readers.photos import Tree
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading import find_backbone
+
+from .probing import PROBES
+
+with needed_by('vit-plugin probe'):
+    from scipy.stats import spearmanr
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+DENSE_PROBES = {
+    # The 20 nearest patches vote, by their cosine (arXiv:2306.01667, Section 3).
+    'knn': PROBES['knn'],
+    # Logistic regression on single patches, as the linear segmentation of arXiv:2304.07193, Section
+    # 7.4.
+    'linear': lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000)),
+}
+DRAWN = 0.5  # of the training images, by each seed
+
+
+class Labelled(NamedTuple):
+    """Images with masks. Those of a validation come last.
+
+    Attributes:
+        images: files, or pixels (H, W, 3) in BGR.
+        masks: (H, W), with the number of a class in each pixel, or 255.
+        num_train: number of images for training.
+        num_classes: number of classes.
+    """
+
+    images: Sequence[str | Path | np.ndarray]
+    masks: Sequence[np.ndarray]
+    num_train: int
+    num_classes: int
+
+
+class DenseScore(NamedTuple):
+    """The mIoU of a probe on the features of a model, in per cent, for each seed."""
+
+    model: str
+    size: int
+    depth: int
+    probe: str
+    scores: list[float]
+
+
+def read_labelled(folder: str | Path) -> Labelled:
+    """Read a folder of images and masks.
+
+    See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`.
+    """
+    found = read_mask_folder(Tree(folder))
+    photos = [*found.train, *found.val]
+    masks = [class_map(found, photo) for photo in photos]
+    return Labelled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
+
+
+@torch.no_grad()
+def maps_at(
+    backbone: VisionTransformer, images: torch.Tensor, depths: Sequence[int]
+) -> Iterator[np.ndarray]:
+    """The map (h, w, C) of one image after each of these numbers of blocks, normed, in float16."""
+    x, grid, _, rotations = backbone.begin(images)
+    for begin, end in pairwise((0, *depths)):
+        x = backbone.blocks.through(x, grid, begin, end, rotations=rotations)
+        patches = backbone.norm(x)[0, -math.prod(grid) :]  # (h*w, C)
+        yield patches.unflatten(0, grid).half().numpy(force=True)
+
+
+def patch_labels(mask: np.ndarray, grid: Sequence[int], num_classes: int) -> np.ndarray:
+    """The most frequent class of each patch (h, w), or 255 where most pixels have none."""
+    one_hot = F.one_hot(
+        torch.from_numpy(np.where(mask == NOT_LABELLED, num_classes, mask)).long(), num_classes + 1
+    )
+    shares = F.interpolate(one_hot.permute(2, 0, 1)[None].float(), tuple(grid), mode='area')[0]
+    found = shares.argmax(0).numpy()
+    return np.where(found == num_classes, NOT_LABELLED, found)
+
+
+def mean_iou(found: Iterable[np.ndarray], masks: Iterable[np.ndarray], num_classes: int) -> float:
+    """The mean over the classes that occur, in per cent."""
+    confusion = np.zeros((num_classes, num_classes), np.int64)
+    for one, mask in zip(found, masks, strict=True):
+        seen = mask != NOT_LABELLED
+        pairs = num_classes * mask[seen].astype(np.int64) + one[seen]
+        confusion += np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
+    either = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
+    return 100 * float((confusion.diagonal()[either > 0] / either[either > 0]).mean())
+
+
+def score(probe: str, maps: Sequence[np.ndarray], data: Labelled, chosen: np.ndarray) -> float:
+    """The validation mIoU of a probe trained on these images. Its probabilities are upsampled."""
+    labels = [
+        patch_labels(data.masks[i], maps[i].shape[:2], data.num_classes).ravel() for i in chosen
+    ]
+    seen, patches = (
+        np.concatenate(labels),
+        np.concatenate([maps[i].reshape(-1, maps[i].shape[-1]) for i in chosen]),
+    )
+    known = seen != NOT_LABELLED
+    if len(np.unique(seen[known])) < 2:
+        raise ConfigError(
+            '--masks: the patches of the training images are all of one class; give more images.'
+        )
+    model = DENSE_PROBES[probe]().fit(patches[known].astype(np.float32), seen[known])
+
+    def segmented() -> Iterator[np.ndarray]:
+        for x, mask in zip(maps[data.num_train :], data.masks[data.num_train :], strict=True):
+            shares = model.predict_proba(x.reshape(-1, x.shape[-1]).astype(np.float32)).astype(
+                np.float32
+            )
+            shares = torch.from_numpy(shares).unflatten(0, x.shape[:2]).permute(2, 0, 1)[None]
+            yield model.classes_[
+                F.interpolate(shares, mask.shape, mode='bilinear')[0].argmax(0).numpy()
+            ]
+
+    return mean_iou(segmented(), data.masks[data.num_train :], data.num_classes)
+
+
+def dense_probe(
+    name: str,
+    trained: TrainedModel,
+    data: Labelled,
+    depths: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
+    size: int | None = None,
+    probes: Sequence[str] = tuple(DENSE_PROBES),
+    seeds: int = 3,
+) -> Iterator[DenseScore]:
+    """Segment by the features of a model. They are computed once for all depths, probes and seeds.
+
+    Args:
+        name: the model's name in the rows.
+        trained: the model.
+        data: the images.
+        depths: fractions of the blocks.
+        size: the shorter side of the images in pixels. Default: the model's.
+        probes: names of ``DENSE_PROBES``.
+        seeds: how often half of the training images are drawn.
+
+    Raises:
+        ConfigError: if the model has no :class:`~vit_plugin.models.VisionTransformer` of ours, or
+            if the patches for training have a single class.
+    """
+    backbone = find_backbone(trained.model, VisionTransformer)[1]
+    size = size or min(backbone.img_size)
+    blocks = sorted({max(round(depth * len(backbone.blocks)), 1) for depth in depths})
+    columns = zip(
+        *(maps_at(backbone, trained.prepare(image, size).inputs, blocks) for image in data.images),
+        strict=True,
+    )
+    for depth, maps in zip(blocks, columns, strict=True):
+        for probe in probes:
+            yield DenseScore(
+                name,
+                size,
+                depth,
+                probe,
+                [
+                    score(
+                        probe,
+                        maps,
+                        data,
+                        np.random.default_rng(seed).choice(
+                            data.num_train, max(round(DRAWN * data.num_train), 1), replace=False
+                        ),
+                    )
+                    for seed in range(seeds)
+                ],
+            )
+
+
+def rank_correlation(rows: Sequence[DenseScore]) -> float:
+    """Spearman's rank correlation of the rows' scores, averaged over all pairs of seeds."""
+    by_seed = zip(*(row.scores for row in rows), strict=True)
+    return mean(float(spearmanr(*pair).statistic) for pair in combinations(by_seed, 2))
+
+
+def table(rows: Sequence[DenseScore], probe: str) -> str:
+    """The rows of a probe in Markdown.
+
+    There is a line for each model and size, the best first, and a column for each depth.
+    """
+    lines: dict[tuple[str, int], dict[int, float]] = {}
+    for row in rows:
+        if row.probe == probe:
+            lines.setdefault((row.model, row.size), {})[row.depth] = mean(row.scores)
+    depths = sorted({depth for scores in lines.values() for depth in scores})
+    head = ['model', 'size', *(f'block {depth}' for depth in depths)]
+    body = [
+        [name, str(size), *(f'{scores[depth]:.1f}' if depth in scores else '' for depth in depths)]
+        for (name, size), scores in sorted(lines.items(), key=lambda line: -max(line[1].values()))
+    ]
+    rule = ['---'] * 2 + ['--:'] * len(depths)
+    return '\n'.join(f'| {" | ".join(cells)} |' for cells in (head, rule, *body))

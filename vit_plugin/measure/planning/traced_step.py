@@ -1,0 +1,258 @@
+"""A training step of one of many ranks, on fake tensors in a fake process group.
+
+The optimizer, the sharding and mixed precision are the real ones.
+"""
+
+import copy
+import inspect
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.distributed.tensor import DTensor, debug
+
+from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers.encoder import Encoder
+from vit_plugin.models.layers.recompute import Recompute
+
+from .tracing import (
+    ENDS,
+    Peaks,
+    Work,
+    memory_tracker,
+)
+
+# What a step costs: bytes by kind at the peak of each segment, and the operations and traffic of
+# ('work', ).
+Cost = dict[tuple, Counter[str]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layout of a run on GPUs, one rank on each."""
+
+    gpus: int
+    gpus_per_node: int
+    group: int = 1  # ranks that share one copy of the model; 1 is DDP
+    recompute: Recompute = False  # ``with_cp`` of the backbone
+    # 'cuda' plans the optimizers that torch chooses on CUDA.
+    device: Literal['cuda', 'cpu'] = 'cuda'
+
+
+@contextmanager
+def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
+    """Be one of the ranks of a process group that sends nothing.
+
+    Raises:
+        ConfigError: if this process is in a process group.
+    """
+    # Registers the backend; torch's only such one.
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    if dist.is_initialized():
+        raise ConfigError('A plan needs its own process, and this one is in a process group.')
+    dist.init_process_group('fake', rank=rank, world_size=number, store=FakeStore())
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+        # torch keeps how operators divide tensors, by the mesh's shape. What it keeps is of the
+        # pretended rank.
+        getattr(debug, '_clear_sharding_prop_cache', lambda: None)()
+
+
+class TracedStep:
+    """A training step of one rank, on fake tensors.
+
+    Args:
+        cfg: the config of a classifier.
+        layout: how the run is laid out. Its ranks must be pretended, see :func:`pretended_ranks`.
+        num_layers: number of blocks; None for those of the config.
+
+    Raises:
+        ConfigError: if the model is not a classifier on our backbone, or cannot be sharded like
+            this.
+    """
+
+    def __init__(self, cfg: Config, layout: Layout, num_layers: int | None = None) -> None:
+        self.cfg, self.layout = cfg, layout
+        with torch.device('meta'):
+            self.model = build_classifier(cfg, layout.recompute, num_layers)
+        if layout.group > 1:
+            options = dict(cfg.get('sharding') or {}, group=layout.group)
+            if options.get('cpu_offload'):
+                raise ConfigError(
+                    'sharding.cpu_offload=True is not planned: leave it out for the plan.'
+                )
+            shard(self.model, Sharding(**options), 'cpu')
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        with self.fake:
+            self.model.to_empty(device='cpu').train()
+            self.wrapper = build_optim_wrapper(
+                self.model, planned_optim_wrapper(cfg, layout.device)
+            )
+        self.wrapper.begin()  # no tensor has a value to be read
+        self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
+        self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
+        self.amp_dtype = getattr(self.wrapper, 'cast_dtype', None)
+        if layout.device == 'cuda' and self.amp_dtype:  # where autocast computes norms in float32
+            for module in self.model.modules():
+                if isinstance(module, (nn.LayerNorm, nn.GroupNorm)):
+                    module.register_forward_pre_hook(lambda _, args: (args[0].float(), *args[1:]))
+        with self.fake, Work(self.fake):
+            self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
+
+    def cost(self, batch: int) -> Cost:
+        """The cost of a step with this many images on the rank.
+
+        Raises a ``ConfigError`` if torch's trackers record no memory.
+        """
+        work = Work(self.fake, self.layout.gpus_per_node)
+        memory = memory_tracker(self.model, self.wrapper.optimizer, len(self.model.backbone.blocks))
+        with self.fake, memory, work:
+            model, buckets = self.model, 0
+            if self.layout.group == 1 < self.layout.gpus:
+                model, buckets = self._replicated()
+            self._run(model, batch, memory)
+        if not memory.peaks:
+            raise ConfigError(
+                f'The memory trackers of torch {torch.__version__} are not those that planning '
+                'knows; install another torch.'
+            )
+        for parameter in self.model.parameters():
+            parameter.grad = None
+        averages = any(
+            'EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ()
+        )
+        averaged = averages * sum(map(_bytes, (*self.model.parameters(), *self.model.buffers())))
+        for held in memory.peaks.values():
+            held.update(activations=-buckets, gathered=buckets, ema=averaged)
+        return {**memory.peaks, ('work',): Counter(flops=work.flops, **work.traffic)}
+
+    def _run(self, model: nn.Module, batch: int, memory: Peaks | None = None) -> None:
+        from mmpretrain.structures import DataSample
+
+        backbone = self.model.backbone
+        for _ in range(self.forwards):
+            if memory:
+                memory.reset_mod_stats()  # the trackers expect one forward
+            images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
+            # Of all images, to save time.
+            labels = DataSample().set_gt_label(torch.empty(batch, dtype=torch.int64))
+            # Fake tensors are on the CPU, whatever device the wrapper would autocast for.
+            with (
+                self.wrapper.optim_context(model),
+                torch.autocast('cpu', self.amp_dtype, bool(self.amp_dtype)),
+            ):
+                losses = model(images, [labels], mode='loss')
+            loss, _ = self.model.parse_losses(losses)
+            del images, losses
+            try:
+                self.wrapper.update_params(loss)
+            except (DataDependentOutputException, NotImplementedError) as error:
+                what = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
+                raise ConfigError(
+                    f'optim_wrapper.optimizer: {type(self.wrapper.optimizer).__name__} does not '
+                    f'step {what} ({first_line(error)}); leave out fused=True, or plan with AdamW.'
+                ) from error
+
+    def _replicated(self) -> tuple[nn.Module, int]:
+        """The model in DDP, and the bytes of its buckets, a second copy of the gradients."""
+        options = {
+            key: value
+            for key, value in (self.cfg.get('model_wrapper_cfg') or {}).items()
+            if key in ('gradient_as_bucket_view', 'bucket_cap_mb')
+        }
+        model = nn.parallel.DistributedDataParallel(
+            self.model, init_sync=False, broadcast_buffers=False, **options
+        )
+        model.register_comm_hook(None, _all_reduce)
+        if options.get('gradient_as_bucket_view'):
+            return model, 0
+        trained = (part for part in self.model.parameters() if part.requires_grad)
+        return model, sum(map(_bytes, trained))
+
+
+def _bytes(tensor: Tensor) -> int:
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).nbytes
+
+
+def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+    dist.all_reduce(bucket.buffer())
+    done: torch.futures.Future[Tensor] = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
+def build_classifier(
+    cfg: Config, recompute: Recompute = False, num_layers: int | None = None
+) -> nn.Module:
+    """Build a config's classifier without its weights, preprocessor and mixing of images.
+
+    Args:
+        cfg: the config.
+        recompute: see :class:`Layout`.
+        num_layers: number of blocks to keep, the first and last ones; None keeps all.
+
+    Raises:
+        ConfigError: if the model is not a classifier on a
+            :class:`~vit_plugin.models.VisionTransformer`.
+    """
+    model = copy.deepcopy(cfg.model.to_dict())
+    if model.get('teacher'):
+        raise ConfigError(
+            'model.teacher: a plan has no teacher; plan the student by a config without teacher '
+            'and losses, and add the memory of the teacher and the time of its forward.'
+        )
+    backbone = model.get('backbone') or {}
+    with MODELS.switch_scope_and_registry(cfg.get('default_scope') or 'mmpretrain') as registry:
+        kind = registry.get(str(backbone.get('type'))) or object
+        if 'head' not in model or not issubclass(kind, VisionTransformer):
+            raise ConfigError(
+                f'model: {model.get("type")} is not a classifier on a '
+                'vit_plugin.VisionTransformer, and only those can be planned; plan its backbone '
+                'with a recipe of configs/vit and the same arch and img_size.'
+            )
+        backbone.update(with_cp=recompute, init_cfg=None)
+        if 'pretrained' in (backbone.get('patch_embed') or {}):
+            backbone['patch_embed']['pretrained'] = False
+        built = registry.build(dict(model, data_preprocessor=None, train_cfg=None))
+    if num_layers is not None:
+        blocks = list(built.backbone.blocks)
+        built.backbone.blocks = Encoder(
+            blocks[:ENDS] + blocks[ENDS - num_layers :], (num_layers - 1,), recompute
+        )
+    return built
+
+
+def compute_dtype(cfg: Config) -> str:
+    """The dtype of products: that of mixed precision or the gathered parameters, or float32."""
+    amp = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
+    return 'bfloat16' if amp or (cfg.get('sharding') or {}).get('param_dtype') else 'float32'
+
+
+def planned_optim_wrapper(cfg: Config, device: str) -> dict:
+    """The optimizer wrapper of a config, made to act on a CPU's fake tensors as on the device."""
+    wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
+    amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
+    wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
+    if amp:
+        wrapper['dtype'] = 'bfloat16'  # as many bytes as float16, which CPUs do not compute in
+        wrapper.pop('loss_scale', None)
+    optimizer = wrapper['optimizer']
+    kind = getattr(torch.optim, str(optimizer['type']), None)
+    chosen = any(optimizer.get(name) for name in ('fused', 'differentiable'))
+    if device == 'cuda' and kind and not chosen and 'foreach' in inspect.signature(kind).parameters:
+        optimizer.setdefault('foreach', True)  # torch's own choice on CUDA
+    return wrapper

@@ -1,0 +1,165 @@
+"""Probes of frozen features: nearest neighbours, a linear classifier, few images per class."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.registry import DATASETS
+from torch import nn
+
+from vit_plugin.config import with_pipeline
+from vit_plugin.data.subset import stratified_subset
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.inference.trained_model import vectors_of
+
+with needed_by('vit-plugin probe'):
+    from sklearn.base import ClassifierMixin
+    from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer, StandardScaler
+
+NEIGHBOURS, TEMPERATURE = 20, 0.07
+
+Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
+
+
+def vote(distances: np.ndarray) -> np.ndarray:
+    """The votes of neighbours at these cosine distances (arXiv:1805.01978, Section 3.4)."""
+    return np.exp((1 - distances) / TEMPERATURE)
+
+
+PROBES: dict[str, Callable[[], ClassifierMixin]] = {
+    # The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1).
+    'knn': lambda: KNeighborsClassifier(
+        NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute'
+    ),
+    # Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020,
+    # Appendix A.3).
+    'linear': lambda: make_pipeline(
+        Normalizer(),
+        GridSearchCV(LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3),
+    ),
+    # Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving
+    # out each image.
+    'fewshot': lambda: make_pipeline(
+        StandardScaler(), RidgeClassifierCV(2.0 ** np.arange(-10, 21))
+    ),
+}
+
+
+def prepare(cfg: Config) -> None:
+    """Let the training images come once each, in their order and as in the validation.
+
+    Raises:
+        ConfigError: if this is not a classifier with images for training and validation.
+    """
+    loader, tested = cfg.get('train_dataloader'), cfg.get('val_dataloader')
+    if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
+        raise ConfigError(
+            'Only a config of MMPretrain with a train_dataloader and a val_dataloader can be '
+            'probed.'
+        )
+    _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
+    loader.update(
+        batch_size=tested.batch_size,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        drop_last=False,
+    )
+    loader.pop('batch_sampler', None)
+    # The runner wants these next to the data, and uses none of them: nothing is trained.
+    cfg.setdefault('train_cfg', dict(by_epoch=True, max_epochs=1))
+    cfg.setdefault('optim_wrapper', dict(optimizer=dict(type='SGD', lr=1.0)))
+
+
+def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
+    """The part of a data set's config that has its pipeline. Other wrappers may repeat images."""
+    if 'dataset' in dataset and DATASETS.get(dataset.type) is not stratified_subset:
+        raise ConfigError(
+            'train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to '
+            'be probed; give plain data sets, or parts of them by vit_plugin.stratified_subset.'
+        )
+    return with_pipeline(dataset)
+
+
+@torch.no_grad()
+def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
+    """Features before the head of a classifier, (images, channels), and the labels (images, ).
+
+    Raises:
+        ConfigError: if the head gets tokens or maps, or if an image has several labels or none.
+    """
+    model.eval()
+    features, labels = [], []
+    for batch in loader:
+        data = model.data_preprocessor(batch, training=False)
+        features.append(vectors_of(model, data['inputs']))
+        for sample in data['data_samples']:
+            if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
+                raise ConfigError(
+                    f'{sample.get("img_path", "An image")!r} has not one label, which a probe '
+                    'wants.'
+                )
+            labels.append(int(sample.gt_label))
+    return np.concatenate(features), np.asarray(labels)
+
+
+def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
+    """The positions of so many images of each class.
+
+    Raises:
+        ConfigError: if a class has fewer.
+    """
+    generator, positions = np.random.default_rng(seed), []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) < shots:
+            raise ConfigError(
+                f'--shots {shots}: class {label} has only {len(members)} training images; ask for '
+                'fewer.'
+            )
+        positions.append(generator.choice(members, shots, replace=False))
+    return np.concatenate(positions)
+
+
+def probe(
+    train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int] = (5,), seeds: int = 3
+) -> dict[str, Any]:
+    """The accuracies, in per cent, of classifiers on features.
+
+    Args:
+        train, val: features and labels, of :func:`features_of`.
+        probes: names of ``PROBES``.
+        shots: the images of each class that ``'fewshot'`` gets.
+        seeds: how often ``'fewshot'`` draws them.
+
+    Returns:
+        The accuracy by the name of the probe. Of ``'fewshot'``: by the number of images, a list
+        with one for each draw.
+
+    Raises:
+        ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a
+            class.
+    """
+    if 'knn' in probes and len(train[1]) < NEIGHBOURS:
+        raise ConfigError(
+            f'knn asks the {NEIGHBOURS} nearest training images, and there are only '
+            f'{len(train[1])}: give more, or other --probes.'
+        )
+
+    def accuracy(name: str, chosen: np.ndarray | slice) -> float:
+        return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
+
+    found: dict[str, Any] = {
+        name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'
+    }
+    if 'fewshot' in probes:
+        found['fewshot'] = {number: [] for number in shots}
+        for number, seed in product(shots, range(seeds)):
+            score = accuracy('fewshot', draw_shots(train[1], number, seed))
+            found['fewshot'][number].append(score)
+    return found

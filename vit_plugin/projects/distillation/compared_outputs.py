@@ -1,0 +1,115 @@
+"""The outputs of a model that another one can learn from: a vector, a map and logits."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.classifier import Classifier
+from vit_plugin.models.layers.outputs import MAPS, to_map
+from vit_plugin.models.protocol import TellsChannels, TellsParts
+from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
+
+with needed_by('Distiller'):
+    leave_out_multimodal()
+    from mmpretrain.models.classifiers import BaseClassifier
+
+
+class Outputs(NamedTuple):
+    """Outputs of a model for a batch of images. None stands for what the model does not have.
+
+    Attributes:
+        features: what the head takes, a sequence whose last entry counts.
+        vector: of each image (B, C), before the classifier.
+        map: the last features by their position (B, C', h, w).
+        logits: (B, num_classes).
+    """
+
+    features: Sequence[Any]
+    vector: Tensor | None = None
+    map: Tensor | None = None
+    logits: Tensor | None = None
+
+
+def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
+    """Outputs for normalised images (B, C, H, W), from one forward of the backbone.
+
+    Args:
+        model: a backbone; a classifier, of MMPretrain or a
+            :class:`~vit_plugin.models.classifier.Classifier`; a model with a ``backbone``, such as
+            MoCo v3, whose other parts are left out; or a model of timm.
+        images: normalised as the model expects.
+    """
+    if hasattr(model, 'forward_head'):
+        return _of_timm(model, images)
+    backbone = _backbone_of(model)
+    features, map = _of_backbone(backbone, images)
+    logits = None
+    if isinstance(model, Classifier):
+        features = model.neck(features)
+        logits = model.head(features[-1]) if model.num_classes else None
+    elif isinstance(model, BaseClassifier):
+        features = model.neck(features) if model.with_neck else features
+        logits = model.head(features) if model.with_head else None
+    return Outputs(features, _vector(features[-1]), map, logits)
+
+
+class OutputsOf(nn.Module):
+    """:func:`outputs_of` a model as a module, which is called, and so sharded, as a whole.
+
+    Args:
+        model: see :func:`outputs_of`.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Outputs:
+        return outputs_of(self.model, images)
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The parts of a model that does not name them: timm's, or the backbone."""
+        if any(isinstance(module, TellsParts) for module in self.model.modules()):
+            return []
+        if hasattr(self.model, 'forward_head'):
+            return feature_modules(self.model)
+        return [_backbone_of(self.model)]
+
+
+def _backbone_of(model: nn.Module) -> nn.Module:
+    return model if isinstance(model, TellsChannels) else model.backbone
+
+
+def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
+    """The outputs of a backbone, and its last map, which ours has whatever its ``out_type``."""
+    if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAPS:
+        tokens, grid = backbone.features(images)
+        map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
+        return [backbone.output(x, grid) for x in tokens], map
+    features = backbone(images)
+    last = features[-1]
+    return features, last if isinstance(last, Tensor) and last.ndim == 4 else None
+
+
+def _of_timm(model: Any, images: Tensor) -> Outputs:
+    """The outputs of a complete model of timm, as its own ``forward`` computes them."""
+    maps: Sequence[Tensor | None] = [None]
+    if hasattr(model, 'forward_intermediates'):
+        x, maps = model.forward_intermediates(
+            images, indices=1, norm=norms_maps(model), output_fmt='NCHW'
+        )
+    else:
+        x = model.forward_features(images)
+    vector = model.forward_head(x, pre_logits=True)
+    return Outputs([vector], vector, maps[-1], model.forward_head(x) if model.num_classes else None)
+
+
+def _vector(feature: Any) -> Tensor:
+    """The vector of an image: of tokens (B, N, C) the first, of a map (B, C, h, w) the mean."""
+    if isinstance(feature, (list, tuple)):  # patches and class token, or class token and another
+        return next(x for x in feature if x.ndim == 2)
+    pooled = {3: lambda x: x[:, 0], 4: lambda x: x.mean(dim=(2, 3))}
+    return pooled.get(feature.ndim, lambda x: x)(feature)

@@ -1,0 +1,158 @@
+"""A classifier or backbone that learns from a teacher."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from vit_plugin.arguments import as_config_error
+from vit_plugin.arguments.fields import NotNegative, Typed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.models.heads.distilled_head import DistilledViTClsHead
+from vit_plugin.models.protocol import Backbone
+from vit_plugin.registry import MODELS
+
+from .compared_outputs import Outputs, outputs_of
+from .losses import DistillationLoss
+from .teacher import Pixels, Teacher, TeacherCfg
+
+with needed_by('Distiller'):
+    leave_out_multimodal()
+    from mmpretrain.models.classifiers import ImageClassifier
+
+SIDE = 224  # pixels of an image where neither teacher nor student says a size
+Channels = Mapping[str, int | None]
+
+
+@MODELS.register_module()
+class Distiller(ImageClassifier):
+    """MMPretrain's ``ImageClassifier`` that learns from a frozen teacher.
+
+    The student is this model's backbone, with or without a neck and a head. So its checkpoint is
+    that of a classifier, and predicts without the teacher. The teacher sees the same views,
+    augmented and mixed (arXiv:2106.05237), under its own normalisation and size.
+
+    Args:
+        backbone: the student's, one of ours; of other models,
+            :class:`~vit_plugin.models.TimmBackbone`.
+        teacher: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, the config of a
+            model, or a dict of :class:`~vit_plugin.projects.distillation.teacher.TeacherCfg`. None:
+            to predict.
+        losses: configs of losses between the two: ``LogitDistillation``, ``VectorDistillation``,
+            ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each once. The
+            head ``DistilledViTClsHead`` needs none for its distillation token.
+        label_weight: factor of the head's own loss. 0 leaves out the labels.
+        **kwargs: further arguments of ``ImageClassifier``, such as ``neck``, ``head`` and
+            ``data_preprocessor``.
+
+    Raises:
+        ConfigError: if the teacher cannot be read, lacks an output that a loss compares, or has
+            other classes; if nothing is learnt from it; or if the backbone is not one of ours.
+    """
+
+    def __init__(
+        self,
+        backbone: Typed | nn.Module,
+        teacher: str | TeacherCfg | Typed | None = None,
+        losses: Sequence[Typed] = (),
+        label_weight: NotNegative = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        pixels = kwargs.get('data_preprocessor')
+        if isinstance(pixels, Mapping) and not kwargs.get('train_cfg'):
+            # MMPretrain would give it batch_augments=None, which one of views does not take.
+            default = dict(type='mmpretrain.ClsDataPreprocessor')
+            kwargs['data_preprocessor'] = MODELS.build({**default, **pixels})
+        with as_config_error('Distiller'):
+            super().__init__(backbone, **kwargs)
+        if not isinstance(self.backbone, Backbone) or not self.backbone.channels:
+            raise ConfigError(
+                f'Distiller: the backbone {type(self.backbone).__name__} does not tell its '
+                'channels; take a vit_plugin.VisionTransformer, or of another model a '
+                'vit_plugin.TimmBackbone.'
+            )
+        self.label_weight, self.pixels = label_weight, Pixels.of(self)
+        self.teacher = None if teacher is None else Teacher(teacher)
+        self.losses = nn.ModuleDict()
+        if self.teacher:
+            self.losses.update(self._build_losses(self.teacher, losses))
+
+    def frozen_models(self) -> list[nn.Module]:
+        """The teacher, which a run shards and compiles as it does the student."""
+        return [self.teacher.module] if self.teacher else []
+
+    def loss(self, inputs: Tensor, data_samples: list | None = None) -> dict[str, Tensor]:
+        """The losses of the labels, if there is a head, and of the teacher's outputs.
+
+        Args:
+            inputs: normalised images (B, C, H, W).
+            data_samples: data samples with the labels, if they count.
+
+        Raises:
+            ConfigError: if there is no teacher, or several views.
+        """
+        if self.teacher is None or not isinstance(inputs, Tensor):
+            missing = 'a teacher' if self.teacher is None else 'one view of each image'
+            raise ConfigError(f'Distiller: {missing} is needed to train; give it in the config.')
+        theirs = self.teacher(inputs, self.pixels)
+        mine = outputs_of(self, inputs)
+        found = self._of_labels(mine, theirs, data_samples)
+        return found | {f'loss_{name}': loss(mine, theirs) for name, loss in self.losses.items()}
+
+    def _of_labels(self, mine: Outputs, theirs: Outputs, data_samples: Any) -> dict[str, Tensor]:
+        if self.head is None or not self.label_weight:
+            return {}
+        options = dict(teacher=theirs.logits) if self._has_token else {}
+        found = self.head.loss(mine.features, data_samples, **options)
+        return {**found, 'loss': self.label_weight * found['loss']}
+
+    def _build_losses(self, teacher: Teacher, cfgs: Sequence[Typed]) -> dict[str, nn.Module]:
+        """The losses by the first word of their names."""
+        channels = self.backbone.channels[-1]
+        mine = dict(
+            vector=getattr(self.head, 'in_channels', channels),
+            map=channels,
+            logits=getattr(self.head, 'num_classes', None),
+        )
+        size = getattr(self.backbone, 'img_size', None) or teacher.size or (SIDE, SIDE)
+        theirs = teacher.channels(self.backbone.in_channels, size)
+        if self._has_token:
+            check_pair('DistilledViTClsHead', 'logits', mine, theirs)
+        elif not cfgs:
+            raise ConfigError('Distiller: nothing is learnt from the teacher; give losses.')
+        built: dict[str, nn.Module] = {}
+        for cfg in cfgs:
+            kind: Any = MODELS.get(cfg['type']) if isinstance(cfg['type'], str) else cfg['type']
+            name = kind.__name__.removesuffix('Distillation').lower()
+            if not issubclass(kind, DistillationLoss) or name in built:
+                fault = 'twice' if name in built else 'which compares no outputs of two models'
+                raise ConfigError(f'Distiller: losses has {kind.__name__}, {fault}; leave it out.')
+            compared = check_pair(kind.__name__, kind.compares, mine, theirs)
+            built[name] = MODELS.build(dict(cfg, type=kind), default_args=compared)
+        return built
+
+    @property
+    def _has_token(self) -> bool:
+        """True if the head's second classifier learns from the teacher's logits."""
+        return isinstance(self.head, DistilledViTClsHead) and self.head.distillation != 'none'
+
+
+def check_pair(owner: str, output: str, student: Channels, teacher: Channels) -> dict[str, Any]:
+    """The channels of an output that a loss compares, as its arguments.
+
+    Raises:
+        ConfigError: if one of the two has no such output, or if they have other classes.
+    """
+    for who, channels in (('student', student), ('teacher', teacher)):
+        if channels[output] is None:
+            raise ConfigError(
+                f'Distiller: {owner} compares the {output} of both, and the {who} has none; leave '
+                f'it out, or give another {who}.'
+            )
+    if output == 'logits' and student[output] != teacher[output]:
+        raise ConfigError(
+            f'Distiller: {owner} compares the logits of {student[output]} classes with those of '
+            f'{teacher[output]}, which the teacher has; give a teacher of the same classes, or '
+            'learn its features by VectorDistillation.'
+        )
+    return dict(channels=student[output], teacher_channels=teacher[output])

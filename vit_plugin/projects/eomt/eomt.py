@@ -1,0 +1,83 @@
+"""EoMT: a plain or hybrid transformer that segments without a decoder (arXiv:2503.19108)."""
+
+from typing import Any
+
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Depth, PositiveInt
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.window import InWindows
+from vit_plugin.registry import MODELS
+
+from .mask_queries import MaskQueries
+
+
+@MODELS.register_module()
+class EoMT(VisionTransformer):
+    """A :class:`VisionTransformer` with queries in its last blocks, each for a class and a mask.
+
+    The loss and the final segmentation are those of an ``EoMTHead`` (MMDetection) or an
+    ``EoMTDecodeHead`` (MMSegmentation). In a trained model no query is masked, and a prediction is
+    one run of the transformer. See :class:`~vit_plugin.projects.eomt.mask_queries.MaskQueries`.
+
+    Args:
+        num_classes: number of classes.
+        num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and
+            instance masks.
+        num_blocks: number of last blocks that have the queries. The authors have 3 for S and B, 4
+            for L and 5 for g.
+        **kwargs: see :class:`VisionTransformer`, without ``out_indices`` and ``out_type``.
+
+    Raises:
+        ConfigError: if there are fewer blocks, if one of the last blocks is in windows, or for an
+            output.
+    """
+
+    one_patch_size = True  # the size of a mask is a fraction of it
+    channels = ()  # the outputs are classes and masks
+    added_parts = ('queries',)
+    added_classifiers = ('queries.class_head.',)
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 100,
+        num_blocks: Depth = 4,
+        **kwargs: Any,
+    ) -> None:
+        for name in ('out_indices', 'out_type'):
+            if name in kwargs:
+                raise ConfigError(
+                    f'EoMT: {name} is not an option, since the outputs are classes and masks; '
+                    'leave it out.'
+                )
+        super().__init__(**kwargs, out_type='raw')
+        if num_blocks > self.num_layers:
+            raise ConfigError(
+                f'EoMT: num_blocks={num_blocks} is more than the {self.num_layers} blocks of the '
+                'arch; change it.'
+            )
+        if any(isinstance(block.attn, InWindows) for block in self.blocks[-num_blocks:]):
+            raise ConfigError(
+                f'EoMT: queries are in no window, and the last num_blocks={num_blocks} blocks '
+                'have them; add these to global_blocks of the window in encoder.'
+            )
+        self.num_plain_blocks = self.num_layers - num_blocks
+        self.queries = MaskQueries(
+            self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
+        )
+
+    def forward(self, images: Tensor) -> tuple[Any, ...]:
+        """Images (B, in_channels, H, W) -> pairs of class and mask logits.
+
+        Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4).
+
+        The last pair is the result. Pairs before it, each made before one of the last blocks, are
+        for the loss.
+        """
+        x, grid, _, rotations = self.begin(images)  # (B, prefix + h*w, C)
+        x = self.blocks.through(x, grid, 0, self.num_plain_blocks, rotations=rotations)
+        return tuple(
+            self.queries.decode(self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations)
+        )

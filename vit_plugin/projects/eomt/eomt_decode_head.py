@@ -1,0 +1,59 @@
+"""EoMT's loss and masks in MMSegmentation: semantic segmentation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+from .eomt_head import EoMTHead
+from .mask_queries import Prediction
+
+with needed_by('EoMTDecodeHead'):
+    leave_out_multimodal()
+    from mmseg.models.decode_heads import Mask2FormerHead
+
+
+@MODELS.register_module()
+class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
+    """An :class:`EoMTHead` for MMSegmentation whose masks become a class map as in Mask2Former.
+
+    Args:
+        num_classes: number of classes.
+        ignore_index: the label of pixels that do not count.
+        align_corners: MMSegmentation's, of its sliding windows.
+        **kwargs: see :class:`EoMTHead`.
+    """
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        ignore_index: int = 255,
+        align_corners: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_classes, **kwargs)
+        self.out_channels, self.ignore_index, self.align_corners = (
+            num_classes,
+            ignore_index,
+            align_corners,
+        )
+
+    def predict(
+        self, x: Sequence[Prediction], batch_img_metas: Sequence[Mapping], test_cfg: Any
+    ) -> Tensor:
+        """Predictions -> class scores (B, classes, H, W) at the size of the images.
+
+        MMSegmentation's own copies their sizes, which a graph that leaves them open does not allow.
+        """
+        classes, masks = (parts[-1] for parts in self(x))
+        meta = batch_img_metas[0]
+        masks = F.interpolate(
+            masks, tuple(meta.get('pad_shape', meta['img_shape'])[:2]), mode='bilinear'
+        )
+        return torch.einsum('bqc,bqhw->bchw', classes.softmax(-1)[..., :-1], masks.sigmoid())

@@ -1,0 +1,154 @@
+"""EoMT's loss and masks in MMDetection: instance and panoptic segmentation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import (
+    Count,
+    Fraction,
+    InitConfig,
+    NotNegative,
+    Positive,
+    PositiveInt,
+)
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+from .mask_queries import Prediction
+
+with needed_by('EoMTHead'):
+    leave_out_multimodal()
+    from mmdet.models.dense_heads import Mask2FormerHead
+    from mmdet.models.dense_heads.anchor_free_head import AnchorFreeHead
+    from mmdet.registry import MODELS as MMDET_MODELS
+    from mmdet.registry import TASK_UTILS
+
+
+# The three terms in the loss and in the matching, and the points of the masks, as in Mask2Former.
+WEIGHTS = dict(cls=2.0, mask=5.0, dice=5.0)
+LOSSES: dict[str, dict] = dict(
+    cls=dict(type='mmdet.CrossEntropyLoss'),
+    mask=dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True),
+    dice=dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0),
+)
+COSTS: dict[str, dict] = dict(
+    cls=dict(type='mmdet.ClassificationCost'),
+    mask=dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True),
+    dice=dict(type='mmdet.DiceCost', pred_act=True, eps=1.0),
+)
+POINTS: dict[str, float] = dict(
+    num_points=12544, oversample_ratio=3.0, importance_sample_ratio=0.75
+)
+
+
+class LossWeights(TypedDict, total=False):
+    """Weights of the three terms, in the loss and in the matching. Default: 2, 5 and 5."""
+
+    cls: NotNegative
+    mask: NotNegative
+    dice: NotNegative
+
+
+class PointOptions(TypedDict, total=False):
+    """The points at which masks are compared, as in Mask2Former.
+
+    Attributes:
+        num_points: number of points of a mask. Default: 12544.
+        oversample_ratio: how many times as many are drawn, of which the least certain are taken.
+            Default: 3.
+        importance_sample_ratio: share of the points that are taken in this way. Default: 0.75.
+    """
+
+    num_points: PositiveInt
+    oversample_ratio: Positive
+    importance_sample_ratio: Fraction
+
+
+class FusionOptions(TypedDict, total=False):
+    """Options of MMDetection's ``MaskFormerFusionHead``."""
+
+    panoptic_on: bool
+    semantic_on: bool
+    instance_on: bool
+    filter_low_score: bool
+    max_per_image: PositiveInt
+    iou_thr: Fraction
+    object_mask_thr: Fraction
+
+
+@MODELS.register_module()
+class EoMTHead(Mask2FormerHead):
+    """Mask2Former's loss on every prediction of an EoMT (arXiv:2503.19108, Section 3.1).
+
+    See :class:`~vit_plugin.models.EoMT`.
+
+    It has no parameters. Loss, matching and masks are those of MMDetection's ``Mask2FormerHead``.
+    It is the ``panoptic_head`` of a ``Mask2Former`` detector.
+
+    Args:
+        num_things_classes: number of classes of countable objects.
+        num_stuff_classes: number of other classes; 0 for instance segmentation.
+        loss_weights: see :class:`LossWeights`.
+        no_object_weight: weight of queries without an object in the loss of the classes.
+        train_cfg: see :class:`PointOptions`.
+        test_cfg: MMDetection's, which the fusion head reads.
+        init_cfg: MMEngine's initialisation config.
+
+    Raises:
+        ConfigError: in the forward, if the backbone has another number of classes.
+    """
+
+    def __init__(
+        self,
+        num_things_classes: PositiveInt,
+        num_stuff_classes: Count = 0,
+        loss_weights: LossWeights | None = None,
+        no_object_weight: Fraction = 0.1,
+        train_cfg: PointOptions | None = None,
+        test_cfg: FusionOptions | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super(AnchorFreeHead, self).__init__(init_cfg=init_cfg)  # without Mask2Former's decoders
+        self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes
+        self.num_classes = num_things_classes + num_stuff_classes
+        self.test_cfg, self.train_cfg = test_cfg, train_cfg
+        for name, value in {**POINTS, **(train_cfg or {})}.items():
+            setattr(self, name, value)
+        weights = {**WEIGHTS, **(loss_weights or {})}
+        costs = [dict(COSTS[name], weight=weight) for name, weight in weights.items()]
+        self.assigner = TASK_UTILS.build(dict(type='mmdet.HungarianAssigner', match_costs=costs))
+        self.sampler = TASK_UTILS.build(
+            dict(type='mmdet.MaskPseudoSampler'), default_args=dict(context=self)
+        )
+        self.class_weight = [1.0] * self.num_classes + [no_object_weight]
+        of_classes = dict(LOSSES['cls'], class_weight=self.class_weight)
+        self.loss_cls, self.loss_mask, self.loss_dice = (
+            MMDET_MODELS.build(dict(cfg, loss_weight=weights[name]))
+            for name, cfg in {**LOSSES, 'cls': of_classes}.items()
+        )
+
+    def init_weights(self) -> None:
+        """There is nothing to initialise."""
+
+    def forward(
+        self, x: Sequence[Prediction], batch_data_samples: Any = None
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Predictions -> classes (B, Q, num_classes + 1), masks (B, Q, H, W), float32.
+
+        They are the backbone's predictions, with one pair of classes and masks for each.
+        """
+        classes, masks = (
+            [part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts]
+            for parts in zip(*x, strict=True)
+        )
+        if classes[-1].shape[-1] != self.num_classes + 1:
+            raise ConfigError(
+                f'{type(self).__name__}: it has {self.num_classes} classes, and the backbone has '
+                f'num_classes={classes[-1].shape[-1] - 1}; make them equal.'
+            )
+        self.num_queries = classes[-1].shape[1]  # for Mask2FormerHead's targets
+        return classes, masks

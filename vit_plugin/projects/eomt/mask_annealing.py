@@ -1,0 +1,92 @@
+"""Annealing of the masks in attention, as a function of the position in the run."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any
+
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from pydantic import Field
+
+from vit_plugin.arguments.fields import Fraction, Positive
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import HOOKS
+
+from .mask_queries import MaskQueries
+
+Fractions = Annotated[Sequence[Fraction], Field(min_length=1)]
+
+
+@HOOKS.register_module()
+class MaskAnnealingHook(Hook):
+    """Anneals away the masks of an :class:`~vit_plugin.models.EoMT` (arXiv:2503.19108).
+
+    The probability that a query is masked is 1 until ``begin``, then (1 - progress) ** ``power``,
+    and 0 from ``end`` on, for each block with queries. It depends only on the iteration, so that a
+    resumed run is the same.
+
+    Args:
+        begin: where the annealing of each block begins, as a fraction of the run. Default: one
+            block after the other, in equal parts that begin and end with one without annealing, as
+            the authors train on DINOv2.
+        end: where it ends.
+        power: see above.
+
+    Raises:
+        ConfigError: if only one of ``begin`` and ``end`` is given, if one ends before it begins, or
+            if their length is not the number of blocks. In a run, if the model has no queries with
+            masks.
+    """
+
+    priority = 'ABOVE_NORMAL'  # before the averages, which copy buffers
+
+    def __init__(
+        self, begin: Fractions | None = None, end: Fractions | None = None, power: Positive = 0.9
+    ) -> None:
+        if len(begin or ()) != len(end or ()) or any(
+            first >= last for first, last in zip(begin or (), end or (), strict=True)
+        ):
+            raise ConfigError(
+                f'MaskAnnealingHook: begin={begin} and end={end} must have one fraction for each '
+                'block with queries, and none may end before it begins; change them, or leave '
+                'both out.'
+            )
+        self.begin, self.end, self.power = begin, end, power
+
+    def probs(self, number: int, position: float) -> list[float]:
+        """The probabilities of a number of blocks at a position in the run, from 0 to 1."""
+        parts = (
+            zip(self.begin, self.end, strict=True)
+            if self.begin and self.end
+            else list(pairwise(i / (number + 2) for i in range(number + 2)))[1:]
+        )
+        return [
+            (1 - min(max((position - first) / (last - first), 0.0), 1.0)) ** self.power
+            for first, last in parts
+        ]
+
+    def before_train(self, runner: Runner) -> None:
+        self._queries = [
+            module for module in runner.model.modules() if isinstance(module, MaskQueries)
+        ]
+        numbers = [len(queries.attn_mask_probs) for queries in self._queries]
+        if not numbers:
+            raise ConfigError(
+                'MaskAnnealingHook: the model has no queries with masks, as an EoMT has; leave '
+                'the hook out of custom_hooks.'
+            )
+        if self.begin and {len(self.begin)} != {*numbers}:
+            raise ConfigError(
+                f'MaskAnnealingHook: begin has {len(self.begin)} fractions for {numbers[0]} '
+                'blocks with queries; give one for each.'
+            )
+        self._set(runner.iter / runner.max_iters)
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        self._set((runner.iter + 1) / runner.max_iters)
+
+    def _set(self, position: float) -> None:
+        for queries in self._queries:
+            queries.set_probs(self.probs(len(queries.attn_mask_probs), position))

@@ -1,0 +1,148 @@
+"""PMT: masks from several depths of a frozen transformer (arXiv:2603.25398)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.arguments.fields import Depth, NormConfig, PositiveInt
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.block import TransformerBlock
+from vit_plugin.models.layers.block_cfg import BlockCfg
+from vit_plugin.models.layers.encoder import Encoder
+from vit_plugin.models.layers.numerics import build_map_norm, build_norm, get_numerics
+from vit_plugin.models.layers.recompute import Recompute
+from vit_plugin.models.layers.rotary import build_rotary
+from vit_plugin.registry import MODELS
+
+from .mask_queries import MaskQueries
+
+
+class Lateral(nn.Module):
+    """Adapter for the tokens of one depth: a norm over all tokens, residual MLP, channel scales."""
+
+    def __init__(self, embed_dims: int, norm_cfg: NormConfig) -> None:
+        super().__init__()
+        self.bn = build_map_norm(norm_cfg, embed_dims)
+        self.projection = nn.Sequential(
+            nn.Linear(embed_dims, embed_dims // 2),
+            nn.GELU(),
+            nn.Linear(embed_dims // 2, embed_dims),
+        )
+        self.scaler = nn.Parameter(torch.empty(embed_dims))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.scaler)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) -> the same."""
+        x = self.bn(x.transpose(1, 2)[..., None])[..., 0].transpose(1, 2)
+        return (x + self.projection(x)) * self.scaler
+
+
+class Decoder(nn.Module):
+    """Decoder of a :class:`PMT`: an encoder of its own, on the sum of several depths."""
+
+    def __init__(
+        self,
+        cfg: BlockCfg,
+        num_blocks: int,
+        num_depths: int,
+        norm_cfg: NormConfig,
+        with_cp: Recompute,
+    ) -> None:
+        super().__init__()
+        self.laterals = nn.ModuleList(Lateral(cfg.embed_dims, norm_cfg) for _ in range(num_depths))
+        self.rope = build_rotary(
+            dict(form='centred', planes=cfg.rotary_planes, rescale=2.0),
+            head_dims=cfg.embed_dims // cfg.num_heads,
+            num_heads=cfg.num_heads,
+            num_layers=num_blocks,
+            num_prefix_tokens=0,
+        )
+        self.blocks = Encoder(
+            [TransformerBlock(cfg) for _ in range(num_blocks)], [num_blocks - 1], with_cp
+        )
+        self.norm = build_norm(cfg.numerics.norm_cfg, cfg.embed_dims)
+
+
+@MODELS.register_module()
+class PMT(VisionTransformer):
+    """A :class:`VisionTransformer`, frozen by default, with a decoder for classes and masks.
+
+    The decoder adds the tokens of several depths. Blocks of its own run them with queries, as the
+    last blocks of an :class:`~vit_plugin.models.EoMT` do, and the heads are those of an EoMT.
+
+    Args:
+        num_classes: number of classes.
+        num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and
+            instance masks.
+        num_blocks: number of blocks of the decoder.
+        feedforward_channels: width of the MLP in these blocks. Default: 4 times that of the tokens.
+        norm_cfg: the norm of the tokens of each depth.
+        **kwargs: see :class:`VisionTransformer`, without ``out_type``. By default, ``out_indices``
+            are the last blocks of four groups, and ``frozen_stages`` is ``'all'``.
+
+    Raises:
+        ConfigError: for an ``out_type``, or if the patches have no one size.
+    """
+
+    one_patch_size = True  # the size of a mask is a fraction of it
+    channels = ()  # the outputs are classes and masks
+    added_parts = ('queries', 'decoder')
+    added_classifiers = ('queries.class_head.',)
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 100,
+        num_blocks: Depth = 6,
+        feedforward_channels: PositiveInt | None = None,
+        norm_cfg: NormConfig = dict(type='SyncBN'),
+        **kwargs: Any,
+    ) -> None:
+        if 'out_type' in kwargs:
+            raise ConfigError(
+                'PMT: out_type is not an option, since the outputs are classes and masks; '
+                'leave it out.'
+            )
+        number = parse_arch(kwargs.get('arch', 'B/16')).num_layers
+        groups = sorted({max(i * number // 4, 1) - 1 for i in range(1, 5)})
+        super().__init__(
+            **{'frozen_stages': 'all', 'out_indices': groups, **kwargs}, out_type='raw'
+        )
+        cfg = BlockCfg(
+            embed_dims=self.embed_dims,
+            num_heads=self.num_heads,
+            qkv_bias='qv',
+            rotary_planes='halves',
+            feedforward_channels=feedforward_channels or 4 * self.embed_dims,
+            layer_scale_init_value=1.0,
+            numerics=get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5))),
+        )
+        self.decoder = Decoder(
+            cfg, num_blocks, len(self.out_indices), norm_cfg, self.blocks.with_cp
+        )
+        self.queries = MaskQueries(
+            self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
+        )
+
+    def forward(self, images: Tensor) -> tuple[Any, ...]:
+        """Images (B, in_channels, H, W) -> class and mask logits, as in an EoMT.
+
+        See :class:`~vit_plugin.models.EoMT`.
+        """
+        (depths, grid), decoder = self.features(images), self.decoder
+        x = torch.stack(
+            [lateral(depth) for lateral, depth in zip(decoder.laterals, depths, strict=True)]
+        ).sum(0)
+        return tuple(
+            self.queries.decode(decoder.blocks, x, grid, 0, decoder.norm, decoder.rope(grid, x))
+        )
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time, with the decoder's blocks."""
+        return [*super().parts_to_shard(), *self.decoder.blocks]

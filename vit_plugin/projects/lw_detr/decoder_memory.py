@@ -1,0 +1,74 @@
+"""The maps that the queries of a detector attend to, and the boxes at their positions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vit_plugin.models.layers.block_cfg import Grid
+from vit_plugin.models.layers.deformable_attention import Level
+
+Sizes = tuple[Tensor, Grid]  # height and width of each image (B, 2), and of the padded batch
+
+
+class DecoderMemory(NamedTuple):
+    """Maps in raster order, one after the other: N elements.
+
+    Attributes:
+        elements: their channels (B, N, C).
+        grids: rows and columns of each map.
+        anchors: a box at each element (B, N, 4), which is (x, y, w, h) as fractions of the image.
+            The sides double from one map to the next.
+        padding: the elements outside of the image (B, N).
+        ratios: width and height (B, levels, 2) of the image over those of each map.
+    """
+
+    elements: Tensor
+    grids: list[Grid]
+    anchors: Tensor
+    padding: Tensor
+    ratios: Tensor
+
+    @classmethod
+    def of(cls, maps: Sequence[Tensor], sizes: Sizes | None = None) -> 'DecoderMemory':
+        """Maps (B, C, h, w) in order of their strides; without ``sizes``, nothing is padded."""
+        elements = torch.cat([level.flatten(2).mT for level in maps], dim=1)
+        levels = [_positions(level, 0.05 * 2**k, sizes) for k, level in enumerate(maps)]
+        anchors, padding, ratios = (torch.cat(parts, dim=1) for parts in zip(*levels, strict=True))
+        grids = [(level.shape[-2], level.shape[-1]) for level in maps]
+        return cls(elements, grids, anchors, padding, ratios)
+
+    @property
+    def valid(self) -> Tensor:
+        """The elements (B, N, 1) in the image and not at its border."""
+        inside = (self.anchors > 0.01) & (self.anchors < 0.99)
+        return (inside.all(-1) & ~self.padding)[..., None]
+
+    def on_maps(self, boxes: Tensor) -> Tensor:
+        """Boxes (B, Q, 4) of the image as fractions of each map (B, Q, levels, 4)."""
+        return boxes[:, :, None] * self.ratios.repeat(1, 1, 2)[:, None]
+
+
+def _positions(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Anchors (B, h*w, 4), padding (B, h*w) and ratio (B, 1, 2) of a map (B, C, h, w)."""
+    rows, columns = level.shape[-2:]
+    dtype = torch.promote_types(level.dtype, torch.float32)
+    if sizes is None:
+        end = level.new_tensor([[columns, rows]], dtype=dtype).expand(level.shape[0], -1)
+    else:  # the columns and rows with pixels of the image, at least in part
+        (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
+        ends = -(-width * columns // outer_width), -(-height * rows // outer_height)
+        end = torch.stack(ends, 1).to(dtype)
+    end = end[:, None]  # (B, 1, 2)
+    at = Level((rows, columns), 1).centres(end)  # (h*w, 2)
+    centres = at / end  # (B, h*w, 2)
+    anchors = torch.cat((centres, torch.full_like(centres, side)), dim=-1)
+    ratio = torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1)
+    return anchors, (at > end).any(-1), ratio
+
+
+def moved(boxes: Tensor, deltas: Tensor) -> Tensor:
+    """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
+    centres, sides = boxes.split(2, dim=-1)
+    return torch.cat((centres + deltas[..., :2] * sides, sides * deltas[..., 2:].exp()), dim=-1)

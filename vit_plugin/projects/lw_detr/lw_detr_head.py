@@ -1,0 +1,254 @@
+"""LW-DETR's head in MMDetection: a DETR decoder without an encoder, for maps of any backbone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmengine.model import bias_init_with_prob
+from pydantic import with_config
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import (
+    OPEN,
+    Depth,
+    InitConfig,
+    NotNegative,
+    PositiveInt,
+    Typed,
+)
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+from .decoder_memory import DecoderMemory, Sizes, moved
+from .query_decoder import (
+    DecoderCfg,
+    DecoderLayer,
+    QueryTest,
+    read_test_cfg,
+)
+
+with needed_by('LWDETRHead'):
+    leave_out_multimodal()
+    from mmdet.models.dense_heads import DETRHead
+    from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
+
+MATCHING = dict(
+    assigner=dict(
+        type='mmdet.HungarianAssigner',
+        match_costs=[
+            dict(type='mmdet.FocalLossCost', weight=2.0),
+            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
+            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
+        ],
+    )
+)
+
+
+@with_config(OPEN)
+class Loss(Typed, total=False):
+    """A loss, with what else its class takes."""
+
+    loss_weight: NotNegative
+
+
+class Matching(TypedDict, total=False):
+    """MMDetection's ``train_cfg`` of a DETR."""
+
+    assigner: Typed
+
+
+@MODELS.register_module()
+class LWDETRHead(DETRHead):
+    """Decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, without an encoder before it.
+
+    Every position of the maps proposes a box. The best become queries (two stages,
+    arXiv:2010.04159), which the layers refine. In training there are several groups of queries, of
+    which predictions take the first (arXiv:2207.13085). It is the ``bbox_head`` of a
+    ``SingleStageDetector``. Matching, losses and post-processing are MMDetection's.
+
+    Args:
+        num_classes: number of classes.
+        num_queries: queries of a group, the most objects in an image.
+        num_groups: groups in training.
+        num_levels: number of maps.
+        embed_dims: channels of the maps.
+        decoder: its layers, see :class:`~vit_plugin.projects.lw_detr.query_decoder.DecoderCfg`.
+        loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
+            every layer.
+        train_cfg: MMDetection's, with an ``assigner`` of queries to objects. Default: LW-DETR's
+            costs.
+        test_cfg: ``max_per_img``, the most boxes of an image. ``num_queries`` and ``num_layers``
+            make predictions faster with fewer of both; no training is needed. A detector gives its
+            own ``test_cfg`` here.
+        init_cfg: MMEngine's initialisation config.
+
+    Raises:
+        ConfigError: if ``test_cfg`` has more queries or layers than there are. In the forward, if
+            it gets other maps, or maps with fewer positions than queries.
+    """
+
+    renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 300,
+        num_groups: Depth = 13,
+        num_levels: Depth = 1,
+        embed_dims: PositiveInt = 256,
+        decoder: DecoderCfg | None = None,
+        loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
+        loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
+        loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.0),
+        train_cfg: Matching | None = None,
+        test_cfg: QueryTest | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        layer: dict[str, Any] = dict(decoder or {})
+        num_layers = layer.pop('num_layers', 3)
+        super().__init__(
+            num_classes,
+            embed_dims,
+            sync_cls_avg_factor=True,
+            loss_cls=loss_cls,
+            loss_bbox=loss_bbox,
+            loss_iou=loss_iou,
+            train_cfg=train_cfg or MATCHING,
+            test_cfg=read_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
+            init_cfg=init_cfg,
+        )
+        self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
+        dims, groups = embed_dims, range(num_groups)
+        self.reference = nn.Embedding(num_groups * num_queries, 4)
+        self.content = nn.Embedding(num_groups * num_queries, dims)
+        self.proposal_fc = nn.ModuleList(nn.Linear(dims, dims) for _ in groups)
+        self.proposal_norm = nn.ModuleList(nn.LayerNorm(dims) for _ in groups)
+        self.proposal_cls = nn.ModuleList(nn.Linear(dims, self.cls_out_channels) for _ in groups)
+        self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
+        self.layers = nn.ModuleList(
+            DecoderLayer(dims, num_levels, **layer) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(dims)
+        self.position = MLP(2 * dims, dims, dims, 2)
+        self.fc_cls = nn.Linear(dims, self.cls_out_channels)
+        self.fc_reg = MLP(dims, dims, 4, 3)
+
+    def _init_layers(self) -> None:
+        """MMDetection calls it before the sizes are known."""
+
+    def init_weights(self) -> None:
+        """Every query starts at its proposal, and every class with a score of 0.01."""
+        super().init_weights()
+        nn.init.zeros_(self.reference.weight)
+        for fc_cls in (self.fc_cls, *self.proposal_cls):
+            nn.init.constant_(fc_cls.bias, bias_init_with_prob(0.01))
+        for fc_reg in (self.fc_reg, *self.proposal_reg):
+            nn.init.zeros_(fc_reg.layers[-1].weight)
+            nn.init.zeros_(fc_reg.layers[-1].bias)
+
+    def forward(
+        self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Maps -> logits (layers, B, Q, num_classes), boxes (layers, B, Q, 4), and the proposals'.
+
+        Args:
+            x: ``num_levels`` maps (B, embed_dims, h, w).
+            sizes: heights and widths of the images (B, 2), and those of the padded batch; None
+                without padding.
+            num_groups: the groups of queries to compute.
+
+        Returns:
+            Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the
+            proposals. Boxes are (x, y, w, h) of their centre and size, as fractions of the image. Q
+            counts all groups.
+        """
+        self._check_maps(x)
+        memory = DecoderMemory.of(x, sizes)
+        number, valid = self._num_queries(memory), memory.valid
+        candidates = memory.elements * valid, memory.anchors * valid, valid
+        best = [self._propose(group, number, *candidates) for group in range(num_groups)]
+        logits, proposals = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
+        content, shifts = (
+            table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
+            for table in (self.content, self.reference)
+        )
+        references = moved(proposals.detach(), shifts)
+        hidden = self._decode(content, references, memory, num_groups)
+        return self.fc_cls(hidden), moved(references, self.fc_reg(hidden)), logits, proposals
+
+    def _check_maps(self, x: Sequence[Tensor]) -> None:
+        if len(x) != self.num_levels or any(level.shape[1] != self.embed_dims for level in x):
+            raise ConfigError(
+                f'LWDETRHead got {[tuple(level.shape) for level in x]} where it takes '
+                f'num_levels={self.num_levels} maps of embed_dims={self.embed_dims} channels: '
+                'change these, or the neck.'
+            )
+
+    def _num_queries(self, memory: DecoderMemory) -> int:
+        """The queries of a group, which must not be more than the positions of the maps."""
+        number = self.num_queries if self.training else self.test_cfg['num_queries']
+        positions = memory.elements.shape[1]
+        if number > positions:
+            raise ConfigError(
+                f'LWDETRHead has {number} queries, and the maps only {positions} positions; '
+                'give larger images, or fewer num_queries.'
+            )
+        return number
+
+    def _propose(
+        self, group: int, number: int, elements: Tensor, anchors: Tensor, valid: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (B, number, num_classes) and boxes (B, number, 4) of a group's best proposals."""
+        features = self.proposal_norm[group](self.proposal_fc[group](elements))
+        logits = self.proposal_cls[group](features)
+        scores = logits.masked_fill(~valid, -torch.inf).max(-1).values  # (B, N)
+        best = scores.topk(number, dim=1).indices[..., None]
+        features, anchors, logits = (
+            part.gather(1, best.expand(-1, -1, part.shape[-1]))
+            for part in (features, anchors, logits)
+        )
+        return logits, moved(anchors, self.proposal_reg[group](features))
+
+    def _decode(
+        self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
+    ) -> Tensor:
+        """Queries (Q, C) at boxes (B, Q, 4) -> normed outputs of the layers (layers, B, Q, C)."""
+        boxes = memory.on_maps(references)
+        encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
+        position = self.position(encoded.to(memory.elements))  # (B, Q, C)
+        query, outs = content.expand(position.shape[0], -1, -1), []
+        for layer in self.layers if self.training else self.layers[: self.test_cfg['num_layers']]:
+            query = layer(query, position, num_groups, boxes, memory)
+            outs.append(self.norm(query))
+        return torch.stack(outs)
+
+    def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
+        """The losses of every layer, and with ``enc_`` those of the proposals."""
+        metas = [sample.metainfo for sample in batch_data_samples]
+        logits, boxes, *proposals = self(x, _sizes(metas, x[0]), self.num_groups)
+        # Each group is matched alone, as if it were one more image.
+        logits, boxes, *proposals = (
+            part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
+            for part in (logits, boxes, *(part[None] for part in proposals))
+        )
+        samples = [sample for sample in batch_data_samples for _ in range(self.num_groups)]
+        objects = [sample.gt_instances for sample in samples]
+        metas = [sample.metainfo for sample in samples]
+        losses = self.loss_by_feat(logits, boxes, objects, metas)
+        first = self.loss_by_feat(*proposals, objects, metas)
+        return losses | {f'enc_{name}': value for name, value in first.items()}
+
+    def predict(
+        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
+    ) -> list[Any]:
+        """The boxes, scores and classes of each image, best first."""
+        metas = [sample.metainfo for sample in batch_data_samples]
+        logits, boxes, *_ = self(x, _sizes(metas, x[0]))
+        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
+
+
+def _sizes(metas: Sequence[dict], like: Tensor) -> Sizes:
+    """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
+    inner = torch.tensor([meta['img_shape'][:2] for meta in metas], device=like.device)
+    return inner, tuple(metas[0]['batch_input_shape'][:2])

@@ -1,0 +1,114 @@
+"""A layer of LW-DETR's decoder, and the options of the decoder."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import Depth, PositiveInt, Rate
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.deformable_attention import BoxAttention
+
+from .decoder_memory import DecoderMemory
+
+
+class DecoderCfg(TypedDict, total=False):
+    """The decoder of an :class:`~vit_plugin.projects.lw_detr.lw_detr_head.LWDETRHead`.
+
+    Attributes:
+        num_layers: number of layers. Default: 3.
+        num_heads: heads of the attention between queries. Default: 8.
+        num_cross_heads: heads of the attention to the maps. Default: 16.
+        num_points: number of points of each of the latter in each map. Default: 4.
+        feedforward_channels: width of the MLPs. Default: 2048.
+        drop_rate: dropout after attention and within MLPs. Default: 0.
+    """
+
+    num_layers: Depth
+    num_heads: PositiveInt
+    num_cross_heads: PositiveInt
+    num_points: PositiveInt
+    feedforward_channels: PositiveInt
+    drop_rate: Rate
+
+
+class QueryTest(TypedDict, total=False):
+    """Options of a prediction."""
+
+    max_per_img: PositiveInt
+    num_queries: int
+    num_layers: int
+
+
+def read_test_cfg(
+    given: QueryTest, num_queries: int, num_layers: int, num_classes: int
+) -> dict[str, Any]:
+    """The options of a prediction, completed.
+
+    Raises:
+        ConfigError: for more queries or layers than there are.
+    """
+    built = {'num_queries': num_queries, 'num_layers': num_layers}
+    cfg: dict[str, Any] = {'max_per_img': 300, **built, **given}
+    for name, most in built.items():
+        if not 1 <= cfg[name] <= most:
+            at = 'decoder.num_layers' if name == 'num_layers' else name
+            raise ConfigError(
+                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {at}={most}.'
+            )
+    cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
+    return cfg
+
+
+class DecoderLayer(nn.Module):
+    """A layer of the decoder. Queries of one group attend to that group only.
+
+    Args:
+        dims: channels of the queries and of the maps.
+        num_levels: number of maps.
+        num_heads, num_cross_heads, num_points, feedforward_channels, drop_rate: see
+            :class:`DecoderCfg`.
+    """
+
+    def __init__(
+        self,
+        dims: int,
+        num_levels: int,
+        num_heads: int = 8,
+        num_cross_heads: int = 16,
+        num_points: int = 4,
+        feedforward_channels: int = 2048,
+        drop_rate: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
+        self.cross_attn = BoxAttention(dims, num_cross_heads, num_levels, num_points)
+        self.mlp = nn.Sequential(
+            nn.Linear(dims, feedforward_channels),
+            nn.ReLU(),
+            nn.Dropout(drop_rate),
+            nn.Linear(feedforward_channels, dims),
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(dims) for _ in range(3))
+        self.drop = nn.Dropout(drop_rate)
+
+    def forward(
+        self,
+        query: Tensor,
+        position: Tensor,
+        num_groups: int,
+        boxes: Tensor,
+        memory: DecoderMemory,
+    ) -> Tensor:
+        """Queries and positions (B, groups * Q, C), boxes (B, groups * Q, levels, 4) -> queries."""
+        x, placed = (
+            part.unflatten(1, (num_groups, -1)).flatten(0, 1) for part in (query, query + position)
+        )
+        x = self.self_attn(placed, placed, x, need_weights=False)[0]  # (B * groups, Q, C)
+        x = x.unflatten(0, (-1, num_groups)).flatten(1, 2)
+        x = self.norms[0](query + self.drop(x))
+        attended = self.cross_attn(
+            x + position, boxes, memory.elements, memory.grids, memory.padding
+        )
+        x = self.norms[1](x + self.drop(attended))
+        return self.norms[2](x + self.drop(self.mlp(x)))

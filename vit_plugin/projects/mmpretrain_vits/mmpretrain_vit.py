@@ -1,0 +1,218 @@
+"""MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments.
+
+An MMPretrain config needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other
+lines, and its checkpoints, stay as they are.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from typing_extensions import Unpack
+
+from vit_plugin.arch import SIZE_KEYS, changed
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.block_cfg import Grid
+from vit_plugin.models.layers.numerics import build_norm
+from vit_plugin.registry import MODELS
+
+from .mmpretrain_arguments import translate
+from .mmpretrain_options import (
+    DeiT3Options,
+    DistilledOptions,
+    EVA02Options,
+    MoCoV3Options,
+    Sizes,
+    ViTOptions,
+)
+
+Row = tuple[int, int, int, int]  # in the order of SIZE_KEYS
+
+
+def _named(sizes: Mapping[str, Row]) -> dict[str, Row]:
+    """The sizes by their names and by the short ones: ``'deit-small'`` and ``'deit-s'``."""
+    return {**sizes, **{re.sub(r'(\w)\w*$', r'\1', name): row for name, row in sizes.items()}}
+
+
+class Translated(VisionTransformer):
+    """The base class of the backbones with MMPretrain's arguments.
+
+    Only the last block's output is normed. ``'avg_featmap'`` norms it again after the average, by
+    ``fc_norm``.
+
+    Raises:
+        ConfigError: if an argument has no translation. The sentence names it.
+    """
+
+    archs: Mapping[str, Row]
+    # Arguments whose defaults differ from those of MMPretrain's VisionTransformer.
+    defaults: Mapping[str, Any] = {}
+    ours: Mapping[str, Any] = {}  # our arguments that MMPretrain has no name for
+
+    def __init__(self, arch: str | Sizes, **options: Any) -> None:
+        super().__init__(**self.translated(arch, **options))
+        self.fc_norm = None
+        if self.out_type == 'avg_featmap':
+            self.fc_norm = build_norm(self.numerics.norm_cfg, self.embed_dims)
+            self.fc_norm.requires_grad_(self.frozen_stages < self.num_layers)
+
+    def final_norm(self, x: Tensor, block: int) -> Tensor:
+        return super().final_norm(x, block) if block == self.num_layers - 1 else x
+
+    def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
+        out = super().output(x, grid)
+        return out if self.fc_norm is None else self.fc_norm(out)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+        """Our arguments of :class:`VisionTransformer` for MMPretrain's.
+
+        Raises:
+            ConfigError: if an argument has no translation.
+        """
+        sizes: Any = arch
+        if isinstance(arch, str):
+            if arch.lower() not in cls.archs:
+                raise ConfigError(
+                    f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the '
+                    "variants of this package, such as 'R50+B/16', take "
+                    "type='vit_plugin.VisionTransformer'."
+                )
+            sizes = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
+        return changed(translate(sizes, {**cls.defaults, **options}), cls.ours)
+
+
+@MODELS.register_module()
+class MMVisionTransformer(Translated):
+    """MMPretrain's ``VisionTransformer``.
+
+    Args:
+        arch: one of MMPretrain's names, or a dict with its four keys.
+        **options: MMPretrain's arguments.
+    """
+
+    archs = _named(
+        {
+            'small': (768, 8, 8, 2304),
+            'base': (768, 12, 12, 3072),
+            'large': (1024, 24, 16, 4096),
+            'huge': (1280, 32, 16, 5120),
+            'eva-giant': (1408, 40, 16, 6144),
+            'deit-tiny': (192, 12, 3, 768),
+            'deit-small': (384, 12, 6, 1536),
+            'dinov2-small': (384, 12, 6, 1536),
+            'deit-base': (768, 12, 12, 3072),
+            'dinov2-giant': (1536, 40, 24, 6144),
+        }
+    )
+
+    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[ViTOptions]) -> None:
+        super().__init__(arch, **options)
+
+
+@MODELS.register_module()
+class MMDistilledVisionTransformer(Translated):
+    """MMPretrain's ``DistilledVisionTransformer`` (DeiT, arXiv:2012.12877).
+
+    ``out_type='cls_token'`` returns a tuple for each output: the class token and the distillation
+    token, (B, C) each.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`.
+    """
+
+    archs = MMVisionTransformer.archs
+    ours = dict(encoder=dict(dist_token=1))
+    num_class_tokens = 2
+
+    def __init__(
+        self, arch: str | Sizes = 'deit-base', **options: Unpack[DistilledOptions]
+    ) -> None:
+        super().__init__(arch, **options)
+
+    def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
+        return (x[:, 0], x[:, 1]) if self.out_type == 'cls_token' else super().output(x, grid)
+
+
+@MODELS.register_module()
+class MMMoCoV3ViT(Translated):
+    """MMPretrain's ``MoCoV3ViT`` (arXiv:2104.02057) with frozen stages, as for linear probing.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`. ``stop_grad_conv1`` changes nothing, as
+            the stem is frozen, and ``norm_eval`` neither, as no norm is a batch norm.
+    """
+
+    archs = {**MMVisionTransformer.archs, **_named({'mocov3-small': (384, 12, 12, 1536)})}
+
+    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[MoCoV3Options]) -> None:
+        super().__init__(arch, **options)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+        frozen = options.get('frozen_stages', -1)
+        if frozen < 0:
+            raise ConfigError(
+                'MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 pre-trains with a stem and '
+                "positions that are fixed, which only MMPretrain's own MoCoV3ViT does."
+            )
+        return dict(super().translated(arch, **options), frozen_stages=frozen)
+
+
+@MODELS.register_module()
+class MMDeiT3(Translated):
+    """MMPretrain's ``DeiT3`` (arXiv:2204.07118).
+
+    It computes what the paper's code does. MMPretrain's own applies ``ln1`` before the MLP too, in
+    place of ``ln2``.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`.
+    """
+
+    archs = _named(
+        {
+            'small': (384, 12, 6, 1536),
+            'medium': (512, 12, 8, 2048),
+            'base': (768, 12, 12, 3072),
+            'large': (1024, 24, 16, 4096),
+            'huge': (1280, 32, 16, 5120),
+        }
+    )
+    defaults = dict(use_layer_scale=True)
+    ours = dict(pos_embed=dict(prefix_rows=False))
+
+    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[DeiT3Options]) -> None:
+        super().__init__(arch, **options)
+
+
+@MODELS.register_module()
+class MMViTEVA02(Translated):
+    """MMPretrain's ``ViTEVA02`` (arXiv:2303.11331).
+
+    Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table, but a model
+    that MMPretrain builds from scratch, or for images of another size, has a different one.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`.
+    """
+
+    archs = _named(
+        {
+            'tiny': (192, 12, 3, 512),
+            'small': (384, 12, 6, 1024),
+            'base': (768, 12, 12, 2048),
+            'large': (1024, 24, 16, 2730),
+        }
+    ) | {'ti': (192, 12, 3, 512)}
+    defaults = dict(norm_cfg=dict(type='LN'))
+    ours = dict(
+        encoder=dict(gated_mlp=True),
+        numerics=dict(act_cfg=dict(type='SiLU')),
+        pos_embed=dict(rotary=dict(form='index', native_grid=(16, 16))),
+    )
+
+    def __init__(self, arch: str | Sizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
+        super().__init__(arch, **options)

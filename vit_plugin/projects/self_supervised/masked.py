@@ -1,0 +1,185 @@
+"""Encoders for masked image modelling, in which some patches of each image are hidden.
+
+Hidden patches are grey before the stem, and their tokens are left out or replaced after it. So a
+CNN sees nothing of them either. For a plain patch embedding the first step changes nothing.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import Rate
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.attention import Attention
+from vit_plugin.models.layers.block_cfg import Grid
+from vit_plugin.registry import MODELS
+
+
+class MaskedVisionTransformer(VisionTransformer):
+    """Base class of the encoders that hide patches.
+
+    Raises:
+        ConfigError: if the patches have no one size.
+    """
+
+    one_patch_size = True
+
+    def hide(self, images: Tensor, hidden: Tensor) -> Tensor:
+        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> images that are grey there.
+
+        Raises:
+            ConfigError: if the images are not h x w full patches.
+        """
+        stride, grid = self.patch_embed.stride, tuple(hidden.shape[1:])
+        if tuple(images.shape[2:]) != (grid[0] * stride, grid[1] * stride):
+            raise ConfigError(
+                f'{type(self).__name__}: a mask of {" x ".join(map(str, grid))} patches of '
+                f'{stride} pixels does not fit images of {images.shape[2]} x {images.shape[3]} '
+                'pixels; change the mask or the size of the images.'
+            )
+        # (B, 1, H, W).
+        pixels = hidden.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
+        return images.masked_fill(pixels, 0.0)  # the mean of normalised images
+
+
+@MODELS.register_module()
+class MAEViT(MaskedVisionTransformer):
+    """MAE's encoder (arXiv:2111.06377) for MMPretrain's ``MAE``: it computes only visible patches.
+
+    On a CNN, the stem still computes the entire image, in which the hidden patches are grey.
+
+    Args:
+        mask_ratio: share of the patches that are hidden.
+        **kwargs: see :class:`VisionTransformer`. There must be a class token and no other token
+            before the patches, and no windows, relative or rotary positions, which need a complete
+            grid.
+
+    Raises:
+        ConfigError: if nothing is hidden or nothing visible, or for a part that needs a complete
+            grid.
+    """
+
+    def __init__(self, mask_ratio: Rate = 0.75, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.mask_ratio = mask_ratio
+        number = self.num_visible(self.position.grid)
+        if not 0 < number < self.position.grid[0] * self.position.grid[1]:
+            raise ConfigError(
+                f'MAEViT: mask_ratio={mask_ratio} of {self.position.grid[0]} x '
+                f'{self.position.grid[1]} patches leaves {number} visible; some must be hidden, '
+                'and some visible.'
+            )
+        if self.prefix_tokens != ('cls_token',):
+            raise ConfigError(
+                "MAEViT: MMPretrain's decoder takes a class token and no other token before the "
+                'patches; set with_cls_token=True, and leave out dist_token and reg_token of '
+                'encoder.'
+            )
+        if any(type(block.attn) is not Attention for block in self.blocks):
+            raise ConfigError(
+                'MAEViT: windows, relative and rotary positions need all patches of the grid, of '
+                'which MAE computes some; leave them out, or pre-train with SimMIM.'
+            )
+
+    def num_visible(self, grid: Grid) -> int:
+        return int(grid[0] * grid[1] * (1 - self.mask_ratio))
+
+    def forward(self, images: Tensor, mask: bool | None = True) -> tuple[Tensor, ...]:
+        """Images (B, C, H, W) -> visible tokens (B, 1 + visible, C), hidden patches, their order.
+
+        Hidden patches and order are (B, h*w).
+
+        Args:
+            images: normalised images of the native size.
+            mask: without it, the result is that of :class:`VisionTransformer`.
+
+        Returns:
+            The tokens, 1. for each hidden patch, and the position of each patch in the shuffled
+            order, which begins with the visible ones. These are the outputs of MMPretrain's
+            ``MAEViT``.
+        """
+        if not mask:
+            return super().forward(images)
+        grid = self.position.grid
+        noise = torch.rand(images.shape[0], grid[0] * grid[1], device=images.device)
+        order, number = noise.argsort(dim=1), self.num_visible(grid)
+        positions = order.argsort(dim=1)
+        hidden = positions >= number  # (B, h*w)
+        x, *_ = self.begin(self.hide(images, hidden.unflatten(1, grid)))  # (B, 1 + h*w, C)
+        visible = order[:, :number, None].expand(-1, -1, x.shape[2])
+        x = torch.cat((x[:, :1], x[:, 1:].gather(1, visible)), dim=1)  # (B, 1 + visible, C)
+        return self.norm(self.blocks(x, grid)[-1]), hidden.to(x.dtype), positions
+
+
+@MODELS.register_module()
+class SimMIMViT(MaskedVisionTransformer):
+    """SimMIM's encoder (arXiv:2111.09886) for MMPretrain's ``SimMIM``.
+
+    A learned token replaces hidden patches.
+
+    Args:
+        **kwargs: see :class:`VisionTransformer`. ``out_type`` is ``'featmap'``, which SimMIM's
+            decoder takes.
+
+    Attributes:
+        mask_token: the learned token (1, 1, embed_dims).
+
+    Raises:
+        ConfigError: for another ``out_type``.
+    """
+
+    out_types: tuple[str, ...] = ('featmap',)  # that the algorithm takes
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{'out_type': self.out_types[0], **kwargs})
+        if self.out_type not in self.out_types:
+            raise ConfigError(
+                f'{type(self).__name__}: out_type={self.out_type!r} must be '
+                f'{" or ".join(map(repr, self.out_types))}; leave it out.'
+            )
+        self.mask_token = nn.Parameter(torch.empty(1, 1, self.embed_dims))
+        nn.init.normal_(self.mask_token, std=0.02)
+
+    def forward(self, images: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Images (B, C, H, W) -> one map (B, C, h, w) for each of ``out_indices``.
+
+        Args:
+            images: normalised images.
+            mask: 1 for each hidden patch (B, h, w). Without it, the result is that of
+                :class:`VisionTransformer`.
+        """
+        if mask is None:
+            return super().forward(images)
+        hidden = mask.bool()
+        x, grid, _ = self.patch_embed(self.hide(images, hidden))
+        x = torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
+        return tuple(self.encode(x, grid))
+
+    def no_weight_decay(self) -> set[str]:
+        return {*super().no_weight_decay(), 'mask_token'}
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """See :meth:`VisionTransformer.get_layer_depth`. ``mask_token`` counts as ``cls_token``."""
+        name = f'{prefix}cls_token' if param_name == f'{prefix}mask_token' else param_name
+        return super().get_layer_depth(name, prefix)
+
+
+@MODELS.register_module()
+class IBOTViT(SimMIMViT):
+    """iBOT's encoder (arXiv:2111.07832) for our ``DINO``, which hides patches as SimMIM's.
+
+    Its outputs are the tokens of the patches (B, h*w, C) and the vector of the image (B, C).
+
+    Args:
+        **kwargs: see :class:`VisionTransformer`. ``out_type``, which makes the vector, is
+            ``'cls_token'`` or ``'avg_featmap'``; others are a ``ConfigError``.
+    """
+
+    out_types = ('cls_token', 'avg_featmap')
+
+    def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
+        """Equations 1 to 4: patches (B, h*w, C) -> their tokens, and the vector."""
+        (*_, x) = self.tokens(x, grid)
+        return [x[:, self.num_prefix_tokens :], self.output(x, grid)]

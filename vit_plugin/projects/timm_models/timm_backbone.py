@@ -1,0 +1,248 @@
+"""Any model of timm that returns feature maps, as a backbone."""
+
+import logging
+from collections.abc import Sequence
+from typing import Literal
+
+from mmengine.logging import print_log
+from timm.models import group_parameters
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import (
+    FrozenStages,
+    Indices,
+    InitConfig,
+    PositiveInt,
+    Rate,
+    Size,
+)
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.layered import read_frozen_stages
+from vit_plugin.models.layers.map_sizes import other_sizes
+from vit_plugin.models.loading.module import LoadableModule
+from vit_plugin.registry import MODELS
+from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.report import Report
+from vit_plugin.zoo.feature_maps import (
+    build_timm,
+    feature_infos,
+    feature_modules,
+    norms_maps,
+)
+
+from .timm_model import fit_timm
+
+
+@MODELS.register_module()
+class TimmBackbone(LoadableModule):
+    """A model of timm, computed by timm's own module.
+
+    For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders
+    with several stages, and Vision Transformers with other blocks. The parameters have timm's
+    names, after ``model.``.
+
+    Args:
+        model_name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of
+            its weights after a dot, and ``timm://`` before it.
+        out_indices: the features to return, as in timm's ``features_only``: the blocks of an
+            encoder of one width, the stages of others. Negative numbers count from the last one.
+        out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
+            ``'pyramid'`` first returns the last map of each finer stride.
+        img_size: size of the images in pixels. Only models that take one size need it. Default:
+            timm's.
+        in_channels: channels of the images.
+        drop_rate, drop_path_rate: as timm's model takes them. 0 leaves timm's defaults.
+        frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages
+            of timm's coarse ``group_matcher``, the blocks of a single-width encoder.
+            ``'all'`` freezes the model. Frozen parts stay in eval mode.
+        with_cp: recompute activations in the backward pass to save memory.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)``
+            loads timm's weights of this name. Any other checkpoint must have timm's names or ours.
+
+    Attributes:
+        img_size: height and width of the images in pixels, by default those of timm's weights.
+        channels: channels of each output.
+        strides: pixels per element of each output map, as timm states them. The log says if the
+            maps differ.
+
+    Raises:
+        ConfigError: if timm has no such model, or if the model does not return feature maps or does
+            not take an option.
+    """
+
+    renamed_arguments = {'name': 'model_name=...'}
+
+    def __init__(
+        self,
+        model_name: str,
+        out_indices: int | Indices = -1,
+        out_type: Literal['featmap', 'pyramid'] = 'featmap',
+        img_size: Size | None = None,
+        in_channels: PositiveInt = 3,
+        drop_rate: Rate = 0.0,
+        drop_path_rate: Rate = 0.0,
+        frozen_stages: FrozenStages = -1,
+        with_cp: bool = False,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        self.model_name = model_name.removeprefix('timm://')
+        self.out_type, self.in_channels = out_type, in_channels
+        super().__init__(init_cfg, f'timm://{self.model_name}')
+        size = img_size if img_size is None or isinstance(img_size, int) else tuple(img_size)
+        options = dict(
+            in_chans=in_channels,
+            img_size=size,
+            drop_rate=drop_rate,
+            drop_path_rate=drop_path_rate,
+        )
+        given = {key: value for key, value in options.items() if value}
+        self.model = build_timm(self.model_name, num_classes=0, **given)
+        native = self.model.pretrained_cfg['input_size'][-2:]
+        self.img_size = (size, size) if isinstance(size, int) else size or native
+        # Timm's constructor has initialised it, and MMEngine would do so again.
+        self.model.is_init = True
+        self.infos = feature_infos(self.model)
+        self.indices = self._check_out_indices(out_indices)
+        self.norm = norms_maps(self.model)
+        self.channels, self.strides = (
+            tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
+        )
+        self.depths = self._depths(coarse=False) if hasattr(self.model, 'group_matcher') else {}
+        self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
+        if with_cp:
+            self._recompute()
+        self.frozen = self._freeze(frozen_stages)
+        if other := other_sizes(self, self.strides, in_channels):
+            print_log(
+                f'TimmBackbone {self.model_name} returns {other}: take another model for boxes and '
+                'masks.',
+                'current',
+                logging.WARNING,
+            )
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, in_channels, H, W) -> a map (B, C, h, w) per output, normed as in timm."""
+        maps = self.model.forward_intermediates(
+            images,
+            indices=list(self.indices),
+            norm=self.norm,
+            output_fmt='NCHW',
+            intermediates_only=True,
+        )
+        return tuple(map.contiguous() for map in maps)
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of the parameters without weight decay, from timm's model.
+
+        timm does not list norms or biases.
+        """
+        theirs: set[str] = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
+        return {f'model.{name}' for name, _ in self.model.named_parameters() if name in theirs}
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths for layer-wise decay, by timm's groups.
+
+        All parameters outside the backbone are last. The final norm has the depth of the last
+        block, as in timm, also where blocks that no output needs were left out; in
+        :class:`~vit_plugin.models.VisionTransformer` it is last.
+
+        Args:
+            param_name: full name of the parameter.
+            prefix: prefix of the backbone's own names, such as ``'backbone.'``.
+
+        Raises:
+            ConfigError: if timm's model has no ``group_matcher``.
+        """
+        if not self.depths:
+            raise self._without_depths('take another model, or no layer-wise decay')
+        last = max(self.depths.values()) + 1
+        return self.depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time: those timm lists as feature outputs."""
+        return feature_modules(self.model)
+
+    def train(self, mode: bool = True) -> 'TimmBackbone':
+        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
+        super().train(mode)
+        for name in self.frozen:
+            self.get_submodule(name).eval()
+        return self
+
+    def load(
+        self,
+        source: Source,
+        skip: Sequence[str] = (),
+        source_grid: tuple[int, int] | None = None,
+    ) -> Report:
+        """Load a checkpoint with timm's names or ours.
+
+        The classifier and the parts that timm pruned are skipped.
+
+        Raises:
+            ConfigError: if a tensor of the model is missing or has another shape. The model is then
+                unchanged.
+        """
+        if skip or source_grid:
+            raise ConfigError(
+                'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
+            )
+        _, given = named_weights(source)
+        fitted = fit_timm(self.model, self.model_name, given)
+        self.model.load_state_dict(fitted)
+        return Report('timm', matched={f'model.{name}': (name,) for name in fitted})
+
+    def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+        number = len(self.infos)
+        given = [out_indices] if isinstance(out_indices, int) else out_indices
+        if not all(-number <= index < number for index in given):
+            raise ConfigError(
+                f'TimmBackbone: out_indices={out_indices} is out of range: {self.model_name} has '
+                f'{number} features, {-number} to {number - 1}.'
+            )
+        indices = {index % number for index in given}
+        if self.out_type == 'pyramid':
+            strides = {
+                info['reduction']: i for i, info in enumerate(self.infos)
+            }  # the last of each
+            finest = min(self.infos[i]['reduction'] for i in indices)
+            indices |= {i for stride, i in strides.items() if stride < finest}
+        return tuple(sorted(indices))
+
+    def _depths(self, coarse: bool) -> dict[str, int]:
+        """The depth of each parameter, by timm's stages or finer."""
+        return group_parameters(self.model, self.model.group_matcher(coarse=coarse), reverse=True)
+
+    def _without_depths(self, remedy: str) -> ConfigError:
+        return ConfigError(
+            f'TimmBackbone: timm tells no depths of the parameters of {self.model_name} '
+            f'(group_matcher); {remedy}.'
+        )
+
+    def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
+        """Freeze the first stages and return the names of the modules that are fully frozen."""
+        if frozen_stages == -1:
+            return ()
+        try:
+            depths = self._depths(coarse=True)
+        except (AttributeError, AssertionError) as error:
+            raise self._without_depths('set frozen_stages=-1') from error
+        number = max(depths.values())
+        stages = read_frozen_stages(frozen_stages, number, self.model_name)
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad = not (stages == number or depths[name] <= stages)
+        return tuple(name for name, module in self.named_modules() if name and _is_frozen(module))
+
+    def _recompute(self) -> None:
+        try:
+            self.model.set_grad_checkpointing(True)
+        except (AssertionError, AttributeError) as error:
+            raise ConfigError(
+                f'TimmBackbone: timm cannot recompute the activations of {self.model_name}; set '
+                'with_cp=False.'
+            ) from error
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    trained = [parameter.requires_grad for parameter in module.parameters()]
+    return bool(trained) and not any(trained)

@@ -1,0 +1,192 @@
+"""The decoder of TransUNet in MMSegmentation."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+from typing_extensions import TypedDict, Unpack
+
+from vit_plugin.arguments.fields import (
+    InitConfig,
+    NormConfig,
+    PositiveInt,
+    PositiveInts,
+    Rate,
+)
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.models.layers.conv_norm import ConvNorm
+from vit_plugin.registry import MODELS
+
+with needed_by('TransUNetHead'):
+    leave_out_multimodal()
+    from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+
+Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=6)]
+LOSSES = (
+    dict(type='mmseg.CrossEntropyLoss', loss_weight=0.5, avg_non_ignore=True),
+    dict(type='vit_plugin.SoftDiceLoss', loss_weight=0.5),
+)
+
+
+class DecodeOptions(TypedDict, total=False):
+    """Arguments of MMSegmentation's ``BaseDecodeHead``."""
+
+    out_channels: PositiveInt | None
+    threshold: float | None
+    dropout_ratio: Rate
+    loss_decode: Any
+    ignore_index: int
+    sampler: Any
+
+
+class UpBlock(nn.Module):
+    """Twice the size, then two convolutions of what came and of the CNN's map of that size.
+
+    Where the CNN's map is smaller, since the image does not fill the last row or column of tokens,
+    what came is cropped.
+
+    Shape: (B, C_in, h, w) and (B, C_skip, H, W) -> (B, C_out, H, W). Without a map, H = 2h and W =
+    2w.
+    """
+
+    def __init__(
+        self, in_channels: int, skip_channels: int, out_channels: int, norm_cfg: Mapping[str, Any]
+    ) -> None:
+        super().__init__()
+        self.conv1 = ConvNorm(in_channels + skip_channels, out_channels, 3, norm_cfg, 'ReLU')
+        self.conv2 = ConvNorm(out_channels, out_channels, 3, norm_cfg, 'ReLU')
+
+    def forward(self, x: Tensor, skip: Tensor | None, align_corners: bool) -> Tensor:
+        x = F.interpolate(x, scale_factor=2, mode='bilinear', align_corners=align_corners)
+        if skip is not None:
+            x = torch.cat((x.narrow(2, 0, skip.shape[2]).narrow(3, 0, skip.shape[3]), skip), dim=1)
+        return self.conv2(self.conv1(x))
+
+
+@MODELS.register_module()
+class TransUNetHead(BaseDecodeHead):
+    """The cascaded upsampler of TransUNet (arXiv:2102.04306, Section 3.2).
+
+    A convolution of the tokens' map and blocks that double its size, each with the CNN's map of
+    that size if there is one. With ``R50+B/16``, ``out_type='pyramid'`` and
+    ``patch_embed=dict(with_root=True)`` these are the maps of strides 2, 4 and 8. A pure ViT has
+    none.
+
+    Args:
+        in_channels: channels of the backbone's outputs that are taken. The last one is the map of
+            the tokens.
+        strides: stride of each of them in pixels. The backbone's ``strides`` has them.
+        num_classes: number of classes.
+        in_index: which outputs are taken. Default: as many as there are channels, from the first.
+        hidden_channels: channels of the first convolution, of the tokens.
+        decoder_channels: channels of each block. Four blocks make the image's size of patches of 16
+            pixels. MMSegmentation resizes the result if it is still smaller, or larger.
+        norm_cfg: norm of the convolutions, of those in
+            :data:`~vit_plugin.models.layers.numerics.MAP_NORMS`.
+        align_corners: how maps are resized. The authors do it with True.
+        init_cfg: MMEngine's initialisation config.
+        **kwargs: arguments of MMSegmentation's ``BaseDecodeHead``. By default, ``loss_decode`` is
+            the authors': half cross entropy, half Dice, over pixels that are not ignored.
+
+    Raises:
+        ConfigError: if there are not as many strides as channels, or if a map has a stride that no
+            block has. Also in the forward, if the maps are not of these strides.
+    """
+
+    def __init__(
+        self,
+        in_channels: PositiveInt | PositiveInts,
+        strides: PositiveInt | PositiveInts,
+        num_classes: PositiveInt,
+        in_index: int | Sequence[int] | None = None,
+        hidden_channels: PositiveInt = 512,
+        decoder_channels: Widths = (256, 128, 64, 16),
+        norm_cfg: NormConfig = dict(type='BN'),
+        align_corners: bool = True,
+        init_cfg: InitConfig = None,
+        **kwargs: Unpack[DecodeOptions],
+    ) -> None:
+        widths, steps = _many(in_channels), _many(strides)
+        super().__init__(
+            widths,
+            decoder_channels[-1],
+            num_classes=num_classes,
+            in_index=list(range(len(widths))) if in_index is None else _many(in_index),
+            input_transform='multiple_select',
+            norm_cfg=norm_cfg,
+            align_corners=align_corners,
+            init_cfg=init_cfg,
+            **{'dropout_ratio': 0.0, 'loss_decode': LOSSES, **kwargs},
+        )
+        self.strides = steps
+        self.skips = _skips(steps, len(widths), len(decoder_channels))
+        self.conv_more = ConvNorm(widths[-1], hidden_channels, 3, norm_cfg, 'ReLU')
+        self.blocks = nn.ModuleList(
+            UpBlock(before, 0 if skip is None else widths[skip], after, norm_cfg)
+            for skip, (before, after) in zip(
+                self.skips, pairwise((hidden_channels, *decoder_channels)), strict=True
+            )
+        )
+        self.conv_seg = nn.Conv2d(decoder_channels[-1], self.out_channels, 3, padding=1)
+
+    def forward(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The backbone's maps -> logits (B, num_classes, H, W)."""
+        maps = self._transform_inputs(inputs)
+        self._check_sizes([tuple(level.shape[-2:]) for level in maps])
+        x = self.conv_more(maps[-1])  # (B, 512, h, w)
+        for block, skip in zip(self.blocks, self.skips, strict=True):
+            x = block(x, None if skip is None else maps[skip], self.align_corners)
+        return self.cls_seg(x)
+
+    def predict_by_feat(self, seg_logits: Tensor, batch_img_metas: Sequence[Mapping]) -> Tensor:
+        """Logits at the size of the images, as in MMSegmentation.
+
+        Its own resize also warns of some sizes, which makes them constants of an exported graph.
+        """
+        meta = batch_img_metas[0]
+        window = isinstance(meta['img_shape'], torch.Size)  # of a sliding inference
+        size = meta['img_shape'] if window else meta.get('pad_shape', meta['img_shape'])
+        return F.interpolate(
+            seg_logits, tuple(size[:2]), mode='bilinear', align_corners=self.align_corners
+        )
+
+    def _check_sizes(self, sizes: Sequence[tuple[int, int]]) -> None:
+        """Check that the tokens cover each map, by less than a token more."""
+        token = self.strides[-1]
+        if any(isinstance(side, torch.SymInt) for side in sizes[-1]):
+            return  # of a graph whose sizes are open
+        for size, stride in zip(sizes, self.strides, strict=True):
+            for mine, of_tokens in zip(size, sizes[-1], strict=True):
+                if not 0 <= of_tokens * token // stride - mine < token / stride:
+                    raise ConfigError(
+                        f'TransUNetHead: the maps have the sizes {sizes}, and not the strides '
+                        f'{self.strides}; give the strides of the backbone, and images whose sides '
+                        f'are multiples of {token} if its patches crop.'
+                    )
+
+
+def _many(value: int | Sequence[int]) -> list[int]:
+    return [value] if isinstance(value, int) else list(value)
+
+
+def _skips(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int | None]:
+    """For each block the index of the map that joins it, by its stride, or None."""
+    if len(strides) != num_maps:
+        raise ConfigError(
+            f'TransUNetHead: strides has {len(strides)} values and in_channels has {num_maps}; '
+            'give one of each for every map, as in the strides of the backbone.'
+        )
+    *skips, tokens = strides
+    sizes = [tokens / 2 ** (i + 1) for i in range(num_blocks)]
+    wrong = [stride for stride in skips if stride not in sizes or skips.count(stride) > 1]
+    if wrong:
+        raise ConfigError(
+            f'TransUNetHead: a map of stride {wrong[0]} joins no block, or is one of two: the '
+            f'blocks make maps of the strides {", ".join(f"{size:g}" for size in sizes)} from '
+            f'tokens of stride {tokens}; leave it out of in_channels, strides and in_index.'
+        )
+    return [skips.index(size) if size in skips else None for size in sizes]

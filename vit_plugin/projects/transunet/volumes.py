@@ -1,0 +1,138 @@
+"""Slices of volumes in the layout of TransUNet's authors, for MMSegmentation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mmengine
+import numpy as np
+
+from vit_plugin.data.images import Window, reading, windowed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.files.volume_slices import (
+    SLICE,
+    VOLUME,
+    number_of_slices,
+    read_slice,
+)
+from vit_plugin.registry import DATASETS, TRANSFORMS
+
+with needed_by('VolumeSlices'):
+    leave_out_multimodal()
+    from mmcv.transforms import BaseTransform
+    from mmseg.datasets import BaseSegDataset
+
+
+@DATASETS.register_module()
+class VolumeSlices(BaseSegDataset):
+    """Slices, each in a file ``NAME.npz``, or all of a volume in one file ``NAME.npy.h5``.
+
+    Both have the arrays ``image`` and ``label``: (H, W), or (slices, H, W). The names are the lines
+    of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, they are those of all
+    files in the folder. A sample has the path of its file as ``img_path``, its ``slice`` in a
+    volume, and as ``case`` the name up to ``_slice``, by which
+    :class:`~vit_plugin.engine.SurfaceMetric` puts volumes together. The pipeline has
+    :class:`LoadImageSlice` and :class:`LoadSliceAnnotations`.
+
+    Args:
+        **kwargs: arguments of MMSegmentation's ``BaseSegDataset``: ``data_root``,
+            ``data_prefix=dict(img_path=...)``, ``ann_file``, ``metainfo``, ``pipeline``, ...
+
+    Raises:
+        ConfigError: if there are no files, or if one of the list is not there.
+        MissingExtraError: if a volume is to be read and h5py is not installed.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        folder = Path(self.data_prefix['img_path'])
+        samples = [
+            dict(
+                img_path=str(path),
+                slice=number,
+                case=name.partition('_slice')[0],
+                label_map=self.label_map,
+                reduce_zero_label=self.reduce_zero_label,
+                seg_fields=[],
+            )
+            for name, path in self._files(folder)
+            for number in (range(_count(path)) if path.name.endswith(VOLUME) else [None])
+        ]
+        if not samples:
+            raise ConfigError(
+                f'VolumeSlices: {str(folder)!r} has no files *{SLICE} or *{VOLUME}; give their '
+                'folder as data_root and data_prefix=dict(img_path=...).'
+            )
+        return samples
+
+    def _files(self, folder: Path) -> Iterator[tuple[str, Path]]:
+        """Name and path of each file."""
+        if not self.ann_file:
+            for path in sorted(folder.glob('*')):
+                if path.name.endswith((SLICE, VOLUME)):
+                    yield path.name.removesuffix(VOLUME).removesuffix(SLICE), path
+            return
+        for name in filter(None, map(str.strip, mmengine.list_from_file(self.ann_file))):
+            paths = [folder / f'{name}{suffix}' for suffix in (SLICE, VOLUME)]
+            found = next((path for path in paths if path.is_file()), None)
+            if found is None:
+                raise ConfigError(
+                    f'VolumeSlices: {self.ann_file!r} names {name!r}, and there is neither '
+                    f'{str(paths[0])!r} nor {paths[1].name!r}; correct the list, or data_prefix.'
+                )
+            yield name, found
+
+
+@TRANSFORMS.register_module()
+class LoadImageSlice(BaseTransform):
+    """The image of a sample of :class:`VolumeSlices`: grey (H, W), in float32 from 0 to 255.
+
+    Args:
+        window: the lower and the upper value that become 0 and 255. The authors' files have values
+            from 0 to 1. Of raw computed tomography their window is ``(-125, 275)``.
+
+    Raises:
+        ConfigError: if a file cannot be read, or has no such array.
+    """
+
+    def __init__(self, window: Window = (0.0, 1.0)) -> None:
+        self.window = window
+
+    def transform(self, results: dict) -> dict:
+        image = windowed(_array(results, 'image'), self.window)
+        return dict(results, img=image, img_shape=image.shape, ori_shape=image.shape)
+
+
+@TRANSFORMS.register_module()
+class LoadSliceAnnotations(BaseTransform):
+    """The classes (H, W) of the pixels of a sample of :class:`VolumeSlices`, as ``gt_seg_map``.
+
+    In a test it follows the resizing, so that predictions are compared in the pixels of the file.
+
+    Raises:
+        ConfigError: if a file cannot be read, has no such array, or of another size than the image.
+    """
+
+    def transform(self, results: dict) -> dict:
+        label = _array(results, 'label')
+        if label.shape != results['ori_shape']:
+            raise ConfigError(
+                f'{results["img_path"]!r}: its label has the shape {label.shape} and its image '
+                f'{results["ori_shape"]}; correct the file.'
+            )
+        fields = [*results.get('seg_fields', ()), 'gt_seg_map']
+        return dict(results, gt_seg_map=label.astype(np.uint8), seg_fields=fields)
+
+
+def _count(path: Path) -> int:
+    """Number of slices of a volume."""
+    with reading(str(path)):
+        return number_of_slices(path)
+
+
+def _array(results: dict, name: str) -> np.ndarray:
+    """The array (H, W) of this name of a sample."""
+    with reading(results['img_path']):
+        return read_slice(results['img_path'], results.get('slice'), name)

@@ -1,0 +1,278 @@
+"""ViT-Adapter: a pyramid of maps next to a plain or hybrid transformer (arXiv:2205.08534)."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from pydantic import with_config
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import (
+    OPEN,
+    Blocks,
+    Fraction,
+    Indices,
+    InitConfig,
+    NormConfig,
+    PositiveInt,
+    Rate,
+)
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.deformable_attention import Level
+from vit_plugin.models.layers.numerics import build_map_norm
+from vit_plugin.models.layers.outputs import resample
+from vit_plugin.models.layers.recompute import Recompute
+from vit_plugin.models.loading.hooks import keep_shards
+from vit_plugin.models.loading.loadable import load_weights
+from vit_plugin.models.loading.module import LoadableModule
+from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.weights.report import Report
+
+from .interaction import (
+    AttentionCfg,
+    Interaction,
+    block_groups,
+    to_maps,
+    to_pyramid,
+)
+from .spatial_prior import SpatialPrior, init_conv
+from .vit_adapter_names import ADAPTER
+
+STRIDES = (4, 8, 16, 32)
+HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
+
+
+@with_config(OPEN)
+class BackboneCfg(TypedDict, total=False):
+    """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
+
+    type: str | type
+    encoder: dict | None
+
+
+@MODELS.register_module()
+class ViTAdapter(LoadableModule):
+    """A :class:`VisionTransformer` with a four-map pyramid for dense tasks (arXiv:2205.08534).
+
+    A small CNN makes a first pyramid of the image. The blocks of the transformer run in groups.
+    Before each group, an injector lets the patches attend to the pyramid. After each group, an
+    extractor lets the pyramid attend to the patches. The transformer may be of any kind: pure or
+    hybrid, with windows, with tokens before the patches, of any stride. Positions are compared in
+    pixels, so strides and image sizes need not match.
+
+    With ``inject=False`` and a backbone whose ``frozen_stages`` are all its blocks, the transformer
+    runs as it was trained and keeps no activations. DINOv3 uses it in this way (arXiv:2508.10104,
+    Section 6).
+
+    Args:
+        backbone: the config of the :class:`VisionTransformer`, without ``out_indices`` and
+            ``out_type``. ``type`` may be left out. ``final_norm`` of its encoder defaults to
+            ``not inject``: with injectors, the authors extract from tokens without a norm.
+        interactions: number of groups of blocks, or the last block of each group.
+        inject: whether there are injectors.
+        num_extra_extractors: number of further extractors after the last group.
+        add_tokens: ``'last'`` adds the last tokens to every map, as in the authors' detectors.
+            ``'each'`` adds the tokens of the i-th of four groups to the i-th map, as in their
+            segmentors and in DINOv3. ``'none'`` adds nothing.
+        conv_inplane: channels of the CNN at stride 4.
+        attention: the deformable attention, see :class:`AttentionCfg`.
+        cffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the
+            tokens'. 0 leaves them out.
+        init_values: initial factor of what is injected. With 0, the transformer starts as it was
+            trained.
+        out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
+        norm_cfg: the norms of the CNN and of the maps.
+        drop_path_rate: stochastic depth of the extractors. The backbone has its own.
+        with_cp: recompute injectors, extractors and, by default, the backbone's blocks in the
+            backward pass to save memory.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)``
+            loads an adapter with or without its backbone (DINOv3's has none). The backbone's own
+            ``init_cfg`` loads only the backbone.
+
+    Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each
+    stride s.
+
+    Attributes:
+        in_channels: channels of the images.
+        channels, strides: channels of each output, and its stride in pixels.
+
+    Raises:
+        ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four
+            groups, if heads do not divide a width, or if the backbone sets its outputs itself.
+    """
+
+    renamed_arguments = {
+        'prior_channels': 'conv_inplane=...',
+        'ffn_ratio': 'cffn_ratio=...',
+        'init_value': 'init_values=...',
+    }
+
+    def __init__(
+        self,
+        backbone: BackboneCfg,
+        interactions: PositiveInt | Indices = 4,
+        inject: bool = True,
+        num_extra_extractors: Blocks = 2,
+        add_tokens: Literal['last', 'each', 'none'] = 'last',
+        conv_inplane: PositiveInt = 64,
+        attention: AttentionCfg | None = None,
+        cffn_ratio: Fraction = 0.25,
+        init_values: Fraction = 0.0,
+        out_indices: Indices = (0, 1, 2, 3),
+        norm_cfg: NormConfig = dict(type='SyncBN'),
+        drop_path_rate: Rate = 0.0,
+        with_cp: Recompute = False,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        if tuple(out_indices) not in ((0, 1, 2, 3), (1, 2, 3)):
+            raise ConfigError(
+                f'ViTAdapter: out_indices={tuple(out_indices)} must be (0, 1, 2, 3), the maps of '
+                'strides 4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or '
+                'head.'
+            )
+        self.out_indices, self.add_tokens = tuple(out_indices), add_tokens
+        self.backbone = _build_backbone(backbone, interactions, inject, with_cp)
+        self.groups = block_groups(
+            interactions, self.backbone.num_layers, self.backbone.out_indices
+        )
+        if add_tokens == 'each' and len(self.groups) != len(STRIDES):
+            raise ConfigError(
+                "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
+                f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
+            )
+        self.in_channels, self.embed_dims = self.backbone.in_channels, self.backbone.embed_dims
+        self.strides = tuple(STRIDES[i] for i in self.out_indices)
+        self.channels = tuple(self.embed_dims for _ in self.out_indices)
+        width = self.embed_dims
+        with_finest = 0 in self.out_indices
+        heads = max(width // HEAD_DIMS, 1)
+        attention = {'num_heads': heads, 'value_ratio': 0.5, **(attention or {})}
+        # The names of all parameters are the authors'.
+        self.spm = SpatialPrior(self.in_channels, conv_inplane, width, norm_cfg, with_finest)
+        self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
+        build = partial(
+            Interaction,
+            width,
+            num_levels=len(STRIDES) - 1,
+            init_values=init_values if inject else None,
+            with_cp=with_cp,
+            cffn_ratio=cffn_ratio,
+            drop_path_rate=drop_path_rate,
+            **attention,
+        )
+        extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
+        self.interactions = nn.ModuleList(build(num_extractors=number) for number in extractors)
+        self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
+        for i in self.out_indices:
+            self.add_module(f'norm{i + 1}', build_map_norm(norm_cfg, width))
+        self.register_load_state_dict_pre_hook(fit_adapter)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.level_embed)
+        if self.up is not None:
+            init_conv(self.up)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        backbone = self.backbone
+        x, grid, _, rotations = backbone.begin(images)  # (B, prefix + h*w, C)
+        prior = self.spm(images.expand(-1, self.in_channels, -1, -1))
+        pyramid, levels = to_pyramid(prior[-3:], STRIDES[-3:], self.level_embed)
+        patch_level = Level(grid, backbone.patch_embed.stride)
+        patches = []
+        for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
+            x = interaction.inject(x, patch_level, pyramid, levels)
+            x = backbone.blocks.through(x, grid, start, stop, rotations=rotations)
+            patches.append(backbone.norm(x)[:, backbone.num_prefix_tokens :])  # (B, h*w, C)
+            pyramid = interaction.extract(pyramid, levels, patches[-1], patch_level)
+        maps = to_maps(pyramid, levels)
+        if self.up is not None:
+            finest = prior[0] + self.up(maps[0])[:, :, : prior[0].shape[2], : prior[0].shape[3]]
+            maps = [finest, *maps]
+        maps = self._with_tokens(maps, patches, patch_level)
+        norms = (getattr(self, f'norm{i + 1}') for i in self.out_indices)
+        return tuple(norm(x) for norm, x in zip(norms, maps, strict=True))
+
+    def _with_tokens(
+        self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: Level
+    ) -> list[Tensor]:
+        """Add the patches (B, h*w, C) of the groups to the maps."""
+        if self.add_tokens == 'none':
+            return maps
+        each = self.add_tokens == 'each'
+        tokens = [to_maps(x, [patch_level])[0] for x in (patches if each else patches[-1:])]
+        added = []
+        for i, x in zip(self.out_indices, maps, strict=True):
+            mine = tokens[i if each else -1]
+            added.append(x + resample(mine, patch_level.stride, STRIDES[i], x.shape))
+        return added
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of the parameters without weight decay: the backbone's and the level embeddings."""
+        return {'level_embed', *(f'backbone.{name}' for name in self.backbone.no_weight_decay())}
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depths as in :meth:`VisionTransformer.get_layer_depth`; all other parameters are last."""
+        return self.backbone.get_layer_depth(param_name, f'{prefix}backbone.')
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time. The backbone has the same method."""
+        return [
+            part
+            for one in self.interactions
+            for part in (one.injector, one.extractor, *one.extra_extractors)
+            if part is not None
+        ]
+
+    def load(
+        self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
+        """See :meth:`VisionTransformer.load`. A checkpoint may hold only the adapter."""
+        return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
+
+
+def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
+    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
+
+    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
+    for the backbone's hook.
+    """
+    for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
+        name = key.removeprefix(prefix)
+        if name.partition('.')[0] not in ADAPTER:
+            state[f'{prefix}backbone.{name}'] = state.pop(key)
+    keep_shards(adapter, state, prefix)
+
+
+def _build_backbone(
+    cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
+) -> VisionTransformer:
+    """The transformer, of one patch size, whose outputs are the last blocks of the groups."""
+    for name in ('out_indices', 'out_type'):
+        if name in cfg:
+            raise ConfigError(
+                f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, '
+                "and give interactions for the groups of blocks, or the adapter's own "
+                'out_indices for the maps.'
+            )
+    kind = cfg.get('type', 'VisionTransformer')
+    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
+        raise ConfigError(
+            f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
+            'vit_plugin.VisionTransformer.'
+        )
+    fixed = dict(
+        _scope_=SCOPE,
+        type=kind,
+        encoder={'final_norm': not inject, **(cfg.get('encoder') or {})},
+        out_type='raw',
+        out_indices=-1 if isinstance(interactions, int) else interactions,
+    )
+    backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
+    backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
+    return backbone

@@ -1,0 +1,41 @@
+"""A ViT-Adapter: ours, its authors' and DINOv3's. DINOv3's file has it without its backbone."""
+
+from vit_plugin.weights.formats.own import LAYERS, TOKENS
+from vit_plugin.weights.rules import (
+    GRID,
+    Format,
+    Rule,
+    same,
+)
+
+# The parts of a ViT-Adapter, by its authors' names and ours. Its backbone is the part ``backbone``,
+# or all the others.
+ADAPTER = (
+    'backbone',
+    'spm',
+    'level_embed',
+    'interactions',
+    'up',
+    'norm1',
+    'norm2',
+    'norm3',
+    'norm4',
+)
+
+VIT_ADAPTER = Format(
+    'vit_adapter',
+    (
+        Rule('(backbone.|)blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
+        *(
+            Rule(f'(backbone.|){name}', name)
+            for name in (*TOKENS, *LAYERS, 'patch_embed.{rest}', 'rope.freqs', GRID)
+        ),
+        *same(
+            'level_embed',
+            *(f'{part}.{{rest}}' for part in ADAPTER if part not in ('backbone', 'level_embed')),
+        ),
+    ),
+    ('', 'backbone.', 'segmentation_model.0.'),
+    has_backbone=False,
+    ignored={'segmentation_model.1.{rest}': 'of the segmentor'},
+)

@@ -1,0 +1,173 @@
+"""Average precision by COCO's evaluation."""
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..pictures.charts import ALL, DetectionCurve
+from ..pictures.marks import Instances
+
+MOST = 100  # predictions of an image and a class that count, as in COCO's AP
+STEPS = np.linspace(0, 1, 201)  # scores from which a prediction may count
+
+
+class SeenInstances(NamedTuple):
+    """An image: its height and width, and what is true and predicted."""
+
+    frame: tuple[int, int]
+    true: Instances
+    predicted: Instances
+
+
+class AveragePrecision:
+    """Results of pycocotools' evaluation of some images.
+
+    Args:
+        seen: the images by their position.
+        classes: number of classes.
+        kind: ``'bbox'`` or ``'segm'``.
+
+    Attributes:
+        average_precision: AP, AP50 and AP75 of each class in per cent, NaN without objects, of
+            shape (classes, 3).
+        objects: number of objects of each class that are not crowds, of shape (classes,).
+        best_score: the score with the highest F1, as the mean of the classes.
+    """
+
+    def __init__(self, seen: Mapping[int, SeenInstances], classes: int, kind: str) -> None:
+        from pycocotools.cocoeval import COCOeval
+
+        with contextlib.redirect_stdout(io.StringIO()):
+            true, predicted = (
+                _as_coco(seen, classes, name, kind) for name in ('true', 'predicted')
+            )
+            evaluation = COCOeval(true, predicted, kind)
+            params = evaluation.params
+            params.maxDets, params.areaRng, params.areaRngLbl = [MOST], [[0, 1e10]], ['all']
+            evaluation.evaluate()
+            evaluation.accumulate()
+        precision = evaluation.eval['precision'][..., 0, 0]  # (IoUs, recalls, classes)
+        precision = precision.transpose(2, 0, 1)
+        self.precision = np.where(precision < 0, np.nan, 100 * precision)
+        self.recall = 100 * params.recThrs
+        self.average_precision = np.stack(
+            (self.precision.mean(axis=(1, 2)), *self.precision[:, (0, 5)].mean(axis=2).T), axis=1
+        )
+        self._images = np.array(evaluation.evalImgs, dtype=object).reshape(classes, len(seen))
+        self._positions = params.imgIds
+        self.objects = np.array([sum(_objects(one) for one in row) for row in self._images])
+        self.f1 = np.stack(
+            [
+                self._f1_of(row, number)
+                for row, number in zip(self._images, self.objects, strict=True)
+            ]
+        )
+        present = self.objects > 0
+        self.mean_f1 = self.f1[present].mean(axis=0) if present.any() else np.zeros(len(STEPS))
+        highest = np.flatnonzero(self.mean_f1 >= self.mean_f1.max() - 1e-9)
+        self.best_score = float(STEPS[highest[len(highest) // 2]])
+
+    @staticmethod
+    def _f1_of(images: np.ndarray, objects: int) -> np.ndarray:
+        """F1 in per cent at each of :data:`STEPS`."""
+        scores, right = (
+            np.concatenate([[], *parts]) for parts in zip(*map(_predictions, images), strict=True)
+        )
+        counted = scores[None] >= STEPS[:, None]
+        return (
+            200 * (counted & (right > 0)).sum(axis=1) / np.maximum(counted.sum(axis=1) + objects, 1)
+        )
+
+    def image_f1(self) -> dict[int, float]:
+        """F1 in per cent of each image with objects or predictions, by its position."""
+        found = {}
+        for position, column in zip(self._positions, self._images.T, strict=True):
+            scores, right = (
+                np.concatenate(parts) for parts in zip(*map(_predictions, column), strict=True)
+            )
+            counted, objects = scores >= self.best_score, sum(map(_objects, column))
+            if counted.any() or objects:
+                found[position] = float(200 * right[counted].sum() / (counted.sum() + objects))
+        return found
+
+    def curves(self, classes: Sequence[str]) -> dict[str, DetectionCurve]:
+        """The curve of all, then that of each class with objects."""
+        present = np.flatnonzero(self.objects).tolist()
+        curves = {
+            str(classes[i]): DetectionCurve(
+                self.recall,
+                self.precision[i, 0],
+                STEPS,
+                self.f1[i],
+                float(self.average_precision[i, 1]),
+            )
+            for i in present
+        }
+        mean = (
+            self.precision[present, 0].mean(axis=0) if len(present) else np.zeros_like(self.recall)
+        )
+        return {
+            ALL: DetectionCurve(self.recall, mean, STEPS, self.mean_f1, float(mean.mean())),
+            **curves,
+        }
+
+
+def _predictions(image: dict | None) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the predictions of a class in an image, and which are right; none of crowds."""
+    if image is None:
+        return np.empty(0), np.empty(0, bool)
+    counts = ~np.asarray(image['dtIgnore'][0], bool)
+    return np.asarray(image['dtScores'])[counts], np.asarray(image['dtMatches'][0], bool)[counts]
+
+
+def _objects(image: dict | None) -> int:
+    return 0 if image is None else int((np.asarray(image['gtIgnore']) == 0).sum())
+
+
+def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: str) -> Any:
+    """Ground truth, or predictions, in the form that pycocotools reads."""
+    from pycocotools.coco import COCO
+
+    coco = COCO()
+    coco.dataset = dict(
+        info={},
+        licenses=[],
+        categories=[dict(id=label) for label in range(classes)],
+        images=[
+            dict(id=position, height=one.frame[0], width=one.frame[1])
+            for position, one in seen.items()
+        ],
+        annotations=[
+            dict(annotation, id=number)
+            for number, annotation in enumerate(_annotations(seen, side, kind), 1)
+        ],
+    )
+    coco.createIndex()
+    return coco
+
+
+def _annotations(
+    seen: Mapping[int, SeenInstances], side: str, kind: str
+) -> Iterator[dict[str, Any]]:
+    from pycocotools.mask import area
+
+    for position, one in seen.items():
+        instances: Instances = getattr(one, side)
+        for i, (left, top, right, bottom) in enumerate(instances.boxes.tolist()):
+            annotation = dict(
+                image_id=position,
+                category_id=int(instances.labels[i]),
+                bbox=[left, top, right - left, bottom - top],
+                area=(right - left) * (bottom - top),
+                iscrowd=0 if instances.crowd is None else int(instances.crowd[i]),
+            )
+            if instances.scores is not None:
+                annotation['score'] = float(instances.scores[i])
+            if kind == 'segm' and instances.masks is not None:
+                annotation.update(
+                    segmentation=instances.masks[i], area=float(area(instances.masks[i]))
+                )
+            yield annotation

@@ -1,0 +1,111 @@
+"""Outcomes of a classifier."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..pictures import draw_confusion_matrix
+from ..pictures.class_scores import class_scores, counts_of
+from ..pictures.marks import Marks, as_array, labels_of
+from ..pictures.sheets import Panel
+from .outcomes import Outcomes
+
+LEAST = 1e-12  # of a probability, whose logarithm is finite
+
+
+class Seen(NamedTuple):
+    """An image: its classes, those predicted and their scores, and its cross-entropy."""
+
+    true: tuple[int, ...]
+    predicted: tuple[int, ...]
+    scores: tuple[float, ...]
+    loss: float
+
+
+class ClassOutcomes(Outcomes):
+    """The classes of images, one or several in each. Their error is the cross-entropy."""
+
+    error = 'loss'
+
+    def __init__(self, classes: Sequence[str], size: int) -> None:
+        super().__init__(classes, size)
+        self._seen: dict[int, Seen] = {}
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        return 'gt_label' in sample and 'pred_label' in sample
+
+    def add(self, position: int, sample: Any) -> None:
+        true, predicted = labels_of(sample, 'gt_label') or (), labels_of(sample, 'pred_label') or ()
+        scores = as_array(sample.pred_score).astype(float) if 'pred_score' in sample else None
+        found = () if scores is None else tuple(scores[list(predicted)].tolist())
+        self._seen[position] = Seen(true, predicted, found, _loss(true, predicted, scores))
+
+    def join(self, other: Outcomes) -> None:
+        assert isinstance(other, ClassOutcomes)
+        self._seen |= other._seen
+
+    @property
+    def _exclusive(self) -> bool:
+        return all(len(one.true) == len(one.predicted) == 1 for one in self._seen.values())
+
+    @property
+    def _number(self) -> int:
+        labels = [label for one in self._seen.values() for label in (*one.true, *one.predicted)]
+        return len(self.classes) or max(labels, default=0) + 1
+
+    def scores(self) -> dict[str, Any]:
+        matrix = self.confusion_matrix()
+        if matrix is not None:
+            return class_scores(counts_of(matrix), self.classes)
+        counts = np.zeros((3, self._number), int)
+        for one in self._seen.values():
+            for row, labels in enumerate(
+                (set(one.true) & set(one.predicted), one.true, one.predicted)
+            ):
+                counts[row, list(labels)] += 1
+        return class_scores(counts, self.classes)
+
+    def confusion_matrix(self) -> np.ndarray | None:
+        if not self._exclusive:
+            return None
+        matrix = np.zeros((self._number,) * 2, int)
+        pairs = [(one.true[0], one.predicted[0]) for one in self._seen.values()]
+        np.add.at(matrix, tuple(np.transpose(pairs)), 1)
+        return matrix
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        matrix = self.confusion_matrix()
+        if matrix is not None:
+            yield 'confusion_matrix', draw_confusion_matrix(matrix, self.classes)
+
+    def errors(self) -> dict[int, float]:
+        return {position: one.loss for position, one in self._seen.items()}
+
+    def panels(self, position: int, image: np.ndarray) -> list[Panel]:
+        one = self._seen[position]
+        found = (
+            ', '.join(
+                f'{self.name(label)} {score:.2f}'
+                for label, score in zip(one.predicted, one.scores, strict=False)
+            )
+            or 'nothing'
+        )
+        good = set(one.true) == set(one.predicted)
+        title = (
+            found if good else f'{found}; true: {", ".join(map(self.name, one.true)) or "nothing"}'
+        )
+        return [Panel(image, Marks(image.shape[:2]), title, good)]
+
+
+def _loss(true: Sequence[int], predicted: Sequence[int], scores: np.ndarray | None) -> float:
+    """Cross-entropy of the true class; of several classes, the sum of the binary ones."""
+    if scores is None:
+        return float(set(true) != set(predicted))
+    here = -np.log(np.maximum(scores[list(true)], LEAST)).sum()
+    if len(true) == 1 and abs(scores.sum() - 1) < 0.01:
+        return float(here)
+    absent = np.delete(scores, list(true))
+    return float(here - np.log(np.maximum(1 - absent, LEAST)).sum())

@@ -1,0 +1,155 @@
+"""Outcomes of a detector, with boxes or masks."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from vit_plugin.errors import needed_by
+
+from ..pictures import draw_confusion_matrix
+from ..pictures.charts import draw_detection_curves
+from ..pictures.marks import (
+    Instances,
+    Marks,
+    predicted_marks,
+    true_marks,
+)
+from ..pictures.sheets import Panel
+from .average_precision import AveragePrecision, SeenInstances
+from .outcomes import Outcomes
+
+IOU = 0.5  # from which an object is found, in curves, confusion matrix and errors of images
+BACKGROUND = 'background'
+
+
+class InstanceOutcomes(Outcomes):
+    """Boxes of objects, and masks if the model predicts them.
+
+    COCO's evaluation decides what is found. From which score a prediction counts in the confusion
+    matrix and the pictures is where F1 is highest. The error of an image is 100 - F1 there.
+    """
+
+    expensive, error, per_image = True, 'F1 of the image', 2
+
+    def __init__(self, classes: Sequence[str], size: int) -> None:
+        super().__init__(classes, size)
+        self._seen: dict[int, SeenInstances] = {}
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        marks = [find(sample, (1, 1), ()).instances for find in (true_marks, predicted_marks)]
+        return all(one is not None for one in marks)
+
+    def add(self, position: int, sample: Any) -> None:
+        frame = tuple(sample.ori_shape[:2])
+        true, predicted = (
+            find(sample, frame, ()).instances for find in (true_marks, predicted_marks)
+        )
+        assert true is not None
+        assert predicted is not None
+        self._seen[position] = SeenInstances(frame, true, predicted)
+
+    def join(self, other: Outcomes) -> None:
+        assert isinstance(other, InstanceOutcomes)
+        self._seen |= other._seen
+
+    @property
+    def _kinds(self) -> list[str]:
+        """The kinds of evaluation that apply, in pycocotools' words."""
+        masks = all(
+            one.masks is not None
+            for seen in self._seen.values()
+            for one in (seen.true, seen.predicted)
+        )
+        return ['bbox', 'segm'] if masks else ['bbox']
+
+    @cached_property
+    def _found(self) -> dict[str, AveragePrecision]:
+        return {kind: AveragePrecision(self._seen, len(self.classes), kind) for kind in self._kinds}
+
+    @property
+    def _main(self) -> AveragePrecision:
+        """By masks if there are any, else by boxes."""
+        return self._found[self._kinds[-1]]
+
+    def scores(self) -> dict[str, Any]:
+        rows: list[dict[str, Any]] = [dict(name=str(name)) for name in self.classes]
+        for kind, found in self._found.items():
+            prefix = 'mask_' * (kind == 'segm')
+            for row, values in zip(rows, found.average_precision, strict=True):
+                row.update(
+                    (f'{prefix}{name}', None if np.isnan(value) else round(float(value), 4))
+                    for name, value in zip(('AP', 'AP50', 'AP75'), values, strict=True)
+                )
+        for row, number in zip(rows, self._main.objects, strict=True):
+            row['objects'] = int(number)
+        macro = {}
+        for name in (name for name in rows[0] if name not in ('name', 'objects')):
+            values = [row[name] for row in rows if row[name] is not None]
+            macro[name] = round(float(np.mean(values)), 4) if values else None
+        best = dict(
+            score=round(self._main.best_score, 4), f1=round(float(self._main.mean_f1.max()), 4)
+        )
+        return dict(macro=macro, best=best, per_class=rows)
+
+    def confusion_matrix(self) -> np.ndarray:
+        with needed_by('The confusion matrix of a detector'):
+            import supervision as sv
+        masks = self._kinds[-1] == 'segm'
+        target = sv.metrics.MetricTarget.MASKS if masks else sv.metrics.MetricTarget.BOXES
+        score = self._main.best_score
+        true = [_detections(one.true.objects, masks) for one in self._seen.values()]
+        predicted = [_detections(one.predicted.above(score), masks) for one in self._seen.values()]
+        counted = sv.ConfusionMatrix.from_detections(
+            predicted,
+            true,
+            list(self.classes),
+            conf_threshold=score,
+            iou_threshold=IOU,
+            metric_target=target,
+        )
+        return counted.matrix.astype(int)
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        main = self._main
+        matched = dict(bbox='boxes', segm='masks')[self._kinds[-1]]
+        note = f'{matched} of IoU {IOU}, scores from {main.best_score:.2f}'
+        yield 'precision_recall', draw_detection_curves(main.curves(self.classes), main.best_score)
+        matrix = self.confusion_matrix()
+        yield (
+            'confusion_matrix',
+            draw_confusion_matrix(matrix, self.classes, 'objects', BACKGROUND, note),
+        )
+
+    def errors(self) -> dict[int, float]:
+        return {position: 100 - f1 for position, f1 in self._main.image_f1().items()}
+
+    def panels(self, position: int, image: np.ndarray) -> list[Panel]:
+        one, f1 = self._seen[position], self._main.image_f1().get(position)
+        predicted = one.predicted.above(self._main.best_score)
+        title = f'{len(predicted)} predicted' + ('' if f1 is None else f', F1 {f1:.1f} %')
+        return [
+            Panel(image, Marks(one.frame, instances=one.true), f'{len(one.true.objects)} true'),
+            Panel(image, Marks(one.frame, instances=predicted), title),
+        ]
+
+
+def _detections(instances: Instances, masks: bool) -> Any:
+    """Instances as supervision has them; masks stay compressed, since all need much memory."""
+    import supervision as sv
+
+    found = sv.Detections(
+        instances.boxes, class_id=instances.labels.astype(int), confidence=instances.scores
+    )
+    if masks and instances.masks:
+        from pycocotools.mask import toBbox
+
+        places = toBbox(list(instances.masks))
+        places[:, 2:] += places[:, :2]
+        found.mask = sv.CompactMask.from_coco_rle(
+            instances.masks, places, tuple(instances.masks[0]['size'])
+        )
+    return found

@@ -1,0 +1,88 @@
+"""Outcomes of a validation: the part that all tasks share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from vit_plugin.data.dataset_facts import evenly
+
+from ..pictures.marks import name_of
+from ..pictures.sheets import Panel
+
+PANELS = 16  # images on a page
+
+
+class Outcomes(ABC):
+    """Ground truth and predictions for the images of a validation.
+
+    Each process adds its images; the main process joins them with those of the others.
+
+    Args:
+        classes: names of the classes.
+        size: number of images of the validation.
+    """
+
+    # True if scores take long, so that they are found at the end of the run alone.
+    expensive: ClassVar[bool] = False
+    per_image: ClassVar[int] = 1  # panels
+    error: ClassVar[str]  # what images are ranked by
+
+    def __init__(self, classes: Sequence[str], size: int) -> None:
+        self.classes, self.size = classes, size
+        self.examples = evenly(size, self.shown)  # which are drawn, whatever their errors are
+
+    @property
+    def shown(self) -> int:
+        """Images on a page."""
+        return PANELS // self.per_image
+
+    @classmethod
+    @abstractmethod
+    def has(cls, sample: Any) -> bool:
+        """True if a data sample has what is true and predicted in this task."""
+
+    @abstractmethod
+    def add(self, position: int, sample: Any) -> None:
+        """Record an image, the one at this position of the data set."""
+
+    @abstractmethod
+    def join(self, other: 'Outcomes') -> None:
+        """Take over the images that another process has recorded."""
+
+    @abstractmethod
+    def scores(self) -> dict[str, Any]:
+        """Scores in per cent: ``per_class``, a list of dicts, and means of it."""
+
+    @abstractmethod
+    def confusion_matrix(self) -> np.ndarray | None:
+        """Counts of true (rows) and predicted (columns) classes. None with several in an image."""
+
+    @abstractmethod
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """Charts of the scores, with their names."""
+
+    @abstractmethod
+    def errors(self) -> dict[int, float]:
+        """The error of each image that has one, by its position."""
+
+    @abstractmethod
+    def panels(self, position: int, image: np.ndarray) -> list[Panel]:
+        """Ground truth and prediction for an image (H, W, 3), to draw."""
+
+    def pages(self) -> dict[str, tuple[str, list[int]]]:
+        """For each page of images its name, heading and the positions of its images."""
+        errors = self.errors()
+        worst = sorted(errors, key=lambda position: (-errors[position], position))
+        half = len(worst) // 2  # few images are not on both pages
+        return {
+            'val_predictions': ('images to validate', self.examples),
+            'val_worst': (f'worst by {self.error}', worst[: min(self.shown, len(worst) - half)]),
+            'val_best': (f'best by {self.error}', worst[::-1][: min(self.shown, half)]),
+        }
+
+    def name(self, label: int) -> str:
+        """The name of a class."""
+        return name_of(label, self.classes)

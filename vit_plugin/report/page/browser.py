@@ -1,0 +1,189 @@
+"""A page in the browser: give it a picture, see what the model says and what it sees in it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mmengine.registry import DATASETS
+
+from vit_plugin.config.scope import in_scope
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.untrusted_text import as_html, markdown
+from vit_plugin.inference.predictions import NUM_TOP, SCORE_THR
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models.loading import find_backbone
+
+from ..pictures.pictures import shown_by
+from .page_sections import (
+    FOUND,
+    SECTIONS,
+    Shown,
+    about,
+    has_answer,
+    show,
+)
+from .same_site import guards
+
+if TYPE_CHECKING:
+    import gradio
+
+EXAMPLES = 3
+LARGEST = 64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
+HEIGHT = 420  # of the place for the picture, in pixels of the page
+STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
+PRIVATE = 'A picture stays on this machine, and is deleted after at most two hours.'
+
+
+def examples(trained: TrainedModel) -> list[str]:
+    """Image files of the model's test data, or none where they are not on this machine.
+
+    There are none either where only a checkpoint names them, whose config has no data.
+    """
+    dataset = (trained.cfg.get('test_dataloader') or {}).get('dataset') or {}
+    if not dataset.keys() & {'data_root', 'data_prefix', 'ann_file'}:
+        return []
+    try:
+        with in_scope(trained.cfg.default_scope):
+            data = DATASETS.build(dataset)
+    except Exception:  # noqa: BLE001  a data set of another machine
+        return []
+    indices = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
+    paths = [data.get_data_info(int(i)).get('img_path') for i in indices]
+    return [path for path in paths if path and Path(path).is_file()]
+
+
+def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.Blocks':
+    """The page. It asks nothing of the network, and keeps the pictures for at most two hours.
+
+    Raises:
+        MissingExtraError: if Gradio is not installed.
+    """
+    with needed_by('vit-plugin demo'):
+        import gradio as gr
+
+    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
+        markdown_place(f'# {markdown(title)}\n{about(trained)} {PRIVATE}')
+        picture, sliders = place_of_picture(trained), []
+        if trained.task == 'detection':
+            sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
+        outputs = answer_places(trained)
+        sliders.insert(0, slider_of_blocks(trained))
+        outputs += section_places(shown_by(trained.model))
+
+    def answer(path: str | None, block: int, score_thr: float = SCORE_THR) -> list:
+        if path is None:
+            return [gr.skip()] * len(outputs)
+        try:
+            shown = show(trained, path, block, score_thr, size)
+        except ConfigError as error:
+            sentence = str(error).replace(repr(path), 'that you gave')
+            raise gr.Error(as_html(sentence), print_exception=False) from None
+        return answer_places(trained, shown) + section_places(shown_by(trained.model), shown)
+
+    with blocks:
+        asked = [picture.change, *(slider.release for slider in sliders)]
+        gr.on(asked, answer, [picture, *sliders], outputs, api_name=False)
+    return blocks.queue(default_concurrency_limit=1)
+
+
+def place_of_picture(trained: TrainedModel) -> 'gradio.Image':
+    """The place for a picture, with examples below it."""
+    import gradio as gr
+
+    picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
+    # Gradio would open the file first, with errors of its own. For a subclass it would write a stub
+    # file.
+    picture.preprocess = lambda upload: upload and upload.path
+    if found := examples(trained):
+        gr.Examples(found, picture, label='From its test images', cache_examples=False)
+    return picture
+
+
+def slider_of_blocks(trained: TrainedModel) -> 'gradio.Slider':
+    """The number of the block whose attention is drawn."""
+    import gradio as gr
+
+    count = find_backbone(trained.model)[1].num_layers
+    return gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
+
+
+def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any]:
+    """The place for the prediction: of a picture, or before there is one."""
+    import gradio as gr
+
+    if not has_answer(trained):
+        return []
+    if trained.task != 'classification':
+        return section_places([FOUND], shown)
+    scores = shown and shown.scores
+    return [gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP)]
+
+
+def markdown_place(text: str) -> 'gradio.Markdown':
+    """A text in Markdown, in which names have no formulas either."""
+    import gradio as gr
+
+    return gr.Markdown(text, latex_delimiters=[])
+
+
+def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any]:
+    """A text and a place for a picture for each section: of a picture, or before there is one."""
+    import gradio as gr
+
+    places: list[Any] = []
+    for name in names:
+        title, caption = SECTIONS[name]
+        picture = shown and shown.pictures[name]
+        if isinstance(picture, str):
+            picture, caption = None, markdown(picture)
+        elif shown and name == FOUND:
+            caption = f'{markdown(shown.text)}.'
+        places += [
+            markdown_place(f'### {title}\n{caption}'),
+            gr.Image(
+                picture,
+                format='png',
+                interactive=False,
+                visible=picture is not None,
+                show_label=False,
+                container=False,
+                buttons=['fullscreen'],
+                alt_text=title,
+            ),
+        ]
+    return places
+
+
+def serve(blocks: 'gradio.Blocks', port: int) -> None:
+    """Show a :func:`page` at http://127.0.0.1:PORT until interrupted. No other site may ask it.
+
+    Raises:
+        ConfigError: if the port is taken.
+    """
+    import gradio as gr
+
+    # Others come from the network.
+    theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])
+    try:
+        _, url, _ = blocks.launch(
+            server_name='127.0.0.1',
+            server_port=port,
+            theme=theme,
+            css=STYLE,
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            max_file_size=LARGEST,
+            app_kwargs=dict(middleware=guards()),
+            quiet=True,
+            prevent_thread_lock=True,
+        )
+    except OSError as error:
+        raise ConfigError(f'--port {port} is taken by another program; give another.') from error
+    print(f'The page is at {url}. Ctrl-C ends it.', flush=True)
+    try:
+        Event().wait()
+    finally:
+        blocks.close(verbose=False)

@@ -1,0 +1,146 @@
+"""Sections of the page in the browser: what a model says and shows of a picture, without a page."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import read_image
+from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.predictions import SCORE_THR
+from vit_plugin.inference.prepared_image import PreparedImage
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models.classifier import Classifier
+
+from ..pictures.pictures import PER_IMAGE, shown_by
+from ..pictures.style import as_pixels
+
+LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
+NAMED = 8  # classes that the page names
+FOUND = 'found'  # the section with the prediction drawn over the picture
+ANSWERS = {  # by task
+    'classification': 'says which class a picture is of',
+    'detection': 'finds objects in a picture',
+    'segmentation': 'says the class of every pixel of a picture',
+}
+# The title of each section, and its caption.
+SECTIONS = {
+    FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its colour.'),
+    'attention': (
+        'Attention',
+        'Each panel is one head of the chosen block. Bright patches are those that the class '
+        'token, or the mean of all patches, attends to most. A dark panel attends to all alike.',
+    ),
+    'rollout': (
+        'Attention rollout',
+        'How much of each patch has reached the class token, or the mean of the patches, after '
+        'the chosen block.',
+    ),
+    'features': (
+        'Features as colours',
+        'Patches of one colour have similar features: three principal components as red, green '
+        'and blue.',
+    ),
+    'cam': (
+        'Evidence for the most probable class',
+        'Bright patches raise the score of that class (Grad-CAM).',
+    ),
+}
+
+
+class Shown(NamedTuple):
+    """What a model says and shows of a picture."""
+
+    text: str  # the prediction in words, or why there is none
+    scores: dict[str, float]  # of the most probable classes of an image; none of other tasks
+    pictures: dict[str, np.ndarray | str]  # by section: pixels (H, W, 3), or why there are none
+
+
+def about(trained: TrainedModel) -> str:
+    """The model in sentences of Markdown, for somebody who has not yet given a picture."""
+    if not has_answer(trained):
+        return 'The page shows what this model sees in a picture.'
+    classes = ', '.join(map(markdown, trained.classes[:NAMED]))
+    more = f' and {len(trained.classes) - NAMED:,} more' * (len(trained.classes) > NAMED)
+    known = f' Its classes: {classes}{more}.' * bool(classes)
+    return f'This model {ANSWERS[trained.task]}, and the page shows what it sees there.{known}'
+
+
+def has_answer(trained: TrainedModel) -> bool:
+    """True if a model predicts something, and its pixels are known."""
+    return trained.has_pixels and not isinstance(trained.model, Classifier)
+
+
+def show(
+    trained: TrainedModel,
+    path: str,
+    block: int = -1,
+    score_thr: float = SCORE_THR,
+    size: int | None = None,
+) -> Shown:
+    """What a model says and shows of an image file, a picture for each of its sections.
+
+    Args:
+        trained: the model.
+        path: the file.
+        block: the block for attention and rollout, from 1; -1 is the last.
+        score_thr: lowest score of a box.
+        size: the shorter side in pixels of the image in the pictures, see
+            :meth:`~.trained_model.TrainedModel.prepare`.
+
+    Raises:
+        ConfigError: see :func:`prepare`.
+    """
+    image = prepare(trained, path, size)
+    pictures = draw_all(trained, image._replace(beside=False), block)
+    if not has_answer(trained):
+        return Shown('', {}, pictures)
+    prediction = trained(path)
+    rows = prediction.rows(score_thr)
+    if trained.task == 'classification':
+        return Shown('', {row['class']: row['score'] for row in rows}, pictures)
+    drawn = draw(read_image(path), prediction, score_thr)[..., ::-1]
+    return Shown(prediction.text(score_thr), {}, {FOUND: drawn, **pictures})
+
+
+def draw_all(
+    trained: TrainedModel, image: PreparedImage, block: int = -1
+) -> dict[str, np.ndarray | str]:
+    """Every picture of what a model sees that it can show, by its name.
+
+    Args:
+        trained: the model.
+        image: the image.
+        block: the block for attention and rollout, from 1; -1 is the last.
+
+    Returns:
+        The pixels (H, W, 3) of a picture, or the sentence why there is none of this image.
+    """
+    options = dict(
+        attention=dict(blocks=[block]),
+        rollout=dict(blocks=[block]),
+        cam=dict(classes=trained.classes),
+    )
+    found: dict[str, np.ndarray | str] = {}
+    for name in shown_by(trained.model):
+        try:
+            found[name] = as_pixels(PER_IMAGE[name](trained.model, image, **options.get(name, {})))
+        except ConfigError as error:
+            found[name] = str(error)
+    return found
+
+
+def prepare(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
+    """An image file as the model gets it.
+
+    Raises:
+        ConfigError: if it cannot be read, or is too long for its weights of attention.
+    """
+    image = trained.prepare(path, size)
+    short, long = sorted(image.covered)
+    if long > LONGEST * short:
+        raise ConfigError(
+            f'One side of the picture is more than {LONGEST} times the other; crop it.'
+        )
+    return image

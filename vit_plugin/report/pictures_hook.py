@@ -1,0 +1,92 @@
+"""Pictures of what a model sees, in the logs of a run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from mmengine.dataset import pseudo_collate
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from mmengine.visualization.vis_backend import LocalVisBackend, MLflowVisBackend
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.engine.sharding import is_sharded, unwrapped
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.prepared_image import PreparedImage
+from vit_plugin.registry import HOOKS
+
+from .pictures.pictures import OF_ALL, PER_IMAGE
+from .pictures.style import as_pixels
+
+
+@HOOKS.register_module()
+class PicturesHook(Hook):
+    """Draws what the model sees in validation samples, as images in all ``vis_backends`` logs.
+
+    Args:
+        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, which are
+            one for each sample; ``'distance'``, one over all samples; ``'posembed'``, of the
+            weights.
+        samples: indices of the samples.
+        interval: number of validations from one to the next that is drawn. The first is drawn.
+
+    Raises:
+        ConfigError: if a picture is unknown; when it draws, if the model has no such picture or is
+            sharded.
+    """
+
+    priority = 'ABOVE_NORMAL'  # before the EMAHook restores the model's own weights
+
+    def __init__(
+        self,
+        pictures: Sequence[str] = ('features',),
+        samples: Sequence[int] = (0, 1, 2),
+        interval: PositiveInt = 1,
+    ) -> None:
+        unknown = [name for name in pictures if name not in (*PER_IMAGE, *OF_ALL)]
+        if unknown:
+            raise ConfigError(
+                f'PicturesHook: there is no picture {unknown[0]!r}; give some of '
+                f'{", ".join([*PER_IMAGE, *OF_ALL])}.'
+            )
+        self.pictures, self.samples, self.interval = tuple(pictures), tuple(samples), interval
+        self._validations = 0
+
+    def after_val_epoch(self, runner: Runner, metrics: dict[str, Any] | None = None) -> None:
+        model, due = unwrapped(runner.model), self._validations % self.interval == 0
+        self._validations += 1
+        if is_sharded(model):
+            raise ConfigError(
+                'PicturesHook: a sharded model cannot be drawn during a run; leave the hook out, '
+                'and draw its checkpoint with tools/visualize.py.'
+            )
+        if not due or not is_main_process():
+            return
+        dataset = runner.val_dataloader.dataset
+        for index in self.samples:
+            if not -len(dataset) <= index < len(dataset):
+                raise ConfigError(
+                    f'PicturesHook: there is no sample {index}, the validation has {len(dataset)}.'
+                )
+        prepared = {
+            index: PreparedImage.from_batch(model, pseudo_collate([dataset[index]]))
+            for index in self.samples
+        }
+        for name in self.pictures:
+            if name in OF_ALL:
+                log_image(runner, name, OF_ALL[name](model, prepared.values()))
+            else:
+                for index, one in prepared.items():
+                    log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, one))
+
+
+def log_image(runner: Runner, name: str, figure: Figure) -> None:
+    """Add a figure to every log of ``vis_backends`` but the local folder, at this iteration."""
+    backends = getattr(runner.visualizer, '_vis_backends', {}).values()
+    backends = [backend for backend in backends if not isinstance(backend, LocalVisBackend)]
+    pixels = as_pixels(figure) if backends else None
+    for backend in backends:
+        # MLflow wants the name of a file.
+        full = f'{name}_{runner.iter}.png' if isinstance(backend, MLflowVisBackend) else name
+        backend.add_image(full, pixels, runner.iter)

@@ -1,0 +1,231 @@
+"""Record a training run in its work directory."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from mmengine.dist import all_gather_object, get_dist_info, is_main_process
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from vit_plugin.data.dataset_facts import classes_of
+from vit_plugin.engine.sharding import unwrapped
+from vit_plugin.engine.validation_record import ValidationRecord
+from vit_plugin.errors import MissingExtraError, first_line
+from vit_plugin.files.complete import write_text
+from vit_plugin.files.text import aligned
+from vit_plugin.files.untrusted_text import as_csv
+from vit_plugin.registry import HOOKS
+
+from .outcomes import Outcomes, kind_of
+from .pictures import draw_learning_curve
+from .pictures.class_scores import as_markdown, rows_of
+from .pictures.data_pictures import (
+    as_they_were,
+    data_figures,
+    file_of,
+    pixels_of,
+    twin,
+)
+from .pictures.sheets import draw_sheet
+from .pictures.style import save_figure
+from .pictures_hook import log_image
+
+CLASSES = 'classes'  # the name of the tables by class
+FEW_CLASSES = 20  # whose scores the console shows
+
+
+@HOOKS.register_module()
+class ReportHook(Hook):
+    """Writes what there is to learn, metrics after each validation, and pictures at the end.
+
+    The files in the work directory are, see docs/tools.md:
+
+    - ``labels.png`` and ``train_batch.png``, see :func:`~vit_plugin.report.pictures.draw_data`,
+    - ``metrics.json`` and ``results.csv``, with a row for each validation,
+    - ``classes.json``, ``.csv`` and ``.md``: the scores of each class,
+    - ``learning_curve.png``, ``confusion_matrix.png`` and, of a detector, ``precision_recall.png``,
+    - ``val_predictions.png``, ``val_worst.png`` and ``val_best.png``: images with what is true and
+      predicted.
+
+    The pictures are also images in the other logs of ``vis_backends``. All scores are in per cent,
+    those too that MMDetection logs from 0 to 1. ``metrics.json`` has the last and the largest value
+    of every metric, and all its (epoch or iteration, value). It also has the epochs, iterations and
+    seconds, and the seconds at each validation. The scores of classes and the confusion matrix are
+    those of the last validation, of a detector at the end of the run. A resumed run continues the
+    record of its checkpoint.
+
+    Args:
+        pictures: whether images of the data are drawn.
+    """
+
+    priority = 'LOW'
+    _resumed: Mapping[str, Any] = {}
+
+    def __init__(self, pictures: bool = True) -> None:
+        self.pictures = pictures
+        self._record: ValidationRecord | None = None
+        self._outcomes: Outcomes | None = None
+        self._lacks: set[str] = set()  # packages that the log has named
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        self._resumed = checkpoint.get('report', {}) if runner._resume else {}
+
+    def before_train(self, runner: Runner) -> None:
+        self._record = ValidationRecord(runner, self._resumed)
+        self._scores: dict[str, Any] | None = None
+        self._confusion: np.ndarray | None = None
+        if self.pictures and not self._record.rows:
+            self._try(runner, 'images to train on', lambda: self._draw_data(runner))
+
+    def _draw_data(self, runner: Runner) -> None:
+        """Draw the data. All processes make the batch, since a preprocessor may communicate."""
+        held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
+        preprocessor = getattr(unwrapped(runner.model), 'data_preprocessor', None)
+        loader = runner.train_dataloader
+        for name, figure in data_figures(loader.dataset, held_out, preprocessor, loader.collate_fn):
+            self._save(runner, name, figure)
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        if self._record is not None:
+            checkpoint['report'] = self._record.state()
+
+    def before_val_epoch(self, runner: Runner) -> None:
+        self._outcomes, self._position, self._records = None, 0, True
+
+    def after_val_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: dict | None = None,
+        outputs: Sequence | None = None,
+    ) -> None:
+        self._try(runner, 'what the validation found', lambda: self._see(runner, outputs or ()))
+
+    def _see(self, runner: Runner, samples: Sequence) -> None:
+        """Record what a batch has shown, until something fails."""
+        dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
+        left_out = _left_out(runner)
+        for sample in samples if self._records else ():
+            self._records = False
+            if self._outcomes is None and (kind := kind_of(sample)):
+                self._outcomes = kind(classes_of(dataset), len(dataset))
+            # As MMEngine's sampler deals them; the last ones are repetitions.
+            position = self._position * world + rank
+            seen = position < len(dataset) and position not in left_out
+            if self._outcomes is not None and seen:
+                self._outcomes.add(position, sample)
+            self._position, self._records = self._position + 1, True
+
+    def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
+        self._outcomes, *others = all_gather_object(self._outcomes if self._records else None)
+        if not is_main_process() or self._record is None:  # a validation without training
+            return
+        for other in others:
+            if self._outcomes is None or other is None:  # scores of a part would be others
+                self._outcomes = None
+            else:
+                self._outcomes.join(other)
+        left_out = _left_out(runner)
+        if self._outcomes is not None:
+            self._outcomes.examples = [
+                position for position in self._outcomes.examples if position not in left_out
+            ]
+        self._record.add(runner, metrics or {})
+        self._scores = self._confusion = None
+        if self._outcomes is not None and not self._outcomes.expensive:
+            self._try(runner, 'scores by class', self._score)
+        self._record.write(runner, self._scores, self._confusion)
+
+    def _score(self) -> None:
+        assert self._outcomes is not None
+        self._scores = self._outcomes.scores()
+        try:
+            self._confusion = self._outcomes.confusion_matrix()
+        except MissingExtraError:  # after the run it is said once, where the pictures are drawn
+            self._confusion = None
+
+    def after_train(self, runner: Runner) -> None:
+        record = self._record
+        if not is_main_process() or record is None or not record.rows:
+            return
+        folder, unit, history = Path(runner.work_dir), record.unit, record.history
+        if self._outcomes is not None:
+            if self._scores is None:
+                self._try(runner, 'scores by class', self._score)
+            record.write(runner, self._scores, self._confusion)
+            self._write_classes(folder)
+        scalars = runner.message_hub.log_scalars
+        loss = np.asarray(scalars['train/loss'].data[0]) if 'train/loss' in scalars else np.empty(0)
+        per_step = runner.iter / max(getattr(runner, unit), 1)
+        self._save(runner, 'learning_curve', draw_learning_curve(loss, per_step, history, unit))
+        if self._outcomes is not None:
+            self._try(runner, 'the curves', lambda: self._draw_scores(runner))
+        if self._outcomes is not None and self.pictures:
+            self._try(runner, 'images to validate', lambda: self._draw_images(runner))
+        tables = ['', *aligned(record.table(), numbers=True), '']
+        if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
+            tables += [*aligned(rows_of(self._scores), numbers=True), '']
+        lines = [
+            f'Trained in {record.seconds:.0f} s.',
+            *tables,
+            f'Checkpoints, metrics.json and pictures are in {folder}',
+            f'Next: vit-plugin test {folder}',
+        ]
+        runner.logger.info('\n'.join(lines))
+
+    def _draw_scores(self, runner: Runner) -> None:
+        assert self._outcomes is not None
+        for name, figure in self._outcomes.figures():
+            self._save(runner, name, figure)
+
+    def _draw_images(self, runner: Runner) -> None:
+        for name, figure in self._pages(twin(runner.val_dataloader.dataset)):
+            self._save(runner, name, figure)
+
+    def _pages(self, dataset: Any) -> Iterator[tuple[str, Figure]]:
+        assert self._outcomes is not None
+        for name, (heading, positions) in self._outcomes.pages().items():
+            with as_they_were():
+                items = [(position, dataset[position]) for position in positions]
+            panels = [
+                panel._replace(file=file_of(item['data_samples']))
+                for position, item in items
+                for panel in self._outcomes.panels(position, pixels_of(item['inputs']))
+            ]
+            if panels:
+                yield name, draw_sheet(panels, self._outcomes.classes, heading)
+
+    def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
+        """Draw, but let the training go on without a picture, and say why it is not there."""
+        try:
+            draw()
+        except MissingExtraError as error:
+            if f'{error}' not in self._lacks:
+                runner.logger.info(f'{error} The run goes on without {what}.')
+            self._lacks.add(f'{error}')
+        except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
+            runner.logger.warning(
+                f'The report has to go without {what}: {type(error).__name__}: {first_line(error)}.'
+            )
+
+    def _save(self, runner: Runner, name: str, figure: Figure) -> None:
+        if is_main_process():
+            save_figure(figure, Path(runner.work_dir, f'{name}.png'))
+            log_image(runner, name, figure)
+
+    def _write_classes(self, folder: Path) -> None:
+        if self._scores is None:
+            return
+        write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
+        write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
+        write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))
+
+
+def _left_out(runner: Runner) -> Set[int]:
+    """The positions that the validation leaves out, as far as our runner has found any."""
+    hook = getattr(runner, 'unreadable', None)
+    return frozenset() if hook is None else hook.left_out
