@@ -10,20 +10,31 @@ import pytest
 
 from vit_plugin import __main__ as command
 from vit_plugin import __version__
+from vit_plugin.commands import COMMANDS
 
-TOOLS = {path.stem for path in Path('tools').glob('*.py')}
+TOOLS = sorted(path.stem for path in Path('tools').glob('*.py') if path.stem != 'torchrun')
 
 DIGITS = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'
 
 
-def test_help_names_every_tool(capsys):
+def test_help_names_every_command(capsys):
     assert command.main([]) == 0
     shown = capsys.readouterr().out
     assert command.main(['--help']) == 0
     assert capsys.readouterr().out == shown
     listed = {line.split()[0] for line in shown.splitlines() if line.startswith('  ')}
-    assert listed == (TOOLS - {'torchrun', 'convert_weights'}) | {'convert', 'zoo'}
+    assert listed == {*COMMANDS}
     assert '  train       Train a model.\n' in shown
+
+
+def test_a_tool_is_a_command_as_a_script():
+    assert {name.removesuffix('_weights') for name in TOOLS} == {*COMMANDS}
+
+
+def test_a_module_is_a_command_or_what_commands_share():
+    modules = {path.stem for path in Path('vit_plugin/commands').glob('*.py')}
+    shared = {'__init__', 'command_line', 'early', 'flags', 'frameworks'}
+    assert modules == {*COMMANDS} | shared
 
 
 def test_the_docs_list_every_command():
@@ -31,7 +42,7 @@ def test_the_docs_list_every_command():
         'The commands are (.*?), in any', Path('docs/tools.md').read_text(), re.DOTALL
     )[1]
     assert {name.removeprefix('vit-plugin ') for name in re.findall('`(.*?)`', listed)} == {
-        *command.commands()
+        *COMMANDS
     }
 
 
@@ -52,9 +63,9 @@ def test_version(capsys):
     assert capsys.readouterr().out == f'{__version__}\n'
 
 
-@pytest.mark.parametrize('name', sorted((TOOLS - {'torchrun', 'convert_weights'}) | {'convert'}))
+@pytest.mark.parametrize('name', COMMANDS)
 @pytest.mark.filterwarnings('ignore')
-def test_a_command_is_the_tool_of_its_name(monkeypatch, capsys, name):
+def test_a_command_has_the_module_of_its_name(monkeypatch, capsys, name):
     monkeypatch.setattr(sys, 'argv', list(sys.argv))
     with pytest.raises(SystemExit) as end:
         command.main([name, '--help'])
@@ -123,7 +134,7 @@ LEAST = {
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('tool', sorted(TOOLS - {'torchrun'}))
+@pytest.mark.parametrize('tool', TOOLS)
 def test_a_tool_says_in_one_sentence_that_opencv_needs_a_library(tmp_path, tool):
     (tmp_path / 'cv2.py').write_text(
         "raise ImportError('libxcb.so.1: cannot open shared object file: No such file or "

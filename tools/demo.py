@@ -1,49 +1,8 @@
-"""Show what a model says and sees, in a browser: drop a picture on the page.
+"""``vit-plugin demo`` as a script, for the habits of OpenMMLab."""
 
-python tools/demo.py CHECKPOINT
-python tools/demo.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k
-"""
+import sys
 
-import argparse
-from pathlib import Path
-
-from vit_plugin.commands.flags import (
-    add_flags,
-    add_model_arguments,
-    at_least,
-    run_tool,
-)
-from vit_plugin.errors import needed_by
-
-DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Show what a model says and sees, in a browser.')
-    add_model_arguments(parser, nargs='?', default=DEFAULT)
-    add_flags(
-        parser,
-        '--img-size',
-        help='shorter side of the pictures in pixels; default: that of the '
-        "config's test, or the img_size of the arch",
-    )
-    parser.add_argument(
-        '--port', type=at_least(1, most=65535), default=7860, help='default: %(default)s'
-    )
-    return parser
-
-
-def main(args: argparse.Namespace) -> None:
-    with needed_by('vit-plugin demo'):
-        import gradio  # noqa: F401  before the model is read, which may take long
-    from vit_plugin.inference.load import load
-    from vit_plugin.report.page.browser import page, serve
-
-    trained = load(
-        args.checkpoint, args.config, args.arch, args.device, args.cfg_options, which=args.which
-    )
-    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.img_size), args.port)
-
+from vit_plugin.__main__ import main
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    sys.exit(main(['demo', *sys.argv[1:]]))

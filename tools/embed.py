@@ -1,72 +1,8 @@
-"""Write the features of images to a file, to search and compare them.
+"""``vit-plugin embed`` as a script, for the habits of OpenMMLab."""
 
-python tools/embed.py timm://vit_small_patch14_dinov2.lvd142m IMAGE_OR_FOLDER... \
-        --out embeddings.npz
-python tools/embed.py CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
-"""
+import sys
 
-import argparse
-
-from vit_plugin.commands.flags import add_flags, add_model_arguments, run_tool
-from vit_plugin.errors import ConfigError
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Write the features of images to a file.')
-    add_model_arguments(parser)
-    add_flags(parser, 'images')
-    add_flags(parser, '--out', required=True, help='a .npz file for `names` and `features`')
-    parser.add_argument(
-        '--normalize', action='store_true', help='scale each vector to the length 1'
-    )
-    add_flags(parser, '--batch-size', default=32)
-    return parser
-
-
-def check(args: argparse.Namespace) -> None:
-    """Find the images, which takes no torch."""
-    from vit_plugin.files.complete import check_target
-    from vit_plugin.inference.inputs import find_inputs
-    from vit_plugin.inference.targets import check_apart
-
-    if args.out.suffix != '.npz':
-        raise ConfigError(f'--out {str(args.out)!r}: embeddings are written as .npz.')
-    args.images = find_inputs(args.images, videos=False)
-    check_target(args.out)
-    check_apart([args.out], args.images)
-
-
-def main(args: argparse.Namespace) -> None:
-    import numpy as np
-    import torch
-    from torch.nn.functional import normalize
-    from tqdm import tqdm
-
-    from vit_plugin.inference.embedding import embed, save_embeddings
-    from vit_plugin.inference.inputs import Reading
-    from vit_plugin.inference.load import load
-
-    trained = load(
-        args.checkpoint,
-        args.config,
-        args.arch,
-        args.device,
-        args.cfg_options,
-        classify=False,
-        which=args.which,
-    ).optimized()
-    reading, names, batches = Reading(args.images), [], []
-    with tqdm(total=len(args.images), unit='image', disable=None) as progress:
-        for some, batch in embed(trained, reading, args.batch_size):
-            names += some
-            batches.append(batch)
-            progress.update(len(batch))
-    if batches:
-        features = torch.from_numpy(np.concatenate(batches))
-        save_embeddings(args.out, names, normalize(features) if args.normalize else features)
-        print(f'{args.out}: {features.shape[0]} vectors of {features.shape[1]} numbers.')
-    reading.finish()
-
+from vit_plugin.__main__ import main
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main, check=check)
+    sys.exit(main(['embed', *sys.argv[1:]]))

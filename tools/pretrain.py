@@ -1,81 +1,8 @@
-r"""Pre-train a backbone on images without labels.
+"""``vit-plugin pretrain`` as a script, for the habits of OpenMMLab."""
 
-python tools/pretrain.py --data FOLDER --arch R26+S/32 \
-        --teacher timm://vit_small_patch16_dinov3.lvd1689m
-python tools/pretrain.py --data FOLDER --method mocov3
-"""
+import sys
 
-import argparse
-from pathlib import Path
-
-from vit_plugin.commands.early import METHODS, check_choice, check_data
-from vit_plugin.commands.flags import (
-    add_data_arguments,
-    add_flags,
-    add_run_arguments,
-    run_tool,
-)
-from vit_plugin.errors import MissingExtraError
-
-FLAGS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip', 'method')
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Pre-train a backbone on images without labels. What it writes is what '
-        'vit-plugin train --weights takes.'
-    )
-    add_flags(parser, '--data', required=True, help='images, in folders of any depth')
-    parser.add_argument(
-        '--method',
-        help='distill (default with --teacher), mocov3 (default without), dino, dinov2, lejepa, '
-        'mae or simmim',
-    )
-    add_data_arguments(parser)
-    add_run_arguments(parser)
-    add_flags(parser, '--resume', '--resume-changed')
-    return parser
-
-
-def check(args: argparse.Namespace) -> None:
-    """Find the folder and the method, which takes no torch."""
-    check_data(args.data)
-    check_choice('--method', args.method, METHODS)
-
-
-def main(args: argparse.Namespace) -> None:
-    from mmengine.dist import is_main_process
-
-    from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
-    from vit_plugin.engine.checkpoints.newest import newest_checkpoint
-    from vit_plugin.from_folder.duration import DurationHook
-    from vit_plugin.from_folder.pretraining import Probe
-    from vit_plugin.from_folder.request import PRETRAINING, Request
-    from vit_plugin.from_folder.write import write_config
-
-    given = {name: getattr(args, name) for name in FLAGS if getattr(args, name) is not None}
-    request = Request(args.data, PRETRAINING, work_dir=args.work_dir or '', **given)
-    args.config = str(write_config(request, bool(args.resume)))
-    args.work_dir = None  # the config says it
-    cfg = load_config(args)
-    apply_training_flags(cfg, args)
-    with training_runner(cfg, ['train_dataloader']) as runner:
-        runner.register_hook(DurationHook())
-        runner.train()
-    checkpoint = newest_checkpoint(cfg.work_dir)
-    if not checkpoint or not is_main_process():
-        return
-    probe = Probe(request, checkpoint)
-    probe.draw(Path(cfg.work_dir, 'features.png'))
-    try:
-        scores = [f'{score:.2f} %' for score in probe.nearest_neighbours()]
-    except MissingExtraError as error:  # the training is done all the same
-        print(f'Its features are not probed: {error}')
-    else:
-        if scores:
-            print(f'Nearest neighbours by its features: {" before, ".join(scores)} after.')
-    print(f'Next: vit-plugin train --data FOLDER --weights {cfg.work_dir} --work-dir DIR')
-
+from vit_plugin.__main__ import main
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main, check=check)
+    sys.exit(main(['pretrain', *sys.argv[1:]]))

@@ -1,71 +1,8 @@
-"""Train configs over a grid of settings with several seeds, and compare.
+"""``vit-plugin sweep`` as a script, for the habits of OpenMMLab."""
 
-    python tools/sweep.py CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 \
-        model.backbone.drop_rate=0,0.1 --seeds 3
-    python tools/sweep.py HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
+import sys
 
-The same command continues what is not finished.
-"""
-
-import argparse
-from pathlib import Path
-
-from vit_plugin.commands.flags import (
-    KeyValue,
-    add_flags,
-    at_least,
-    run_tool,
-)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Train configs over a grid of settings with several seeds, and compare.'
-    )
-    add_flags(parser, 'config', nargs='+', help='config files to compare')
-    parser.add_argument(
-        '--grid',
-        nargs='+',
-        action=KeyValue,
-        default={},
-        metavar='KEY=A,B,C',
-        help='a setting and its values; several flags or pairs make all combinations',
-    )
-    add_flags(parser, '--seeds', help='seeds of each combination; default: 3')
-    add_flags(
-        parser, '--work-dir', help='folder; default: work_dirs/sweep_CONFIG, of the first config'
-    )
-    parser.add_argument(
-        '--metric', help='the metric to compare; default: the first that is recorded'
-    )
-    parser.add_argument(
-        '--jobs', type=at_least(1), default=1, help='how many to train at the same time; default: 1'
-    )
-    add_flags(parser, '--cfg-options')
-    return parser
-
-
-def main(args: argparse.Namespace) -> None:
-    from vit_plugin.files.complete import write_text
-    from vit_plugin.files.standard_streams import interrupted
-    from vit_plugin.measure import sweep
-
-    grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
-    folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')
-    runs, options = [*sweep.runs_of(args.config, grid, args.seeds, folder)], args.cfg_options or {}
-    sweep.check(runs, options, folder)
-    try:
-        failed = sweep.train(runs, options, Path(__file__).with_name('train.py'), args.jobs)
-    except KeyboardInterrupt:
-        raise interrupted('Interrupted: the same command continues.') from None
-    table = sweep.table(runs, args.metric)
-    write_text(folder / 'results.md', table)
-    print(f'\n{table}\n{folder / "results.md"}')
-    if failed:
-        lines = [f'{len(failed)} of {len(runs)} runs failed; the same command tries them again:']
-        lines += [f'  {path}: {why}' for path, why in failed.items()]
-        raise SystemExit('\nError: ' + '\n'.join(lines))
-
+from vit_plugin.__main__ import main
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    sys.exit(main(['sweep', *sys.argv[1:]]))

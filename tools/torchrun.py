@@ -16,6 +16,7 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 
 
 def main() -> int:
+    """Run torchrun. Returns the status."""
     args = run.parse_args(None)
     try:
         run.run(args)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.projects import declared, projects
+from vit_plugin.project import declared, projects
 from vit_plugin.suggestions import suggestion, unscoped
 
 with needed_by('vit_plugin'):
@@ -81,15 +81,15 @@ def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
     return attribute
 
 
-def _child(parent: root.Registry, location: str) -> Registry:
-    return Registry(parent.name, parent=parent, scope=SCOPE, locations=[location])
+def _child(parent: root.Registry, *locations: str) -> Registry:
+    return Registry(parent.name, parent=parent, scope=SCOPE, locations=[*locations])
 
 
 MODELS = _child(root.MODELS, 'vit_plugin.models')
 DATASETS = _child(root.DATASETS, 'vit_plugin.data')
 DATA_SAMPLERS = _child(root.DATA_SAMPLERS, 'vit_plugin.data')
 TRANSFORMS = _child(root.TRANSFORMS, 'vit_plugin.data')
-HOOKS = _child(root.HOOKS, 'vit_plugin.engine')
+HOOKS = _child(root.HOOKS, 'vit_plugin.engine', 'vit_plugin.report')
 OPTIMIZERS = _child(root.OPTIMIZERS, 'vit_plugin.engine')
 OPTIM_WRAPPERS = _child(root.OPTIM_WRAPPERS, 'vit_plugin.engine')
 OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin.engine')

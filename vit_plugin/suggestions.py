@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
+from vit_plugin.errors import ConfigError
+
 LISTED = 24  # as many names as a sentence can hold
 
 
@@ -49,6 +51,20 @@ def suggestion(
     if len(known) <= LISTED:
         return f'{takes} {", ".join(known) or "none"}.'
     return otherwise or f'the nearest are {", ".join(closest(name, known, 3, 0.0, key))}.'
+
+
+def guess(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that names the nearest, or nothing if none is near."""
+    near = closest(name, known)
+    return f'; did you mean {near[0]}?' if near else ''
+
+
+def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:
+    """Raise a ``ConfigError`` if a flag has none of its values."""
+    choices = list(choices)
+    if given and given not in choices:
+        end = guess(given, choices) or '.'
+        raise ConfigError(f'{flag} {given!r} is not one of {", ".join(choices)}{end}')
 
 
 def unscoped(name: str) -> str:

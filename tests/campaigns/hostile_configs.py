@@ -38,7 +38,6 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import cycle, pairwise
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +55,7 @@ from mmengine.visualization import Visualizer
 from torch import nn
 
 from vit_plugin.arguments import Signature
+from vit_plugin.commands import probe, test
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.from_folder.request import Request
@@ -419,13 +419,6 @@ def text_of(cfg: Mapping[str, Any]) -> str:
     return '\n'.join(f'{name} = {value!r}' for name, value in cfg.items())
 
 
-def tool(name: str) -> ModuleType:
-    spec = spec_from_file_location(name, Path(__file__).parents[2] / 'tools' / f'{name}.py')
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     with (
@@ -470,7 +463,7 @@ class Campaign:
         self.names: set[str] = set()
         self.built: set[str] = set()
         self.results: dict[Any, str] = {}
-        self.file, self.test, self.probe = folder / 'checkpoint.pth', tool('test'), tool('probe')
+        self.file, self.test, self.probe = folder / 'checkpoint.pth', test, probe
         self.file.touch()
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()

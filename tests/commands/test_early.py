@@ -9,18 +9,19 @@ from importlib.util import find_spec
 
 import pytest
 
-from vit_plugin.__main__ import commands
-from vit_plugin.commands.early import METHODS, TASKS, check_checkpoints
+from vit_plugin.commands import COMMANDS
+from vit_plugin.commands.early import check_checkpoints
 from vit_plugin.commands.flags import leave_out_false_alarms
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder import methods, write
+from vit_plugin.from_folder.choices import METHODS, TASKS
 
 HEAVY = ['torch', 'mmengine', 'matplotlib', 'numpy', 'timm', 'torchao']
 # A command line, its status, and words of what it says.
 SAID: dict[str, tuple[int, str]] = {
     '': (0, 'usage: vit-plugin COMMAND'),
     '--help': (0, 'usage: vit-plugin COMMAND'),
-    **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in commands()},
+    **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in COMMANDS},
     'trian': (2, 'did you mean train?'),
     'train': (1, 'Give a config, or --data with a folder of images.'),
     'train CONFIG --data .': (1, "Both the config 'README.md' and --data"),

@@ -1,21 +1,25 @@
 """One table of flags for all commands."""
 
 import argparse
-import runpy
 from collections import defaultdict
+from importlib import import_module
 
 import pytest
 
-from vit_plugin.__main__ import commands
+from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.flags import FLAGS, add_flags
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    return import_module(f'vit_plugin.commands.{command}').make_parser()
 
 
 @pytest.fixture(scope='module')
 def uses() -> dict[str, dict[str, argparse.Action]]:
     """Flag or name of a positional argument -> command -> what its parser does with it."""
     found: dict[str, dict[str, argparse.Action]] = defaultdict(dict)
-    for command, file in commands().items():
-        parser = runpy.run_path(str(file))['make_parser']()
+    for command in COMMANDS:
+        parser = parser_of(command)
         for action in parser._actions:
             if action.help != argparse.SUPPRESS and action.dest != 'help':
                 found[(action.option_strings or [action.dest])[0]][command] = action
@@ -51,7 +55,7 @@ def test_every_flag_says_what_it_is(uses):
 
 def test_the_checkpoint_stands_first(uses):
     for command in uses['checkpoint']:
-        parser = runpy.run_path(str(commands()[command]))['make_parser']()
+        parser = parser_of(command)
         assert parser._get_positional_actions()[0].dest == 'checkpoint', command
 
 
@@ -63,7 +67,7 @@ def test_what_is_written_is_named_by_out(uses):
 
 @pytest.mark.parametrize('command', ['convert', 'export'])
 def test_the_target_may_follow_the_checkpoint(command):
-    parser = runpy.run_path(str(commands()[command]))['make_parser']()
+    parser = parser_of(command)
     for words in (['run', 'x.onnx'], ['run', '--out', 'x.onnx'], ['--out', 'x.onnx', 'run']):
         args = parser.parse_args(words)
         assert (args.checkpoint, str(args.out)) == ('run', 'x.onnx')

@@ -66,15 +66,22 @@ def test_the_command_itself_has_such_streams(tmp_path):
     assert (done.returncode, done.stderr) == (0, b'')
 
 
-TOOL = """
-import argparse, os, signal
-from vit_plugin.commands.flags import run_tool
+COMMAND = """
+import argparse, os, signal, sys
+from vit_plugin.commands.flags import run_command
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.standard_streams import set_up_streams
+
+make_parser = argparse.ArgumentParser
 
 def main(args):
     {}
 
-run_tool(argparse.ArgumentParser(), main, lambda args: {})
+def needs_torch(args):
+    return {}
+
+set_up_streams()
+run_command(sys.modules[__name__])
 """
 
 
@@ -91,9 +98,9 @@ run_tool(argparse.ArgumentParser(), main, lambda args: {})
     ],
 )
 def test_how_a_command_ends(tmp_path, work, status, said, needs_torch):
-    (tmp_path / 'tool.py').write_text(TOOL.format(work, needs_torch))
+    (tmp_path / 'command.py').write_text(COMMAND.format(work, needs_torch))
     done = subprocess.run(
-        [sys.executable, str(tmp_path / 'tool.py')],
+        [sys.executable, str(tmp_path / 'command.py')],
         env={**os.environ, 'PYTHONPATH': os.getcwd()},
         capture_output=True,
         text=True,

@@ -286,12 +286,10 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         yield infer(image, extra=('--score-thr', '7'), word='--score-thr')
         yield infer(image, extra=('--cfg-options', 'model.head.num_clases=3'), word='num_classes')
         yield infer(image, extra=('--cfg-options', 'default_scope=mmseq'), word='default_scope')
-    if 'convert_weights' in tools:
+    if 'convert' in tools:
         target = str(folder / 'target.npz')
         for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
-            yield Call(
-                'convert_weights', [str(folder / name), '--out', target, '--to', 'timm'], word
-            )
+            yield Call('convert', [str(folder / name), '--out', target, '--to', 'timm'], word)
         for arguments, word in (
             ([good, '--out', target, '--to', 'onnx'], '--to'),
             ([good, '--out', str(folder / 'x.txt'), '--to', 'timm'], 'x.txt'),
@@ -302,11 +300,11 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
             ([good, '--out', target, '--to', 'jax', '--num-heads', '7'], '--num-heads'),
             ([good], '--out'),
         ):
-            yield Call('convert_weights', arguments, word)
+            yield Call('convert', arguments, word)
         for suffix in ('npz', 'pth', 'safetensors'):
             target = str(folder / f'full.{suffix}')
             yield Call(
-                'convert_weights',
+                'convert',
                 [good, '--out', target, '--to', 'vit_plugin'],
                 f'full.{suffix}',
                 full_disk=True,

@@ -35,23 +35,23 @@ IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
 # Commands that a test runs on small data and in every form, by a pattern of their beginning, and
 # the test.
 RUN_BY = {
-    r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/tools/test_train_and_test.py',
+    r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/commands/test_train_and_test.py',
     r'(?:python tools/|vit-plugin )'
     r'(benchmark|demo|export|infer|plan|pretrain|probe|sweep|visualize)\b': (
-        'tests/tools/test_{}.py'
+        'tests/commands/test_{}.py'
     ),
     r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': (
-        'tests/tools/test_convert_weights.py'
+        'tests/commands/test_convert.py'
     ),
-    r'(?:python tools/|vit-plugin )embed\b': 'tests/tools/test_train_on_folders.py',
-    r'tools/(dist_train)\.sh': 'tests/tools/test_train_and_test.py',
-    r'tools/(slurm_train)\.sh': 'tests/tools/test_slurm.py',
+    r'(?:python tools/|vit-plugin )embed\b': 'tests/commands/test_train_on_folders.py',
+    r'tools/(dist_train)\.sh': 'tests/commands/test_train_and_test.py',
+    r'tools/(slurm_train)\.sh': 'tests/commands/test_slurm.py',
     r'vit-plugin (zoo)': 'tests/zoo/test_catalogue.py',
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python tests/campaigns (pipelines|plain_loop)\b': 'tests/campaigns/test_pipelines.py',
     r'python tests/campaigns (blocks|defaults|decoders)\b': 'tests/campaigns/test_{}.py',
-    r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
+    r'python -m (pytest)': 'tests/commands/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
 }
@@ -70,7 +70,7 @@ NOT_RUN = {
     r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
         'needs a checkpoint: tests/inference/test_trained_model.py'
     ),
-    r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/tools/test_demo.py',
+    r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/commands/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),

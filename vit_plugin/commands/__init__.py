@@ -1,1 +1,22 @@
-"""The bodies of the commands. Each tool parses its flags and calls one of these."""
+"""The commands, a module each: ``make_parser()``, ``main(args)``, and what it can check early.
+
+A module may have ``check(args)``, which finds wrong arguments without torch, and
+``needs_torch(args)``, which says whether ``main`` needs it.
+"""
+
+COMMANDS = (
+    'benchmark',
+    'convert',
+    'demo',
+    'embed',
+    'export',
+    'infer',
+    'plan',
+    'pretrain',
+    'probe',
+    'sweep',
+    'test',
+    'train',
+    'visualize',
+    'zoo',
+)

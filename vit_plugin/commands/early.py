@@ -1,15 +1,13 @@
 """What is wrong with a command line, found before torch is imported."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.suggestions import closest
+from vit_plugin.from_folder.choices import DIGITS
+from vit_plugin.suggestions import closest, guess
 
-DIGITS = 'digits'  # a folder that is written if it is not there
-TASKS = ('classification', 'detection', 'instance', 'segmentation', 'pretraining')
-METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill')
 CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # the flags that name one
 CONFIG = '.py', 'vit_plugin::'  # the end or the beginning of a config's name
 
@@ -39,20 +37,6 @@ def check_data(folder: str) -> None:
     """Raise a ``ConfigError`` if there is no such folder of images."""
     if folder != DIGITS and not Path(folder).is_dir():
         raise ConfigError(f'--data: there is no folder {folder!r}{_neighbor(folder)}')
-
-
-def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:
-    """Raise a ``ConfigError`` if a flag has none of its values."""
-    choices = list(choices)
-    if given and given not in choices:
-        end = guess(given, choices) or '.'
-        raise ConfigError(f'{flag} {given!r} is not one of {", ".join(choices)}{end}')
-
-
-def guess(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence that names the nearest, or nothing if none is near."""
-    near = closest(name, known)
-    return f'; did you mean {near[0]}?' if near else ''
 
 
 def _neighbor(path: str) -> str:

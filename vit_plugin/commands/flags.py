@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
-from vit_plugin.files.standard_streams import interrupted, set_up_streams
+from vit_plugin.files.standard_streams import interrupted
 from vit_plugin.files.untrusted_text import printable_lines
 
 from .early import check_checkpoints, check_options
@@ -176,23 +177,24 @@ def add_data_arguments(group: argparse._ActionsContainer) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, **changes: Any) -> None:
-    """Add the flags of :func:`~vit_plugin.inference.load.load`. The changes are of the checkpoint."""
+    """Add the flags of :func:`~vit_plugin.inference.load.load`.
+
+    The changes are of the checkpoint.
+    """
     add_flags(parser, 'checkpoint', **changes)
     add_flags(parser, '--checkpoint', '--config', '--arch', '--device', '--cfg-options')
 
 
-def run_tool(
-    parser: argparse.ArgumentParser,
-    main: Callable[[argparse.Namespace], None],
-    needs_torch: Callable[[argparse.Namespace], bool] | None = None,
-    check: Callable[[argparse.Namespace], None] | None = None,
-) -> None:
-    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence by default.
+def run_command(command: ModuleType) -> None:
+    """Parse the command line and run a command. Errors and Ctrl-C are one sentence by default.
 
     A wrong flag, a config or checkpoint that is not there, and what ``check`` finds wrong take no
     time. Nor does torch, where ``needs_torch`` says no.
+
+    Args:
+        command: a module of :mod:`vit_plugin.commands`.
     """
-    set_up_streams()
+    parser = command.make_parser()
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     check_options(parser, sys.argv[1:])
     args = parser.parse_args()
@@ -201,15 +203,15 @@ def run_tool(
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
         check_checkpoints(args)
-        if check:
-            check(args)
-        if needs_torch and not needs_torch(args):
-            return main(args)
+        if hasattr(command, 'check'):
+            command.check(args)
+        if hasattr(command, 'needs_torch') and not command.needs_torch(args):
+            return command.main(args)
     leave_out_false_alarms()
     try:
         from .command_line import run_main  # which imports torch
 
-        run_main(main, args)
+        run_main(command.main, args)
     except KeyboardInterrupt:
         raise interrupted() from None
 

@@ -10,7 +10,7 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.protocol import Backbone
-from vit_plugin.projects import declared
+from vit_plugin.project import declared
 
 from .deployed_boxes import DeployedRetinaNet
 from .deployed_module import (

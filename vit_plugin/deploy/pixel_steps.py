@@ -1,7 +1,7 @@
 """Steps from an image's pixels to a model's input, as plain data that needs no framework.
 
-A file in ONNX has them in its metadata: :func:`~vit_plugin.deploy.pipeline_steps.steps_of` translates
-the pipeline that a checkpoint runs. A step is a dict:
+A file in ONNX has them in its metadata: :func:`~vit_plugin.deploy.pipeline_steps.steps_of`
+translates the pipeline that a checkpoint runs. A step is a dict:
 
 - ``resize``: a name of :data:`SIZES` and its arguments, with ``interpolation`` and ``backend``
   (``'cv2'`` or ``'pillow'``, whose results differ).

@@ -22,13 +22,6 @@ from .throughput import ThroughputHook
 
 # Not a location of its own: vit_plugin.detection must be imported before MMDetection.
 METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
-# They import Matplotlib.
-HOOKS.import_later(
-    {
-        'PicturesHook': 'vit_plugin.report.pictures_hook',
-        'ReportHook': 'vit_plugin.report.report_hook',
-    }
-)
 __getattr__ = later_of(__name__, HOOKS, METRICS)
 __all__ = [
     'AmpOptimWrapper',

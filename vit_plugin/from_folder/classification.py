@@ -122,8 +122,9 @@ def read_classes(request: Request) -> Listing:
     """The images and their classes.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.from_folder.readers.class_folders.read_class_folders`. For a
-            folder with boxes or masks it names ``--task``.
+        ConfigError: see
+            :func:`~vit_plugin.from_folder.readers.class_folders.read_class_folders`. For a folder
+            with boxes or masks it names ``--task``.
     """
     tree = Tree(request.data)
     forms = ' and '.join(form.name for form in forms_of(tree))

@@ -9,10 +9,10 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.commands.early import check_choice
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.loading import load_weights
+from vit_plugin.suggestions import check_choice
 
 from .classification import (
     budget_of,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mmengine.registry import DATASETS, DefaultScope
 
-from vit_plugin.commands.early import DIGITS, check_choice
 from vit_plugin.config import read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
@@ -17,8 +16,10 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.place import placed
 from vit_plugin.report.pictures import draw_data
+from vit_plugin.suggestions import check_choice
 
 from . import data_report
+from .choices import DIGITS
 from .classification import classifier_recipe
 from .detection import detector_recipe
 from .instance_masks import instance_recipe

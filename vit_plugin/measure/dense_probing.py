@@ -12,9 +12,6 @@ import torch
 import torch.nn.functional as F
 
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
-from vit_plugin.from_folder.readers.mask_values import NOT_LABELLED
-from vit_plugin.from_folder.readers.photos import Tree
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import find_backbone
@@ -34,6 +31,7 @@ DENSE_PROBES = {
     # 7.4.
     'linear': lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000)),
 }
+NOT_LABELLED = 255  # a pixel of no class
 DRAWN = 0.5  # of the training images, by each seed
 
 
@@ -61,17 +59,6 @@ class DenseScore(NamedTuple):
     depth: int
     probe: str
     scores: list[float]
-
-
-def read_labelled(folder: str | Path) -> Labelled:
-    """Read a folder of images and masks.
-
-    See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`.
-    """
-    found = read_mask_folder(Tree(folder))
-    photos = [*found.train, *found.val]
-    masks = [class_map(found, photo) for photo in photos]
-    return Labelled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
 
 
 @torch.no_grad()

@@ -98,7 +98,7 @@ def train(
     Args:
         runs: all trainings.
         options: settings that they share.
-        script: tools/train.py.
+        script: tools/train.py of a clone, or its copy in the package.
         jobs: how many run at the same time.
 
     Returns:

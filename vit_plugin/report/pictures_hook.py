@@ -59,7 +59,7 @@ class PicturesHook(Hook):
         if is_sharded(model):
             raise ConfigError(
                 'PicturesHook: a sharded model cannot be drawn during a run; leave the hook out, '
-                'and draw its checkpoint with tools/visualize.py.'
+                'and draw its checkpoint with vit-plugin visualize.'
             )
         if not due or not is_main_process():
             return

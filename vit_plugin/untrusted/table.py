@@ -80,7 +80,7 @@ PLACES = dict(
         mmdet.models.test_time_augs mmseg.models.assigners mmseg.models.backbones
         mmseg.models.data_preprocessor mmseg.models.decode_heads mmseg.models.losses
         mmseg.models.necks mmseg.models.segmentors mmseg.structures.sampler mmcv.cnn.bricks mmcv.ops
-        mmengine.model mmengine.utils torch.nn vit_plugin.models
+        mmengine.model mmengine.utils torch.nn vit_plugin.models vit_plugin.projects
         """,
         refused="""
         ATSSVLFusionHead AppearanceFreeLink CLIPGenerator CameraMotionCompensation Detectron2Wrapper
@@ -125,7 +125,7 @@ PLACES = dict(
         (root.TRANSFORMS,),
         """
         mmcv.transforms mmpretrain.datasets.transforms mmdet.datasets.transforms
-        mmseg.datasets.transforms vit_plugin.data functools
+        mmseg.datasets.transforms vit_plugin.data vit_plugin.projects functools
         """,
         refused="""
         Albu AlbuKeypoint Albumentations CleanCaption ImageAug InferencerLoader InstaBoost

@@ -8,7 +8,7 @@ from typing import Any
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Numbers, Positive, Size
-from vit_plugin.projects import declared
+from vit_plugin.project import declared
 from vit_plugin.untrusted.admission import admit
 
 from .opening import Checkpoint, open_checkpoint

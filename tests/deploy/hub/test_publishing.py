@@ -1,7 +1,6 @@
 """A run as a folder of the hub, which we, timm and transformers read. There is no network."""
 
 import json
-import runpy
 import shutil
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from mmengine.registry import MODELS, DefaultScope
 from timm.data import create_transform, resolve_data_config
 
 import vit_plugin
+from vit_plugin.commands import convert
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
@@ -194,10 +194,10 @@ def test_to_a_hub_and_back(saved, hub):
 def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
     publish(str(saved()), str(folder))
-    tool, call = runpy.run_path('tools/convert_weights.py'), [str(folder), '--out', str(file)]
+    call = [str(folder), '--out', str(file)]
     with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
-        tool['main'](tool['make_parser']().parse_args(call))
-    tool['main'](tool['make_parser']().parse_args([*call, '--to', 'vit_plugin']))
+        convert.main(convert.make_parser().parse_args(call))
+    convert.main(convert.make_parser().parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(ARCH, 32), file).format == 'vit_plugin'
 
 

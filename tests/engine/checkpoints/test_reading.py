@@ -298,10 +298,8 @@ def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_con
     )
 
 
-def test_train_py_keeps_the_weights_to_begin_from(monkeypatch):
-    monkeypatch.syspath_prepend('tools')
-    import train
-
+def test_a_training_keeps_the_weights_to_begin_from():
+    from vit_plugin.commands import train
     from vit_plugin.commands.command_line import apply_training_flags
 
     cfg = Config(dict(load_from='weights.pth', resume=False))

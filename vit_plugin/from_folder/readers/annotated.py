@@ -90,8 +90,8 @@ def read_annotated_folder(
     """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or CreateML, wherever in it the files are.
 
     Folders and files that are named so are parts of the data set, see
-    :mod:`~vit_plugin.from_folder.readers.splits`. Without photographs to validate, a tenth of those to
-    train on is held out, the same ones each time.
+    :mod:`~vit_plugin.from_folder.readers.splits`. Without photographs to validate, a tenth of those
+    to train on is held out, the same ones each time.
 
     Args:
         tree: the files of the folder.

@@ -41,10 +41,10 @@ def read_class_folders(
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
     Or images and a table of their classes, see :mod:`~vit_plugin.from_folder.readers.label_tables`.
-    Folders of parts have the names of :mod:`~vit_plugin.from_folder.readers.splits`; ``test`` is neither
-    trained on nor validated. Without images to validate, a tenth of each class is held out, at
-    least one image of each class that has two. Which images of a class these are follows from its
-    name and its images alone. Folders of trainings are no classes.
+    Folders of parts have the names of :mod:`~vit_plugin.from_folder.readers.splits`; ``test`` is
+    neither trained on nor validated. Without images to validate, a tenth of each class is held out,
+    at least one image of each class that has two. Which images of a class these are follows from
+    its name and its images alone. Folders of trainings are no classes.
 
     Args:
         tree: the files of the folder.

@@ -112,7 +112,8 @@ def compare_logits(x: Tensor, teacher: Tensor, temperature: float, target: str) 
 
     Args:
         x, teacher: the logits.
-        temperature, target: see :class:`~vit_plugin.projects.distillation.losses.LogitDistillation`.
+        temperature, target: see
+            :class:`~vit_plugin.projects.distillation.losses.LogitDistillation`.
     """
     if target == 'hard':
         return F.cross_entropy(x, teacher.argmax(dim=1))

@@ -7,7 +7,7 @@ from torch import nn
 
 from vit_plugin.arguments.encoder_options import CREATES
 from vit_plugin.errors import ConfigError
-from vit_plugin.projects import declared
+from vit_plugin.project import declared
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.recognition import Recognized

@@ -1,6 +1,6 @@
 """A student that learns from a frozen teacher."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 _LOSSES = ('Gram', 'Logit', 'Map', 'Similarity', 'Vector')
 

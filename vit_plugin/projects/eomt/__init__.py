@@ -1,6 +1,6 @@
 """EoMT and PMT: masks by queries in a transformer's blocks (arXiv:2503.19108, arXiv:2603.25398)."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={

@@ -1,6 +1,6 @@
 """LW-DETR and RF-DETR: real-time detectors (arXiv:2406.03459, arXiv:2511.09554)."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={

@@ -1,6 +1,6 @@
 """MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 _TRANSLATED = (
     'VisionTransformer',

@@ -1,6 +1,6 @@
 """Learning without labels: DINO with DINOv2's objective, LeJEPA, encoders for MAE and SimMIM."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={

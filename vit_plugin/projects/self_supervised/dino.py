@@ -45,8 +45,8 @@ class DINO(MultiViewSelfSupervisor):
 
     Args:
         backbone, neck, head, num_large, data_preprocessor, init_cfg: see
-            :class:`~vit_plugin.projects.self_supervised.views.MultiViewSelfSupervisor`. The neck is a
-            :class:`DINONeck`, the head a :class:`DINOHead`.
+            :class:`~vit_plugin.projects.self_supervised.views.MultiViewSelfSupervisor`. The neck is
+            a :class:`DINONeck`, the head a :class:`DINOHead`.
         momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine
             over the run.
         mask_ratio: least and largest share of patches that are hidden in half of the student's

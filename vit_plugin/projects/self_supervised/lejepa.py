@@ -28,8 +28,8 @@ class LeJEPA(MultiViewSelfSupervisor):
 
     Args:
         backbone, neck, head, num_large, data_preprocessor, init_cfg: see
-            :class:`~vit_plugin.projects.self_supervised.views.MultiViewSelfSupervisor`. The neck is such as
-            MMPretrain's ``NonLinearNeck``, the head a :class:`LeJEPAHead`.
+            :class:`~vit_plugin.projects.self_supervised.views.MultiViewSelfSupervisor`. The neck is
+            such as MMPretrain's ``NonLinearNeck``, the head a :class:`LeJEPAHead`.
 
     Raises:
         ConfigError: if there are fewer than two views, or fewer than ``num_large``.

@@ -1,6 +1,6 @@
 """Any model of timm that returns feature maps, computed by timm, as a backbone."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={'MODELS': {'TimmBackbone': 'vit_plugin.projects.timm_models.timm_backbone'}},

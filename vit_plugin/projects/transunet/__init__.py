@@ -1,6 +1,6 @@
 """TransUNet: a decoder with the CNN's maps, and volumes cut into slices (arXiv:2102.04306)."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={

@@ -1,6 +1,6 @@
 """ViT-Adapter: a transformer with a pyramid of maps, for dense tasks (arXiv:2205.08534)."""
 
-from vit_plugin.projects import Project
+from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={'MODELS': {'ViTAdapter': 'vit_plugin.projects.vit_adapter.vit_adapter'}},

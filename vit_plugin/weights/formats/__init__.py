@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 
 from torch import Tensor
 
-from vit_plugin.projects import declared
+from vit_plugin.project import declared
 
 from ..rules import Format
 from .clip import CLIP

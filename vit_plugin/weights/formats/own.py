@@ -1,6 +1,6 @@
 """Our own names: timm's for the backbone, ``neck.`` and ``head.layers.`` for the rest."""
 
-from vit_plugin.projects import declared
+from vit_plugin.project import declared
 
 from ..rules import GRID, Format, Rule, same
 

@@ -1,4 +1,3 @@
-import runpy
 import sys
 import warnings
 from collections.abc import Callable
@@ -7,6 +6,8 @@ from dataclasses import dataclass
 import pytest
 from mmengine.logging import MessageHub
 from mmengine.visualization import Visualizer
+
+from vit_plugin.__main__ import main
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,11 @@ class Done:
 
 
 @pytest.fixture
-def run_tool(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
-    """Runs a tool with a command line of its own in this process, which spares the start and the
-    imports.
-    """
+def run_command(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
+    """Runs a command in this process, which spares the start and the imports."""
 
     def run(name: str, *arguments: object) -> Done:
-        monkeypatch.setattr(sys, 'argv', [f'tools/{name}.py', *map(str, arguments)])
+        monkeypatch.setattr(sys, 'argv', sys.argv)  # which a command sets
         # As the launcher's flag sets it, and does not take it back.
         monkeypatch.setenv('LOCAL_RANK', '0')
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
@@ -35,7 +34,7 @@ def run_tool(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             try:
-                runpy.run_path(sys.argv[0], run_name='__main__')
+                code = main([name, *map(str, arguments)])
             except SystemExit as end:
                 code = end.code or 0
         stdout, stderr = capsys.readouterr()

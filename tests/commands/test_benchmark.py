@@ -6,10 +6,10 @@ import torch
 
 
 @pytest.fixture
-def benchmark(run_tool):
+def benchmark(run_command):
     threads = torch.get_num_threads()
     yield partial(
-        run_tool,
+        run_command,
         'benchmark',
         '--arch',
         'Ti/16',
@@ -52,17 +52,17 @@ def test_table_and_record(benchmark, tmp_path):
         (['--device', 'cuda'], '--latency is that of a CPU'),
     ],
 )
-def test_latency_takes_no_flag_in_silence(run_tool, arguments, words):
-    done = run_tool('benchmark', '--latency', *arguments)
+def test_latency_takes_no_flag_in_silence(run_command, arguments, words):
+    done = run_command('benchmark', '--latency', *arguments)
     assert done.returncode == 1
     assert words in done.stderr
 
 
 @pytest.mark.nightly
-def test_latency_of_this_machine(run_tool, tmp_path):
+def test_latency_of_this_machine(run_command, tmp_path):
     pytest.importorskip('onnxruntime')
     models, numbers = ['timm://test_vit', 'timm://test_vit2'], ['--img-size', 32, '--rounds', 1]
-    done = run_tool(
+    done = run_command(
         'benchmark', '--latency', '--arch', *models, *numbers, '--out', tmp_path / 'speed.json'
     )
     assert done.returncode == 0, done.stderr

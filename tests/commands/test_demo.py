@@ -125,7 +125,7 @@ def test_another_site_and_a_large_file_are_refused(address):
     assert httpx.get(here).status_code == 200
 
 
-def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
+def test_bad_input_is_one_sentence(run_command, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
     # The sentences come before it is used.
     monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))
@@ -135,11 +135,11 @@ def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
         (('none.pth', *config), "There is no checkpoint file 'none.pth'"),
         ((checkpoint, *config, '--port', '70000'), '70000 is not between 1 and 65535'),
     ):
-        done = run_tool('demo', *arguments)
+        done = run_command('demo', *arguments)
         assert done.returncode
         assert words in done.stderr
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    assert "pip install 'vit_plugin[demo]'" in run_tool('demo', checkpoint, *config).stderr
+    assert "pip install 'vit_plugin[demo]'" in run_command('demo', checkpoint, *config).stderr
 
 
 @pytest.mark.nightly

@@ -32,7 +32,7 @@ def write_image(path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
-def test_a_detector_is_trained_and_tested(run_tool, tmp_path):
+def test_a_detector_is_trained_and_tested(run_command, tmp_path):
     for name in ('1', '2'):
         write_image(tmp_path / f'JPEGImages/{name}.jpg')
         (tmp_path / 'Annotations').mkdir(exist_ok=True)
@@ -53,13 +53,13 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
         *(f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test')),
     ]
     work = tmp_path / 'work'
-    done = run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
+    done = run_command('train', config, '--work-dir', work, '--cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert 'coco/bbox_mAP' in json.loads((work / 'metrics.json').read_text())['last']
     assert {'epoch_2.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
 
     metrics = tmp_path / 'metrics.json'
-    done = run_tool(
+    done = run_command(
         'test',
         config,
         work / 'epoch_2.pth',
@@ -82,7 +82,7 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
-def test_a_segmentor_is_trained_and_tested(run_tool, tmp_path):
+def test_a_segmentor_is_trained_and_tested(run_command, tmp_path):
     for folder in ('images/training', 'images/validation'):
         write_image(tmp_path / folder / '1.jpg')
         labels = tmp_path / folder.replace('images', 'annotations') / '1.png'
@@ -104,11 +104,11 @@ train_dataloader = dict(dataset=dict(pipeline=[
         *(f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test')),
     ]
     work = tmp_path / 'work'
-    done = run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
+    done = run_command('train', config, '--work-dir', work, '--cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert 'mIoU' in json.loads((work / 'metrics.json').read_text())['last']
     (checkpoint,) = work.glob('best_mIoU_*.pth')
-    done = run_tool(
+    done = run_command(
         'test',
         config,
         checkpoint,

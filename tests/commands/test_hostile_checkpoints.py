@@ -21,7 +21,7 @@ class Canary:
 
 @pytest.mark.parametrize('resume', [True, False])
 @pytest.mark.parametrize('runner_type', ['vit_plugin.Runner', None])
-def test_a_stock_config_reads_safely_too(tmp_path, monkeypatch, run_tool, resume, runner_type):
+def test_a_stock_config_reads_safely_too(tmp_path, monkeypatch, run_command, resume, runner_type):
     """A config that names none of our types, as people give it to `train.py` and `test.py`."""
     canary = tmp_path / 'canary'
     torch.save(dict(state_dict={}, meta=Canary(canary)), tmp_path / 'hostile.pth')
@@ -59,7 +59,7 @@ def test_a_stock_config_reads_safely_too(tmp_path, monkeypatch, run_tool, resume
         ['test', tmp_path / 'stock.py', tmp_path / 'hostile.pth'],
         ['train', tmp_path / 'stock.py', *train],
     ):
-        done = run_tool(*arguments, '--work-dir', tmp_path / 'work')
+        done = run_command(*arguments, '--work-dir', tmp_path / 'work')
         assert done.returncode == 1
         assert "hostile.pth' is damaged, or holds more than tensors" in done.stderr.splitlines()[-1]
         assert not canary.exists()

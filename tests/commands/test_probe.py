@@ -17,8 +17,8 @@ FEW = (
 )
 
 
-def test_digits_are_told_apart_without_training(run_tool, tmp_path):
-    done = run_tool(
+def test_digits_are_told_apart_without_training(run_command, tmp_path):
+    done = run_command(
         'probe',
         '--config',
         CONFIG,
@@ -40,9 +40,9 @@ def test_digits_are_told_apart_without_training(run_tool, tmp_path):
     assert f'linear: {found["linear"]:.2f} %' in done.stdout
 
 
-def test_what_cannot_be_written_or_read_is_a_sentence(run_tool, tmp_path):
-    assert 'written as .json' in run_tool('probe', '--config', CONFIG, '--out', 'x.txt').stderr
-    done = run_tool('probe', 'absent.pth', '--config', CONFIG, '--work-dir', tmp_path)
+def test_what_cannot_be_written_or_read_is_a_sentence(run_command, tmp_path):
+    assert 'written as .json' in run_command('probe', '--config', CONFIG, '--out', 'x.txt').stderr
+    done = run_command('probe', 'absent.pth', '--config', CONFIG, '--work-dir', tmp_path)
     assert "no checkpoint file 'absent.pth'" in done.stderr
 
 
@@ -63,7 +63,7 @@ def shapes(tmp_path) -> Path:
     return folder
 
 
-def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
+def test_backbones_are_compared_by_their_maps(run_command, tmp_path, shapes):
     paths = []
     for seed in range(2):
         torch.manual_seed(seed)
@@ -75,7 +75,7 @@ def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
         model = MODELS.build(dict(cfg.model, _scope_='mmpretrain'))
         paths.append(str(tmp_path / f'{seed}.pth'))
         torch.save(dict(state_dict=model.state_dict(), meta=dict(cfg=cfg.pretty_text)), paths[-1])
-    done = run_tool(
+    done = run_command(
         'probe',
         *paths,
         '--masks',
@@ -99,10 +99,10 @@ def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
     assert max(mean(row['scores']) for row in rows if row['size'] == 64) > 75
 
 
-def test_what_does_not_go_with_masks_is_a_sentence(run_tool, shapes):
+def test_what_does_not_go_with_masks_is_a_sentence(run_command, shapes):
     assert (
         'a mask has several'
-        in run_tool('probe', 'x.pth', '--masks', shapes, '--probes', 'fewshot').stderr
+        in run_command('probe', 'x.pth', '--masks', shapes, '--probes', 'fewshot').stderr
     )
-    assert 'give checkpoints' in run_tool('probe', '--masks', shapes).stderr
-    assert 'compared on --masks' in run_tool('probe', 'x.pth', 'y.pth').stderr
+    assert 'give checkpoints' in run_command('probe', '--masks', shapes).stderr
+    assert 'compared on --masks' in run_command('probe', 'x.pth', 'y.pth').stderr

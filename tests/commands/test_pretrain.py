@@ -11,12 +11,12 @@ ONE_PROCESS = 'train_dataloader.persistent_workers=False'
 
 
 @pytest.fixture
-def tool(run_tool, monkeypatch, tmp_path):
+def tool(run_command, monkeypatch, tmp_path):
     """Runs a tool in a directory with a folder of digits."""
     (tmp_path / 'tools').symlink_to(ROOT / 'tools')
     monkeypatch.chdir(tmp_path)
     write_digits(tmp_path / 'digits', per_class=12)
-    return run_tool
+    return run_command
 
 
 def test_a_wrong_method_is_one_sentence(tool):

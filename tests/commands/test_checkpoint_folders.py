@@ -30,8 +30,8 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize('target', ['out.pth', 'out.safetensors', 'out.npz'])
-def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
-    done = run_tool('convert_weights', trained[1], '--out', tmp_path / target)
+def test_one_command_makes_a_plain_file(run_command, trained, tmp_path, target):
+    done = run_command('convert', trained[1], '--out', tmp_path / target)
     assert done.returncode == 0, done.stderr
     before, after = open_checkpoint(trained[1]).weights, open_checkpoint(tmp_path / target).weights
     assert set(before) == set(after)
@@ -41,11 +41,11 @@ def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
 
 
 @pytest.mark.nightly
-def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
-    run_tool('convert_weights', trained[1], '--out', tmp_path / 'out.pth')
+def test_it_is_tested_as_a_file_is(run_command, trained, tmp_path):
+    run_command('convert', trained[1], '--out', tmp_path / 'out.pth')
     for checkpoint in (trained[1], tmp_path / 'out.pth'):
         out = tmp_path / f'{Path(checkpoint).stem}.json'
-        done = run_tool(
+        done = run_command(
             'test',
             trained[0],
             checkpoint,
@@ -60,12 +60,12 @@ def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
     assert (tmp_path / 'epoch_1.json').read_text() == (tmp_path / 'out.json').read_text()
 
 
-@pytest.mark.parametrize('tool', ['test', 'convert_weights'])
-def test_another_folder_is_one_sentence(run_tool, trained, tmp_path, tool):
+@pytest.mark.parametrize('tool', ['test', 'convert'])
+def test_another_folder_is_one_sentence(run_command, trained, tmp_path, tool):
     arguments = (
         (trained[0], tmp_path) if tool == 'test' else (tmp_path, '--out', tmp_path / 'out.pth')
     )
-    done = run_tool(tool, *arguments)
+    done = run_command(tool, *arguments)
     assert done.returncode == 1
     assert 'has no manifest.json' in done.stderr.replace('it has', 'has')
     assert 'Traceback' not in done.stderr

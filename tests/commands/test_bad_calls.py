@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bad_calls import Call, calls, prepare
 
-TOOLS = ('train', 'test', 'infer', 'convert_weights', 'export', 'benchmark')
+TOOLS = ('train', 'test', 'infer', 'convert', 'export', 'benchmark')
 QUICK = 15
 
 
@@ -32,7 +32,7 @@ def taken_port() -> Iterator[str]:
 
 
 @pytest.fixture
-def outcome(run_tool, monkeypatch, taken_port) -> Callable[[Call], tuple[str, str]]:
+def outcome(run_command, monkeypatch, taken_port) -> Callable[[Call], tuple[str, str]]:
     """What comes of a call: one sentence, a vague sentence, a traceback, or it ran on; and its last
     words.
     """
@@ -45,7 +45,7 @@ def outcome(run_tool, monkeypatch, taken_port) -> Callable[[Call], tuple[str, st
             try:
                 if call.full_disk:
                     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
-                done = run_tool(call.tool, *call.arguments)
+                done = run_command(call.tool, *call.arguments)
             except BaseException as error:  # what a user would see as a traceback
                 return 'traceback', f'{type(error).__name__}: {error}'
             finally:

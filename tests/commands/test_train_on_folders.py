@@ -23,11 +23,11 @@ CONFIG = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'
 
 
 @pytest.fixture
-def tool(run_tool, monkeypatch, tmp_path):
+def tool(run_command, monkeypatch, tmp_path):
     """Runs a tool in an empty directory."""
     (tmp_path / 'tools').symlink_to(ROOT / 'tools')
     monkeypatch.chdir(tmp_path)
-    return run_tool
+    return run_command
 
 
 def train_on_digits(tool, *more):

@@ -61,9 +61,9 @@ def test_training_tells_its_progress_and_leaves_its_results(trained):
 
 
 @pytest.mark.nightly
-def test_resume_goes_on(run_tool, trained, tmp_path):
+def test_resume_goes_on(run_command, trained, tmp_path):
     folder, _ = trained
-    done = run_tool(
+    done = run_command(
         'train',
         CONFIG,
         '--work-dir',
@@ -84,9 +84,9 @@ def test_resume_goes_on(run_tool, trained, tmp_path):
 
 
 @pytest.mark.nightly
-def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_path):
+def test_test_repeats_the_metrics_and_writes_predictions(run_command, trained, tmp_path):
     folder, _ = trained
-    done = run_tool(
+    done = run_command(
         'test',
         CONFIG,
         folder / 'epoch_3.pth',
@@ -103,7 +103,7 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_
     metrics = json.loads((tmp_path / 'out.json').read_text())
     assert metrics == json.loads((folder / 'metrics.json').read_text())['last']
 
-    done = run_tool(
+    done = run_command(
         'test',
         CONFIG,
         folder / 'epoch_3.pth',
@@ -145,10 +145,10 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_
         ),
     ],
 )
-def test_bad_input_is_one_sentence(run_tool, tmp_path, arguments, options, words):
+def test_bad_input_is_one_sentence(run_command, tmp_path, arguments, options, words):
     if '--work-dir' not in arguments:
         arguments = [*arguments, '--work-dir', tmp_path]
-    done = run_tool('train', *arguments, *(['--cfg-options', *options] if options else []))
+    done = run_command('train', *arguments, *(['--cfg-options', *options] if options else []))
     assert done.returncode == 1
     assert words in done.stderr.splitlines()[-1]
 

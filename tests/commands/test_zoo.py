@@ -3,8 +3,8 @@
 import re
 
 
-def test_the_list(run_tool):
-    lines = run_tool('zoo', 'eva02_tiny*').stdout.splitlines()
+def test_the_list(run_command):
+    lines = run_command('zoo', 'eva02_tiny*').stdout.splitlines()
     assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
     assert lines[1].split() == [
         'eva02_tiny_patch14_224',
@@ -15,14 +15,14 @@ def test_the_list(run_tool):
         '224',
         '5,501,760',
     ]
-    shown = run_tool('zoo', 'vit_dpwee*').stdout
+    shown = run_command('zoo', 'vit_dpwee*').stdout
     assert re.search(
         'vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown
     )
-    assert 'the nearest are' in run_tool('zoo', 'vit_tiny', '--as-config').stderr
-    assert 'No name fits' in run_tool('zoo', 'nothing*').stderr
+    assert 'the nearest are' in run_command('zoo', 'vit_tiny', '--as-config').stderr
+    assert 'No name fits' in run_command('zoo', 'nothing*').stderr
 
 
-def test_licences(run_tool):
-    lines = run_tool('zoo', 'vit_base_patch16_dinov3*', '--licences').stdout.splitlines()
+def test_licences(run_command):
+    lines = run_command('zoo', 'vit_base_patch16_dinov3*', '--licences').stdout.splitlines()
     assert lines[0].split() == ['vit_base_patch16_dinov3.lvd1689m', 'dinov3-license']

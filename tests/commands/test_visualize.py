@@ -48,9 +48,9 @@ def checkpoint(tmp_path) -> Path:
         ('posembed', 'posembed'),
     ],
 )
-def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, written):
+def test_pictures_with_a_config(run_command, image, checkpoint, tmp_path, picture, written):
     images = [] if picture == 'posembed' else [image]
-    done = run_tool(
+    done = run_command(
         'visualize',
         checkpoint,
         picture,
@@ -69,7 +69,7 @@ def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, 
     assert cv2.imread(str(tmp_path / f'out/{written}.png')).std() > 0
 
 
-def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tmp_path):
+def test_class_activation_by_the_name_of_a_class(run_command, image, checkpoint, tmp_path):
     call = (
         'visualize',
         checkpoint,
@@ -81,12 +81,12 @@ def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tm
         tmp_path / 'out',
         *WITH_TOKEN,
     )
-    assert run_tool(*call, '--class', 'c').returncode == 0
-    assert "no class 'k'; give one of a, b" in run_tool(*call, '--class', 'k').stderr
+    assert run_command(*call, '--class', 'c').returncode == 0
+    assert "no class 'k'; give one of a, b" in run_command(*call, '--class', 'k').stderr
 
 
 def test_weights_without_a_head_give_all_pictures_but_class_activation(
-    run_tool, image, checkpoint, tmp_path
+    run_command, image, checkpoint, tmp_path
 ):
     state = torch.load(checkpoint, weights_only=True)['state_dict']
     weights = tmp_path / 'headless.safetensors'
@@ -94,14 +94,14 @@ def test_weights_without_a_head_give_all_pictures_but_class_activation(
         {name: value for name, value in state.items() if not name.startswith('head.')}, weights
     )
     call = (image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
-    assert run_tool('visualize', weights, 'features', *call).returncode == 0
+    assert run_command('visualize', weights, 'features', *call).returncode == 0
     assert (
         'is not of the complete model: it has no values for head.'
-        in run_tool('visualize', weights, 'cam', *call).stderr
+        in run_command('visualize', weights, 'cam', *call).stderr
     )
 
 
-def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
+def test_weights_with_an_arch_and_a_folder_of_images(run_command, image, tmp_path):
     from vit_plugin.models import VisionTransformer
 
     torch.save(VisionTransformer('Ti/16', img_size=32).state_dict(), tmp_path / 'ti.pth')
@@ -112,7 +112,7 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
             str(folder / f'{name}.jpg'),
             np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8),
         )
-    done = run_tool(
+    done = run_command(
         'visualize',
         tmp_path / 'ti.pth',
         'attention',
@@ -140,7 +140,7 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
     }
 
 
-def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
+def test_bad_input_is_one_sentence(run_command, image, checkpoint, tmp_path):
     damaged = tmp_path / 'damaged.jpg'
     damaged.write_bytes(b'no picture')
     (tmp_path / 'empty').mkdir()
@@ -172,7 +172,7 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
         (('none.pth', 'attention', image, *config), "There is no checkpoint file 'none.pth'"),
     ):
         options = WITH_TOKEN if '--config' in arguments else ()
-        done = run_tool('visualize', *arguments, '--out', tmp_path / 'out', *options)
+        done = run_command('visualize', *arguments, '--out', tmp_path / 'out', *options)
         assert done.returncode == 1
         assert words in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
@@ -188,8 +188,8 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
         ('posembed', '--img-size'),
     ],
 )
-def test_a_flag_that_a_picture_does_not_take(run_tool, image, picture, flag):
+def test_a_flag_that_a_picture_does_not_take(run_command, image, picture, flag):
     images = [] if picture == 'posembed' else [image]
-    done = run_tool('visualize', 'digits.pth', picture, *images, '--out', 'out', flag, '1')
+    done = run_command('visualize', 'digits.pth', picture, *images, '--out', 'out', flag, '1')
     assert done.returncode == 1
     assert f'{flag} changes nothing of {picture}; leave it out.' in done.stderr

@@ -9,9 +9,9 @@ from vit_plugin.weights.reading.files import read_checkpoint
 
 
 @pytest.fixture
-def convert(run_tool):
+def convert(run_command):
     def run(checkpoint, out, *arguments):
-        return run_tool('convert_weights', checkpoint, '--out', out, *arguments)
+        return run_command('convert', checkpoint, '--out', out, *arguments)
 
     return run
 
@@ -123,10 +123,10 @@ def test_dtype(convert, tmp_path, tiny, suffix, dtype):
 
 
 @pytest.mark.nightly
-def test_a_folder_for_a_hub(convert, run_tool, digits_config, tmp_path):
+def test_a_folder_for_a_hub(convert, run_command, digits_config, tmp_path):
     digits_config.train_cfg.max_epochs = 1
     digits_config.dump(tmp_path / 'config.py')
-    assert run_tool('train', tmp_path / 'config.py').returncode == 0
+    assert run_command('train', tmp_path / 'config.py').returncode == 0
     done = convert(tmp_path / 'work', tmp_path / 'digits', '--licence', 'cc0-1.0')
     assert done.returncode == 0, done.stderr
     assert 'since timm has no such stem' in done.stdout

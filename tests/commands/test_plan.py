@@ -7,9 +7,9 @@ PURE = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 
 
 @pytest.mark.nightly
-def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
+def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
     out = tmp_path / 'plan.json'
-    done = run_tool(
+    done = run_command(
         'plan',
         PURE,
         '--gpus',
@@ -79,16 +79,16 @@ def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
         ((PURE, '--gpus', 1, '--gpu-memory', 1, '--out', 'tests'), "'tests'"),
     ],
 )
-def test_bad_input_is_one_sentence(run_tool, arguments, words):
-    done = run_tool('plan', *arguments)
+def test_bad_input_is_one_sentence(run_command, arguments, words):
+    done = run_command('plan', *arguments)
     assert done.returncode == 1
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.nightly
-def test_what_does_not_fit_says_by_how_much(run_tool):
-    done = run_tool(
+def test_what_does_not_fit_says_by_how_much(run_command):
+    done = run_command(
         'plan',
         PURE,
         '--gpus',
@@ -121,7 +121,7 @@ def test_what_does_not_fit_says_by_how_much(run_tool):
         (1, 'nan', '--gpu-memory: nan is not between'),
     ],
 )
-def test_numbers_that_are_no_plan(run_tool, gpus, memory, words):
-    done = run_tool('plan', PURE, '--gpus', gpus, '--gpu-memory', memory)
+def test_numbers_that_are_no_plan(run_command, gpus, memory, words):
+    done = run_command('plan', PURE, '--gpus', gpus, '--gpu-memory', memory)
     assert done.returncode == 2
     assert words in done.stderr

@@ -1,6 +1,5 @@
 """Pictures of what models find, with hosts' models of two blocks and random weights."""
 
-import importlib.util
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,8 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
-from vit_plugin.commands import flags
+from vit_plugin.commands import infer as command
+from vit_plugin.commands.flags import run_command
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
@@ -32,15 +32,12 @@ needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not in
 @pytest.fixture
 def infer(monkeypatch, tmp_path):
     """The command line's function, given its arguments but ``--out``."""
-    spec = importlib.util.spec_from_file_location('infer', 'tools/infer.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
 
     def run(*arguments: str) -> Path:
         monkeypatch.setattr(
             sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')]
         )
-        flags.run_tool(module.make_parser(), module.main, module.needs_torch, module.check)
+        run_command(command)
         return tmp_path / 'out'
 
     return run

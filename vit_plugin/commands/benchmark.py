@@ -1,0 +1,183 @@
+"""Measure our models against timm, MMPretrain and transformers on the same weights and images.
+
+The models run in turns. With --latency it is a table of one image on this machine's CPU instead:
+the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
+
+    vit-plugin benchmark --arch B/16 R50+B/16 --modes forward train --out speed.json
+    vit-plugin benchmark --latency --threads 1
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import warnings
+from dataclasses import asdict
+from itertools import product
+
+from vit_plugin.errors import ConfigError
+
+from .flags import add_flags, at_least
+
+PEERS = ('timm', 'mmpretrain', 'transformers')
+# What --latency takes of the other flags. A load of so much is other people's work.
+OF_LATENCY = ('latency', 'arch', 'img_size', 'rounds', 'device', 'threads', 'out', 'traceback')
+IDLE = 0.5
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Measure models side by side.')
+    parser.add_argument(
+        '--latency',
+        action='store_true',
+        help='one image on the CPU: milliseconds and memory, eager, by ONNX and by int8',
+    )
+    add_flags(
+        parser,
+        '--arch',
+        nargs='+',
+        help='variants, such as B/16 R50+B/16; default: B/16, and eight with --latency',
+    )
+    add_flags(parser, '--img-size', nargs='+', default=[224], help='sides; default: 224')
+    add_flags(parser, '--batch-size', nargs='+', default=[4], help='images at once; default: 4')
+    parser.add_argument(
+        '--modes',
+        nargs='+',
+        default=['forward'],
+        choices=['forward', 'train'],
+        help='train: forward, backward and the step of the optimizer; default: forward',
+    )
+    add_flags(
+        parser,
+        '--dtype',
+        nargs='+',
+        default=['float32'],
+        choices=['float32', 'bfloat16', 'amp'],
+        help='bfloat16 casts weights and images, amp only computes in it',
+    )
+    parser.add_argument(
+        '--out-type',
+        nargs='+',
+        default=['cls_token'],
+        choices=['cls_token', 'featmap'],
+        help='what the backbone returns; default: cls_token',
+    )
+    parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
+    parser.add_argument('--peers', nargs='*', default=PEERS, choices=PEERS, help='default: all')
+    add_flags(parser, '--cfg-options', help='further arguments of our backbone')
+    parser.add_argument(
+        '--tolerance',
+        type=at_least(0, float),
+        help='largest difference from our output, relative to its largest value; default: by dtype',
+    )
+    parser.add_argument(
+        '--rounds', type=at_least(1), default=10, help='turns of each implementation; default: 10'
+    )
+    add_flags(parser, '--device')
+    parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
+    return parser
+
+
+def machine(device: str) -> dict[str, str | int]:
+    import torch
+
+    from vit_plugin.passes import processor
+
+    name = (
+        torch.cuda.get_device_name(device)
+        if device.startswith('cuda')
+        else (f'{processor.name()}, {torch.backends.cpu.get_cpu_capability()}')
+    )
+    return dict(
+        device=device,
+        kind=name,
+        threads=torch.get_num_threads(),
+        torch=torch.__version__,
+        python=platform.python_version(),
+    )
+
+
+def measure(args: argparse.Namespace) -> list[dict]:
+    from mmengine.config import Config
+
+    from vit_plugin.measure.benchmark.compare import Case, compare, format_table
+
+    options = Config()
+    options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
+    records = []
+    for values in product(
+        args.arch or ['B/16'],
+        args.img_size,
+        args.batch_size,
+        args.modes,
+        args.dtype,
+        args.out_type,
+    ):
+        case = Case(*values, args.compile, args.device)
+        print(f'\n{case}', flush=True)
+        rows = compare(case, args.peers, args.rounds, options.to_dict(), args.tolerance)
+        print(format_table(rows), flush=True)
+        records.append(dict(case=asdict(case), rows=[asdict(row) for row in rows]))
+    return records
+
+
+def measure_latency(args: argparse.Namespace) -> list[dict]:
+    import torch
+
+    from vit_plugin.measure.benchmark.latency import MODELS, as_markdown, latency
+
+    load = os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
+    if load > IDLE:
+        print(
+            f'This machine is at work (load {load:.1f}), so that the times are too long.',
+            file=sys.stderr,
+        )
+    rows = []
+    for model, size in product(args.arch or MODELS, args.img_size):
+        rows.append(latency(model, size, torch.get_num_threads(), args.rounds))
+        print(f'{model}, {size} px', file=sys.stderr, flush=True)
+    print(', '.join(f'{name} {value}' for name, value in machine('cpu').items()) + '\n')
+    print(as_markdown(rows))
+    return [asdict(row) for row in rows]
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise a ``ConfigError`` for flags that do not go with ``--latency``."""
+    default = make_parser().get_default
+    given = {
+        name.replace('_', '-')
+        for name, value in vars(args).items()
+        if name not in OF_LATENCY and value != default(name)
+    }
+    if args.latency and given:
+        raise ConfigError(
+            f'--latency: --{min(given)} is for the comparison with other implementations; leave '
+            'one of them out.'
+        )
+    if args.latency and args.device not in (None, 'cpu'):
+        raise ConfigError(f'--latency is that of a CPU; leave --device {args.device} out.')
+
+
+def main(args: argparse.Namespace) -> None:
+    import torch
+    from mmengine.device import get_device
+
+    from vit_plugin.files.complete import check_target, write_text
+    from vit_plugin.inference.load import check_device
+
+    args.device = 'cpu' if args.latency else args.device or get_device()
+    if args.out:
+        check_target(args.out)
+    check_device(args.device)
+    warnings.simplefilter('ignore')  # the peers', at their import
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
+    torch.backends.cudnn.benchmark = True
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    records = measure_latency(args) if args.latency else measure(args)
+    if args.out:
+        record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
+        write_text(args.out, json.dumps(record, indent=1) + '\n')
+        print(f'\nThe results are in {args.out}')

@@ -1,0 +1,212 @@
+"""Write a checkpoint in another format, or a run as a model of Hugging Face's hub.
+
+    vit-plugin convert B_16.npz --to timm --out vit-base-p16.safetensors
+    vit-plugin convert work_dirs/run/epoch_100 --out model.pth
+    vit-plugin convert work_dirs/run --out hf://USER/NAME --licence apache-2.0
+
+Without ``--to`` it is the whole model with its own names, for the other commands and
+``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
+``--out`` without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``.
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vit_plugin.errors import ConfigError, naming
+from vit_plugin.files.complete import check_target, replacing
+
+from .flags import add_flags, add_target, at_least
+
+if TYPE_CHECKING:
+    from vit_plugin.weights.opening import Checkpoint
+
+SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
+FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
+    add_flags(
+        parser,
+        'checkpoint',
+        help='path of a file or checkpoint folder, folder of a run, http(s)://, timm://MODEL or '
+        'hf://ORG/MODEL',
+    )
+    add_flags(parser, '--checkpoint')
+    add_target(
+        parser,
+        f'file to write ({", ".join(SUFFIXES)}), folder for a hub, or hf://USER/NAME',
+        type=str,  # an address has two slashes
+        metavar='TARGET',
+    )
+    parser.add_argument(
+        '--to',
+        metavar='FORMAT',
+        help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
+        'transformers that fits; default: the whole model as it is. For a hub: timm, hf or '
+        'vit_plugin; default: timm where it has the model',
+    )
+    parser.add_argument(
+        '--num-heads',
+        type=at_least(1),
+        help='attention heads, for --to jax; default: those of the checkpoint, or the usual ones '
+        'for its width',
+    )
+    add_flags(parser, '--dtype', help='dtype of the weights; default: that of the checkpoint')
+    parser.add_argument(
+        '--licence', help="of the weights in a hub, by the hub's name, such as apache-2.0"
+    )
+    parser.add_argument('--private', action='store_true', help='upload where you alone read it')
+    return parser
+
+
+def write(weights: Mapping, path: Path, suffix: str) -> None:
+    """Write tensors into a file of the form that the suffix names."""
+    import numpy as np
+    import torch
+    from safetensors.torch import save_file
+
+    if suffix == '.npz':
+        np.savez(path, **{key: value.numpy() for key, value in weights.items()})
+    else:
+        (save_file if suffix == '.safetensors' else torch.save)(weights, path)
+
+
+def plain(name: str, value, args: argparse.Namespace):
+    """A copy of the tensor with its own memory, in a dtype that the file can hold.
+
+    The copy is needed because safetensors takes no tied tensors.
+    """
+    import torch
+
+    from vit_plugin.models.loading.loadable import check_finite, too_large
+
+    check_finite([(name, value)], args.checkpoint)
+    if value.is_floating_point() and args.dtype:
+        value = value.to(getattr(torch, args.dtype))
+    value = value.float() if args.out.suffix == '.npz' and value.dtype == torch.bfloat16 else value
+    check_finite([(name, value)], args.checkpoint, too_large(args.dtype))
+    return value.contiguous().clone()
+
+
+def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
+    """The number of attention heads, which only flax kernels show: (..., width, heads, head width).
+
+    It is that of the option, of the checkpoint's kernels or config, or the usual one for its width,
+    which is said.
+    """
+    from vit_plugin.arch import num_heads_of_width, parse_arch
+    from vit_plugin.weights.saved_settings import saved_backbone
+
+    if 'blocks.0.norm1.weight' not in state:
+        raise ConfigError(
+            f'{args.checkpoint!r} has no block of an encoder, and --to {args.to} names whole '
+            'models; leave --to out to write the tensors as they are.'
+        )
+    if args.to != 'jax':
+        return 1
+    width = state['blocks.0.norm1.weight'].shape[0]
+    weights = checkpoint.weights
+    kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
+    if args.num_heads:
+        heads = args.num_heads
+    elif kernel is not None:
+        heads = kernel.shape[-2]
+    elif arch := saved_backbone(checkpoint).get('arch'):
+        heads = parse_arch(arch).num_heads
+    elif heads := num_heads_of_width(width):
+        print(f'{heads} attention heads, as usual for the width {width}; --num-heads gives others')
+    if not heads or width % heads:
+        raise ConfigError(
+            f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
+            'number of attention heads of the model.'
+        )
+    return heads
+
+
+def write_model(args: argparse.Namespace) -> None:
+    """Write a run's weights under their own names; torch files add its config and classes."""
+    import torch
+
+    from vit_plugin.weights import open_checkpoint
+    from vit_plugin.weights.hub import weights_in
+
+    checkpoint = open_checkpoint(args.checkpoint)
+    of_a_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
+    ours = any('backbone.' in name for name in checkpoint.weights)
+    if of_a_hub and checkpoint.meta and not ours:
+        raise ConfigError(
+            f'{args.checkpoint!r} has the names of another library; the commands take it as it '
+            'is, and --to vit_plugin writes its weights alone.'
+        )
+    weights = {name: plain(name, value, args) for name, value in checkpoint.weights.items()}
+    known = {name: value for name, value in checkpoint.meta.items() if name in FACTS}
+    with replacing(args.out, [args.checkpoint]) as path:
+        if args.out.suffix in ('.pth', '.bin'):
+            torch.save(dict(meta=known, state_dict=weights), path)
+        else:
+            write(weights, path, args.out.suffix)
+    print(f'{len(weights)} tensors as they are: {args.out}')
+
+
+def main(args: argparse.Namespace) -> None:
+    from vit_plugin.inference.saved_model import find_checkpoint
+    from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
+    from vit_plugin.weights.hub import weights_in
+
+    for_a_hub = args.out.startswith('hf://') or not Path(args.out).suffix
+    if for_a_hub and args.num_heads:
+        raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
+    if for_a_hub:
+        from vit_plugin.deploy.hub.publishing import publish
+
+        print(
+            publish(
+                args.checkpoint,
+                args.out,
+                args.to,
+                args.dtype,
+                args.licence,
+                args.private,
+                args.which,
+            )
+        )
+        return
+    if args.licence or args.private:
+        raise ConfigError(
+            f'--licence and --private are for a hub, and --out {args.out!r} is a file; leave '
+            'them out.'
+        )
+    args.out = Path(args.out)
+    if args.out.suffix not in SUFFIXES:
+        raise ConfigError(
+            f'--out {str(args.out)!r} must end in one of {", ".join(SUFFIXES)}, or have no suffix '
+            'and be a folder.'
+        )
+    if args.to and args.to not in FORMATS:
+        raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
+    if args.which or not weights_in(args.checkpoint):
+        args.checkpoint = find_checkpoint(args.checkpoint, args.which)
+    check_target(args.out, [args.checkpoint])
+    if not args.to:
+        write_model(args)
+        return
+    checkpoint = open_checkpoint(args.checkpoint)
+    with naming(args.checkpoint):
+        found = recognize(checkpoint.weights)
+        state, form = dict(found), found.format
+    exported, left, written = export(state, args.to, find_heads(args, checkpoint, state))
+    lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
+    if lost:
+        raise ConfigError(
+            f'The format {written.name} has no name for {", ".join(lost)}, without which it would '
+            'be another model; choose another format.'
+        )
+    exported = {key: plain(key, value, args) for key, value in exported.items()}
+    with replacing(args.out, [args.checkpoint]) as path:
+        write(exported, path, args.out.suffix)
+    print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.out}')
+    if left:
+        print(f'{written.name} has no name for {", ".join(left)}, which were left out')

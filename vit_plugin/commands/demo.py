@@ -1,0 +1,41 @@
+"""Show what a model says and sees, in a browser: drop a picture on the page.
+
+vit-plugin demo CHECKPOINT
+vit-plugin demo timm://vit_small_patch16_224.augreg_in21k_ft_in1k
+"""
+
+import argparse
+from pathlib import Path
+
+from vit_plugin.errors import needed_by
+
+from .flags import add_flags, add_model_arguments, at_least
+
+DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Show what a model says and sees, in a browser.')
+    add_model_arguments(parser, nargs='?', default=DEFAULT)
+    add_flags(
+        parser,
+        '--img-size',
+        help='shorter side of the pictures in pixels; default: that of the '
+        "config's test, or the img_size of the arch",
+    )
+    parser.add_argument(
+        '--port', type=at_least(1, most=65535), default=7860, help='default: %(default)s'
+    )
+    return parser
+
+
+def main(args: argparse.Namespace) -> None:
+    with needed_by('vit-plugin demo'):
+        import gradio  # noqa: F401  before the model is read, which may take long
+    from vit_plugin.inference.load import load
+    from vit_plugin.report.page.browser import page, serve
+
+    trained = load(
+        args.checkpoint, args.config, args.arch, args.device, args.cfg_options, which=args.which
+    )
+    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.img_size), args.port)

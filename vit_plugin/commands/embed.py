@@ -1,0 +1,69 @@
+"""Write the features of images to a file, to search and compare them.
+
+vit-plugin embed timm://vit_small_patch14_dinov2.lvd142m IMAGE_OR_FOLDER... \
+        --out embeddings.npz
+vit-plugin embed CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
+"""
+
+import argparse
+
+from vit_plugin.errors import ConfigError
+
+from .flags import add_flags, add_model_arguments
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Write the features of images to a file.')
+    add_model_arguments(parser)
+    add_flags(parser, 'images')
+    add_flags(parser, '--out', required=True, help='a .npz file for `names` and `features`')
+    parser.add_argument(
+        '--normalize', action='store_true', help='scale each vector to the length 1'
+    )
+    add_flags(parser, '--batch-size', default=32)
+    return parser
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the images, which takes no torch."""
+    from vit_plugin.files.complete import check_target
+    from vit_plugin.inference.inputs import find_inputs
+    from vit_plugin.inference.targets import check_apart
+
+    if args.out.suffix != '.npz':
+        raise ConfigError(f'--out {str(args.out)!r}: embeddings are written as .npz.')
+    args.images = find_inputs(args.images, videos=False)
+    check_target(args.out)
+    check_apart([args.out], args.images)
+
+
+def main(args: argparse.Namespace) -> None:
+    import numpy as np
+    import torch
+    from torch.nn.functional import normalize
+    from tqdm import tqdm
+
+    from vit_plugin.inference.embedding import embed, save_embeddings
+    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.load import load
+
+    trained = load(
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        classify=False,
+        which=args.which,
+    ).optimized()
+    reading, names, batches = Reading(args.images), [], []
+    with tqdm(total=len(args.images), unit='image', disable=None) as progress:
+        for some, batch in embed(trained, reading, args.batch_size):
+            names += some
+            batches.append(batch)
+            progress.update(len(batch))
+    if batches:
+        features = torch.from_numpy(np.concatenate(batches))
+        save_embeddings(args.out, names, normalize(features) if args.normalize else features)
+        print(f'{args.out}: {features.shape[0]} vectors of {features.shape[1]} numbers.')
+    reading.finish()

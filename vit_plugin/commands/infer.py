@@ -1,0 +1,113 @@
+"""Predict classes, boxes and masks, or segmentation maps, of images and videos.
+
+It writes tables, pictures and videos.
+
+vit-plugin infer CHECKPOINT photo.jpg
+vit-plugin infer CHECKPOINT FOLDER clip.mp4 https://example.org/photo.jpg \
+        --out FOLDER --out predictions.json
+vit-plugin infer timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
+vit-plugin infer model.onnx photo.jpg
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vit_plugin.errors import ConfigError
+
+from .flags import add_flags, add_model_arguments, at_least
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description='Predict classes, boxes and masks, or the map of classes of images and videos.'
+    )
+    add_model_arguments(parser)
+    add_flags(
+        parser,
+        'images',
+        help='image, video, folder of them, URL of an image, or number of a webcam',
+    )
+    add_flags(
+        parser,
+        '--out',
+        action='append',
+        default=[],
+        help='folder for pictures and videos, or a .json, .jsonl or .csv file; may be given again',
+    )
+    parser.add_argument(
+        '--score-thr',
+        type=at_least(0, float, 1),
+        default=0.3,
+        help='lowest score of a box; default: 0.3',
+    )
+    add_flags(parser, '--batch-size', default=1)
+    parser.add_argument(
+        '--slices',
+        type=at_least(16),
+        metavar='PIXELS',
+        help='of a detector: ask about overlapping squares of this side, too',
+    )
+    return parser
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the images, which takes no torch."""
+    from vit_plugin.inference.inputs import find_inputs
+    from vit_plugin.inference.targets import without_drawn
+
+    args.images = without_drawn(find_inputs(args.images), args.out)
+
+
+def needs_torch(args: argparse.Namespace) -> bool:
+    """True if torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
+    return not args.checkpoint.endswith('.onnx')
+
+
+def model_of(args: argparse.Namespace) -> Any:
+    """The model of a checkpoint."""
+    from vit_plugin.inference.load import load
+
+    return load(
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        which=args.which,
+    ).optimized()
+
+
+def onnx_model_of(args: argparse.Namespace) -> Any:
+    """The model in a file of ONNX."""
+    from vit_plugin.deploy.onnx_model import OnnxModel
+
+    flags = dict(
+        which='checkpoint', config='config', arch='arch', device='device', cfg_options='cfg-options'
+    )
+    if given := [flag for name, flag in flags.items() if getattr(args, name)]:
+        raise ConfigError(f'--{given[0]} changes nothing of a file in ONNX; leave it out.')
+    return OnnxModel(args.checkpoint)
+
+
+def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """The model that predicts frames."""
+    if args.slices:
+        from vit_plugin.inference.slices import Sliced
+
+        sliced = Sliced(model.predict, args.slices, model.classes, args.score_thr, args.batch_size)
+        return lambda frames: sliced([frame.image for frame in frames])
+    takes = getattr(model, 'takes', lambda frame: frame.image)
+    return lambda frames: model.predict([takes(frame) for frame in frames])
+
+
+def main(args: argparse.Namespace) -> None:
+    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.predicting import predict_all
+    from vit_plugin.inference.prediction_files import output_of
+
+    outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
+    model = model_of(args) if needs_torch(args) else onnx_model_of(args)
+    predict_all(
+        Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr
+    )

@@ -1,0 +1,225 @@
+"""Plan a multi-GPU training run from the config alone: memory, largest batch, messages, time, cost.
+
+    vit-plugin plan configs/vit/vit-base-p16_8xb64-20k_in1k-384px.py --gpus 64 --gpu-memory 80
+
+It needs no GPU. The rows are DDP, FSDP2 and HSDP, each without, with selective and with full
+recomputing.
+"""
+
+import argparse
+import json
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from vit_plugin.files.text import aligned
+from vit_plugin.measure.planning.cost import (
+    GIGABYTES_PER_S,
+    PAPER_CORE_DAYS,
+    PEAK_TFLOPS,
+    Cluster,
+    images_of_run,
+)
+
+from .flags import add_flags, at_least
+
+MIB = 1 << 20
+RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
+COLUMNS = (
+    '',
+    'recompute',
+    'parameters',
+    'gradients',
+    'optimizer',
+    'ema',
+    'gathered',
+    'activations',
+    'peak MiB',
+    'largest batch',
+    'within MiB',
+    'between MiB',
+    'step s',
+    'days',
+)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description='Plan the memory, time and cost of a training run without a GPU.'
+    )
+    add_flags(parser, 'config', help='config file of a classifier')
+    parser.add_argument('--gpus', type=at_least(1), required=True, help='number of GPUs')
+    parser.add_argument(
+        '--gpu-memory',
+        type=at_least(0.1, float, 1e6),
+        required=True,
+        metavar='GIB',
+        help='of one GPU',
+    )
+    parser.add_argument(
+        '--gpus-per-node', type=at_least(1), default=8, help='GPUs in a machine; default: 8'
+    )
+    add_flags(parser, '--batch-size', help="images on a GPU; default: the config's")
+    parser.add_argument(
+        '--num-images',
+        type=at_least(1),
+        metavar='NUMBER',
+        help='images in the training set, for schedules in epochs',
+    )
+    parser.add_argument(
+        '--reserved',
+        type=at_least(0, float, 0.9),
+        default=0.1,
+        metavar='FRACTION',
+        help="part of the memory for CUDA, NCCL and the allocator's gaps; default: 0.1",
+    )
+    parser.add_argument(
+        '--peak-tflops',
+        type=at_least(0.001, float),
+        help=f"TFLOP/s of one GPU at best; default: H100's, {PEAK_TFLOPS}",
+    )
+    parser.add_argument(
+        '--utilisation',
+        type=at_least(0.001, float, 1),
+        default=0.25,
+        metavar='FRACTION',
+        help='part of the peak that the arithmetic reaches; default: 0.25, as published for H100',
+    )
+    parser.add_argument(
+        '--device-bandwidth',
+        type=at_least(0.001, float),
+        default=GIGABYTES_PER_S['within'],
+        metavar='GB/S',
+        help='of a GPU to the others in its machine, in one direction; default: 450',
+    )
+    parser.add_argument(
+        '--node-bandwidth',
+        type=at_least(0.001, float),
+        default=GIGABYTES_PER_S['between'],
+        metavar='GB/S',
+        help="a GPU's share of its machine's network, in one direction; default: 50",
+    )
+    parser.add_argument('--price', type=at_least(0, float), help="of a GPU's hour, in any currency")
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the plan')
+    add_flags(parser, '--cfg-options')
+    return parser
+
+
+def table(rows: Sequence) -> str:
+    """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
+    lines = [COLUMNS]
+    for row in rows:
+        sizes = [
+            *(row.memory[kind] for kind in COLUMNS[2:8]),
+            row.peak,
+            row.traffic['within'],
+            row.traffic['between'],
+        ]
+        cells = [f'{size / MIB:,.0f}' for size in sizes]
+        lines.append(
+            (
+                row.name,
+                RECOMPUTE[row.recompute],
+                *cells[:7],
+                f'{row.largest_batch:,}',
+                *cells[7:],
+                f'{row.step_s:.3g}',
+                '' if row.days is None else f'{row.days:.3g}',
+            )
+        )
+    return '\n'.join(aligned(lines, numbers=True))
+
+
+def summary(
+    row,
+    flops: float,
+    cluster: Cluster,
+    batch: int,
+    images: float | None,
+    price: float | None,
+    arch: object,
+) -> list[str]:
+    """Time and memory of the run in the layout of this row."""
+    bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
+    lines = [
+        f'An image takes {flops / 1e9:,.4g} GFLOP, forward and backward.',
+        f'{row}, {batch} images on each of {cluster.gpus:,} GPUs, at {cluster.utilisation:.0%} of '
+        f'{cluster.peak_tflops:g} TFLOP/s: a step takes {row.step_s:.3g} s ({bound}; arithmetic '
+        f'{row.arithmetic_s:.3g}, messages {row.messages_s:.3g}).',
+    ]
+    if images is None or row.days is None:
+        return lines
+    gpu_days = row.days * cluster.gpus
+    money = '' if price is None else f', {gpu_days * 24 * price:,.0f} at {price:g} per GPU-hour'
+    lines.append(
+        f'The run of {images:,.0f} images: {row.days:.3g} days, {gpu_days:,.4g} GPU-days{money}; '
+        f'as much as {cluster.core_days(images * flops):,.4g} TPUv3-core-days at that utilisation.'
+    )
+    if days := PAPER_CORE_DAYS.get(str(arch)[:1].upper() + str(arch)[1:]):
+        paper = ', '.join(f'{number:,} on {data}' for data, number in days.items())
+        lines.append(
+            f'The paper took for {arch} {paper} (TPUv3-core-days, arXiv:2010.11929, Table 2).'
+        )
+    return lines
+
+
+def main(args: argparse.Namespace) -> None:
+    import torch
+
+    from vit_plugin.config import check_channels, read_config
+    from vit_plugin.files.complete import check_target, write_text
+    from vit_plugin.measure.planning.layouts import GIB, best, lay_out
+    from vit_plugin.measure.planning.traced_step import (
+        build_classifier,
+        compute_dtype,
+        pretended_ranks,
+    )
+
+    warnings.simplefilter('ignore')  # the frameworks' own, at import
+    if args.out:
+        check_target(args.out, [args.config])
+    cfg = read_config(args.config, args.cfg_options)
+    with torch.device('meta'):
+        model = build_classifier(cfg)
+    check_channels(cfg.model)
+    batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
+    dtype = compute_dtype(cfg)
+    cluster = Cluster(
+        args.gpus,
+        args.gpus_per_node,
+        int(args.gpu_memory * GIB * (1 - args.reserved)),
+        args.peak_tflops or PEAK_TFLOPS[dtype],
+        args.utilisation,
+        dict(within=args.device_bandwidth, between=args.node_bandwidth),
+    )
+    images = images_of_run(cfg, batch * args.gpus, args.num_images)
+    logging.disable(logging.INFO)  # each optimizer that is built logs its groups
+    try:
+        with pretended_ranks(args.gpus):
+            rows, notes = lay_out(cfg, cluster, batch, images, model.backbone.num_layers)
+    finally:
+        logging.disable(logging.NOTSET)
+    arch = cfg.model.backbone.get('arch', 'B/16')
+    print(
+        f'{arch if isinstance(arch, str) else "Custom arch"}, '
+        f'{sum(p.numel() for p in model.parameters()):,} parameters, computes in {dtype}; {batch} '
+        f'images on each of {args.gpus:,} GPUs of {args.gpu_memory:g} GiB, of which '
+        f'{cluster.memory / GIB:.3g} are usable\n'
+    )
+    print(table(rows))
+    for note in notes:
+        print(f'\nNot planned as asked: {note}')
+    if args.out:
+        record = dict(
+            config=args.config,
+            batch=batch,
+            price=args.price,
+            cluster=asdict(cluster),
+            layouts=[asdict(row) for row in rows],
+        )
+        write_text(args.out, json.dumps(record, indent=1) + '\n')
+    chosen = best(rows, cluster.memory)
+    print(
+        '\n' + '\n'.join(summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch))
+    )

@@ -1,0 +1,192 @@
+"""Test a checkpoint.
+
+vit-plugin test CHECKPOINT
+vit-plugin test work_dirs/RUN
+vit-plugin test configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py CHECKPOINT
+"""
+
+import argparse
+import os
+import sys
+from contextlib import nullcontext
+from copy import deepcopy
+from os.path import abspath
+from typing import Any
+
+from vit_plugin.errors import ConfigError
+
+from .flags import add_flags, add_run_arguments, at_least
+
+# By the framework, `default_scope`: what merges the predictions for several views of an image, and
+# what shows them.
+TTA_MODELS = {
+    'mmpretrain': dict(type='AverageClsScoreTTA'),
+    'mmdet': dict(
+        type='DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)
+    ),
+    'mmseg': dict(type='SegTTAModel'),
+}
+SHOW_HOOKS = {
+    'mmpretrain': lambda folder: dict(type='VisualizationHook', enable=True, out_dir=folder),
+    'mmdet': lambda folder: dict(
+        type='DetVisualizationHook', draw=True, test_out_dir=folder and abspath(folder)
+    ),
+    # Into the folder of the visualizer.
+    'mmseg': lambda folder: dict(type='SegVisualizationHook', draw=True),
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Test a checkpoint.')
+    add_flags(
+        parser,
+        'checkpoint',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+        help='checkpoint, or folder of a run; its config may stand before it, as for the '
+        'frameworks',
+    )
+    add_flags(parser, '--checkpoint', '--config')
+    add_run_arguments(parser)
+    add_flags(
+        parser,
+        '--out',
+        metavar='FILE',
+        help='file for the results: .pkl, and .json or .yml for metrics',
+    )
+    parser.add_argument(
+        '--out-item',
+        choices=['metrics', 'pred'],
+        default='pred',
+        help='what to write; default: pred',
+    )
+    parser.add_argument(
+        '--tta',
+        action='store_true',
+        help="test-time augmentation: the config's tta_model and tta_pipeline, else a flip",
+    )
+    parser.add_argument('--show-dir', help='folder for pictures of the predictions')
+    parser.add_argument('--show', action='store_true', help='show the predictions in a window')
+    parser.add_argument(
+        '--interval', type=at_least(1), default=1, help='show every so many samples'
+    )
+    parser.add_argument(
+        '--wait-time', type=at_least(0, float), default=2, help='seconds that a window stays'
+    )
+    return parser
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find out whether there is a display, before the model runs."""
+    on_linux = sys.platform.startswith('linux')
+    if (
+        args.show
+        and on_linux
+        and not (os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY'))
+    ):
+        raise ConfigError(
+            '--show needs a display, and this process has none; give --show-dir FOLDER for '
+            'pictures.'
+        )
+
+
+def apply_test_flags(cfg, args: argparse.Namespace) -> None:
+    from vit_plugin.config import of_framework
+    from vit_plugin.files.complete import check_target
+
+    if not cfg.get('test_dataloader'):
+        raise ConfigError(
+            f'The config {args.config or "of the checkpoint"!r} has no test_dataloader; add one '
+            'to test it.'
+        )
+    if (
+        args.out
+        and args.out_item == 'metrics'
+        and args.out.suffix not in ('.json', '.yml', '.yaml', '.pkl')
+    ):
+        raise ConfigError(f'--out {str(args.out)!r}: metrics are written as .json, .yml or .pkl.')
+    if args.out and args.out_item == 'pred' and args.out.suffix not in ('.pkl', '.pickle'):
+        raise ConfigError(
+            f'--out {str(args.out)!r}: predictions are written as .pkl; for metrics, add '
+            '--out-item metrics.'
+        )
+    if args.out:
+        check_target(args.out, [path for path in (args.config, args.checkpoint) if path])
+    if args.amp:
+        cfg.test_cfg.fp16 = True
+    if args.show or args.show_dir:
+        cfg.default_hooks.visualization = dict(
+            of_framework(SHOW_HOOKS, cfg)(args.show_dir),
+            show=args.show,
+            wait_time=args.wait_time,
+            interval=args.interval,
+        )
+        if cfg.default_scope == 'mmseg':
+            cfg.visualizer.save_dir = args.show_dir
+    if args.tta:
+        apply_tta(cfg)
+
+
+def apply_tta(cfg) -> None:
+    """Wrap the model, and put both flips before the pipeline's last step, which packs the inputs.
+
+    The first view, whose annotations are compared with the merged predictions, is not flipped.
+    """
+    from mmengine.config import ConfigDict
+
+    from vit_plugin.config import of_framework, with_pipeline
+
+    dataset = with_pipeline(cfg.test_dataloader.dataset)
+    pipeline = deepcopy(dataset.pipeline)
+    flips = [[dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)], [pipeline[-1]]]
+    if 'meta_keys' in pipeline[-1]:
+        pipeline[-1].meta_keys = (*pipeline[-1].meta_keys, 'flip', 'flip_direction')
+    dataset.pipeline = cfg.get(
+        'tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)]
+    )
+    cfg.model = ConfigDict(**cfg.get('tta_model', of_framework(TTA_MODELS, cfg)), module=cfg.model)
+
+
+def unwrapped(model: Any) -> Any:
+    """The model inside those for several processes and for several views."""
+    while hasattr(model, 'module'):
+        model = model.module
+    return model
+
+
+def main(args: argparse.Namespace) -> None:
+    import mmengine
+    from mmengine.dist import is_main_process
+    from mmengine.evaluator import DumpResults
+
+    from vit_plugin.commands.command_line import build_runner, load_config
+    from vit_plugin.files.complete import replacing
+    from vit_plugin.inference.saved_model import open_model
+    from vit_plugin.models.loading import load_trained
+
+    *config, args.checkpoint = args.checkpoint
+    if len(config) + bool(args.config) > 1:
+        raise ConfigError('Give one checkpoint, and at most one config.')
+    args.config = args.config or next(iter(config), None)
+    saved = open_model(args.checkpoint, args.config, args.cfg_options, 'test', args.which)
+    cfg = load_config(args, saved)
+    cfg.load_from = saved.path
+    apply_test_flags(cfg, args)
+    runner = build_runner(cfg, ['test_dataloader'])
+    # MMEngine's own loading leaves out what does not fit.
+    load_trained(unwrapped(runner.model), saved.checkpoint)
+    written = args.out and is_main_process()
+    with (
+        replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()
+    ) as path:
+        if args.out and args.out_item == 'pred':
+            runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
+        metrics = runner.test()
+        if written and args.out_item == 'metrics':
+            mmengine.dump(metrics, path)
+    if number := len(runner.unreadable.left_out):
+        size = len(runner.test_dataloader.dataset)
+        raise ConfigError(
+            f'{number} of {size} images could not be read; the metrics are those of the others, '
+            'and the reasons are above.'
+        )

@@ -1,0 +1,161 @@
+"""Train a model.
+
+vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+vit-plugin train --data FOLDER --arch R50+B/16 --weights timm://vit_base_r50_s16_384.orig_in21k_ft_in1k
+"""
+
+import argparse
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.choices import TASKS
+from vit_plugin.suggestions import check_choice
+
+from .early import check_data
+from .flags import add_data_arguments, add_flags, add_run_arguments, at_least
+
+FLAGS_OF_DATA = (
+    'task',
+    'arch',
+    'weights',
+    'teacher',
+    'epochs',
+    'batch_size',
+    'img_size',
+    'no_flip',
+    'balance',
+    'patience',
+    'skip_invalid',
+)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Train a model.')
+    add_flags(parser, 'config', nargs='?')
+    add_run_arguments(parser)
+    data = parser.add_argument_group(
+        'data in place of a config', 'A config is written into the work directory.'
+    )
+    add_flags(
+        data,
+        '--data',
+        help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or '
+        "masks; 'digits' for scikit-learn's",
+    )
+    data.add_argument(
+        '--task', help='classification (default), detection, instance or segmentation'
+    )
+    add_data_arguments(data)
+    data.add_argument(
+        '--balance',
+        action='store_true',
+        default=None,
+        help='take images of rare classes more often',
+    )
+    data.add_argument(
+        '--skip-invalid',
+        action='store_true',
+        default=None,
+        help='leave out boxes, masks and images that cannot be right, rather than stop',
+    )
+    data.add_argument(
+        '--check',
+        action='store_true',
+        default=None,
+        help='read and check the data, write the config and pictures of the data, and stop',
+    )
+    data.add_argument(
+        '--patience',
+        type=at_least(1),
+        metavar='N',
+        help='end when N validations in a row have not improved',
+    )
+    add_flags(parser, '--resume', '--resume-changed')
+    parser.add_argument(
+        '--no-validate', action='store_true', help='do not validate during training'
+    )
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size',
+    )
+    parser.add_argument(
+        '--no-persistent-workers',
+        action='store_true',
+        help='start the data workers anew each epoch',
+    )
+    return parser
+
+
+def apply_train_flags(cfg, args: argparse.Namespace) -> None:
+    if args.no_validate:
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if args.auto_scale_lr:
+        if not cfg.get('auto_scale_lr'):
+            raise ConfigError(
+                '--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.'
+            )
+        cfg.auto_scale_lr.enable = True
+    if args.no_persistent_workers:
+        from vit_plugin.config import LOADERS
+
+        for name in LOADERS:
+            if cfg.get(name):
+                cfg[name].persistent_workers = False
+
+
+def flags_of_data(args: argparse.Namespace) -> dict:
+    """The flags that describe a training on ``--data``, as far as they are given."""
+    given = {name: getattr(args, name) for name in FLAGS_OF_DATA}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find out whether the flags go together, which takes no torch."""
+    if args.data and args.config:
+        raise ConfigError(
+            f'Both the config {args.config!r} and --data {args.data!r} say what to train; give '
+            'one of them.'
+        )
+    if not (args.data or args.config):
+        raise ConfigError('Give a config, or --data with a folder of images.')
+    given = [*flags_of_data(args), *(['check'] if args.check else [])]
+    if args.config and given:
+        raise ConfigError(
+            f'--{given[0].replace("_", "-")} goes with --data; change a config with --cfg-options, '
+            'such as train_cfg.max_epochs=10 or load_from=CHECKPOINT.'
+        )
+    if args.data:
+        check_data(args.data)
+        check_choice('--task', args.task, TASKS)
+
+
+def settle_config(args: argparse.Namespace) -> None:
+    """Write the config of ``--data``, or find that there is one."""
+    if args.data:
+        from vit_plugin.from_folder.request import Request
+        from vit_plugin.from_folder.write import write_config
+
+        request = Request(args.data, work_dir=args.work_dir or '', **flags_of_data(args))
+        args.config = str(write_config(request, bool(args.resume)))
+        args.work_dir = None  # the config says it
+
+
+def main(args: argparse.Namespace) -> None:
+    from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
+
+    settle_config(args)
+    if args.check:
+        from vit_plugin.from_folder.write import draw_pictures
+
+        print('Look at', ' and '.join(map(str, draw_pictures(Path(args.config)))))
+        return
+    cfg = load_config(args)
+    apply_train_flags(cfg, args)
+    apply_training_flags(cfg, args)
+    with training_runner(cfg) as runner:
+        if args.data:
+            from vit_plugin.from_folder.duration import DurationHook
+
+            runner.register_hook(DurationHook())
+        runner.train()

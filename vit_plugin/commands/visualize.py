@@ -1,0 +1,166 @@
+"""Draw what a model sees in images: attention, its distance, features, positions, class activation.
+
+vit-plugin visualize CHECKPOINT attention IMAGE... --out FOLDER
+vit-plugin visualize timm://vit_small_patch14_dinov2.lvd142m features IMAGE... \
+        --img-size 448 --out FOLDER
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vit_plugin.errors import ConfigError
+
+from .flags import add_flags, add_model_arguments
+
+if TYPE_CHECKING:
+    from vit_plugin.inference.inputs import Reading
+
+OF_EACH, OF_ALL, WITHOUT_IMAGES = (
+    ('attention', 'rollout', 'cam'),
+    ('distance', 'posembed', 'features'),
+    ('posembed',),
+)
+# Each flag that not every picture takes -> the pictures that do.
+TAKEN_BY = {
+    'img_size': (*OF_EACH, 'distance', 'features'),
+    'blocks': ('attention', 'rollout'),
+    'heads': ('attention',),
+    'class': ('cam',),
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
+    add_model_arguments(parser)
+    parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
+    add_flags(parser, 'images', nargs='*')
+    add_flags(parser, '--out', required=True, metavar='FOLDER', help='folder for the pictures')
+    add_flags(
+        parser,
+        '--img-size',
+        help="shorter side of the images in pixels; default: the config's "
+        'test pipeline, or the img_size of the arch',
+    )
+    parser.add_argument(
+        '--blocks',
+        nargs='+',
+        type=int,
+        metavar='BLOCK',
+        help='blocks for attention and rollout, from 1; negative ones from the end; default: the '
+        'last',
+    )
+    parser.add_argument(
+        '--heads',
+        nargs='+',
+        type=int,
+        metavar='HEAD',
+        help='heads for attention, from 1; default: all',
+    )
+    parser.add_argument(
+        '--class',
+        help='name or number of the class for cam; default: the most probable',
+    )
+    parser.add_argument(
+        '--formats',
+        nargs='+',
+        choices=['png', 'pdf', 'svg'],
+        default=['png', 'pdf'],
+        help='default: png pdf',
+    )
+    return parser
+
+
+def class_number(label: str | None, classes: list[str]) -> int | None:
+    """The number of the class that ``--class`` names."""
+    if label is None or label in classes:
+        return None if label is None else classes.index(label)
+    if not label.isdecimal():
+        raise ConfigError(
+            f'--class: there is no class {label!r}; give one of '
+            f'{", ".join(classes) or "the numbers"}.'
+        )
+    return int(label)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the images, which takes no torch."""
+    from vit_plugin.inference.inputs import find_inputs
+    from vit_plugin.inference.targets import targets_of, without_drawn
+
+    args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
+    if bool(args.images) == (args.picture in WITHOUT_IMAGES):
+        raise ConfigError(
+            f'{args.picture} shows the model alone; leave out the images.'
+            if args.images
+            else f'{args.picture} needs at least one image.'
+        )
+    for flag, pictures in TAKEN_BY.items():
+        if getattr(args, flag) is not None and args.picture not in pictures:
+            raise ConfigError(
+                f'--{flag.replace("_", "-")} changes nothing of {args.picture}; leave it out.'
+            )
+    args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
+
+
+def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
+    """The pictures and their paths without suffixes."""
+    from vit_plugin.report.pictures import pictures
+
+    blocks = args.blocks or [-1]
+    tried = (
+        (one, reading.read(one, lambda pixels: trained.prepare(pixels, args.img_size)))
+        for one in args.images
+    )
+    prepared = ((one, image) for one, image in tried if image is not None)
+    if args.picture in OF_EACH:
+        options = dict(
+            attention=lambda: dict(blocks=blocks, heads=args.heads),
+            rollout=lambda: dict(blocks=blocks),
+            cam=lambda: dict(
+                label=class_number(getattr(args, 'class'), trained.classes), classes=trained.classes
+            ),
+        )
+        for one, image in prepared:
+            figure = pictures.PER_IMAGE[args.picture](
+                trained.model, image, **options[args.picture]()
+            )
+            base = args.targets[one].with_suffix('')
+            yield base.with_name(f'{base.name}_{args.picture}'), figure
+        return
+    images = [image for _, image in prepared]
+    if not images and args.images:
+        return  # none can be read
+    figure = (
+        pictures.features(trained.model, *images)
+        if args.picture == 'features'
+        else pictures.OF_ALL[args.picture](trained.model, images)
+    )
+    yield args.out / args.picture, figure
+
+
+def main(args: argparse.Namespace) -> None:
+    from vit_plugin.files.untrusted_text import printable
+    from vit_plugin.inference.inputs import Reading
+    from vit_plugin.inference.load import load
+    from vit_plugin.inference.targets import check_apart
+    from vit_plugin.report.pictures.style import save_figure
+
+    trained = load(
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        args.picture == 'cam',
+        args.which,
+    )
+    reading = Reading(args.images)
+    for base, figure in draw(trained, args, reading):
+        targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]
+        check_apart(targets, args.images)
+        for target in targets:
+            save_figure(figure, target)
+            print(printable(target))
+    reading.finish()

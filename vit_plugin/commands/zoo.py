@@ -1,0 +1,63 @@
+"""List timm's Vision Transformers usable as backbones by name, with licences, or print a config.
+
+vit-plugin zoo 'eva02*'
+vit-plugin zoo '*dinov3*' --licences
+vit-plugin zoo vit_base_patch16_dinov3.lvd1689m --as-config
+"""
+
+import argparse
+import warnings
+from fnmatch import fnmatch
+
+from vit_plugin.errors import ConfigError
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="List timm's Vision Transformers that are a backbone by their name."
+    )
+    parser.add_argument(
+        'pattern',
+        nargs='?',
+        default='*',
+        metavar='NAME',
+        help="a name, or a pattern such as 'eva02*'; default: all",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        '--pretrained',
+        action='store_true',
+        help='list the names of weights, with the tag after the dot',
+    )
+    form.add_argument(
+        '--licences', action='store_true', help='list the names of weights with their licences'
+    )
+    form.add_argument(
+        '--as-config',
+        action='store_true',
+        help='print the backbone of one name as a config, with every argument',
+    )
+    return parser
+
+
+def main(args: argparse.Namespace) -> None:
+    from mmengine.config import Config
+
+    from vit_plugin.zoo.catalogue import config_of, licences, lines
+    from vit_plugin.zoo.names import names
+
+    warnings.simplefilter('ignore')  # of timm, about tags
+    if args.as_config:
+        print(Config(config_of(args.pattern.removeprefix('timm://'))).pretty_text, end='')
+        return
+    found = [
+        name
+        for name in names(pretrained=args.pretrained or args.licences)
+        if fnmatch(name, args.pattern)
+    ]
+    if not found:
+        raise ConfigError(
+            f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.'
+        )
+    for line in (licences if args.licences else lines)(found):
+        print(line, flush=True)

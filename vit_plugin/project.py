@@ -1,0 +1,58 @@
+"""What a project declares: a paper, or a foreign library, is a folder in ``vit_plugin/projects``.
+
+The ``__init__.py`` of a folder says what the project adds, as ``PROJECT``. The rest of the package
+reads these tables and names no project, so a folder can be left out. Declarations import nothing:
+modules are named as ``'module'`` and objects as ``'module:name'``, which are imported when they are
+used.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What a project adds to the package.
+
+    Attributes:
+        registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
+        unavailable: names of models that people may look for, and a sentence why there is none.
+        formats: weight formats, as ``'module:name'`` by their names.
+        precedence: between projects with formats that explain a checkpoint equally well, the one
+            with the larger number wins.
+        names: our names of parameters outside the encoder, as patterns. If one has a text, it
+            counts only for a checkpoint with that text in a key.
+        hints: patterns of parameters, and in words the arguments of the model that has them.
+        pretrains: backbones that pre-train a :class:`~vit_plugin.models.VisionTransformer`, and
+            their arguments that it does not take.
+        deployed: adapters of graphs as ``'module:name'``, by the attribute of the model and the
+            name of its class.
+    """
+
+    registered: Mapping[str, Mapping[str, str]]
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    precedence: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
+    pretrains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+@cache
+def projects() -> tuple[Project, ...]:
+    """The projects that are here, by precedence, then by the names of their folders."""
+    path = str(Path(__file__).with_name('projects'))
+    folders = sorted(module.name for module in pkgutil.iter_modules([path]) if module.ispkg)
+    found = [import_module(f'vit_plugin.projects.{folder}').PROJECT for folder in folders]
+    return tuple(sorted(found, key=lambda project: -project.precedence))
+
+
+def declared(table: str) -> dict[Any, Any]:
+    """The rows of a table of all projects, such as ``'formats'``."""
+    return {key: value for one in projects() for key, value in getattr(one, table).items()}
