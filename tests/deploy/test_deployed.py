@@ -214,7 +214,7 @@ def test_boxes_are_the_frameworks(kind, size):
 
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
     mean = model.data_preprocessor.mean.flip(0)  # the pixels are BGR
-    image[:, size[0] :], image[:, :, size[1] :] = mean[:, 0], mean
+    image[:, size[0] :], image[:, :, size[1] :] = mean, mean
     sample = DetDataSample(
         metainfo=dict(
             img_shape=size,
