@@ -1,5 +1,6 @@
 """Files are whole or not there, with a disk that is full after a few bytes."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -123,3 +124,8 @@ def test_on_a_full_disk_a_folder_is_not_begun(tmp_path, full_disk, exists):
         (folder / 'b').mkdir()
         (folder / 'b/a.txt').write_text('a')
     assert [path.name for path in tmp_path.rglob('*')] == ['folder', 'b', 'a.txt']
+
+
+def test_a_path_that_is_not_in_utf_8_keeps_its_bytes(tmp_path):
+    write_text(tmp_path / 'marker', os.fsdecode(b'run\xff/epoch_1.pth'))
+    assert (tmp_path / 'marker').read_bytes() == b'run\xff/epoch_1.pth'

@@ -37,7 +37,7 @@ from vit_plugin.engine.work_dir import alone_in
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.files.complete import check_path
 from vit_plugin.files.standard_streams import interrupted
-from vit_plugin.files.untrusted_text import printable_lines
+from vit_plugin.files.untrusted_text import printable, printable_lines
 from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
 from vit_plugin.weights.for_mmengine import reading_safely
 
@@ -196,7 +196,8 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
             raise
         last = Path(runner.work_dir, MARKER)
         saved = (
-            f'the last checkpoint is {last.read_text()}; continue with --resume'
+            f'the last checkpoint is {printable(os.fsdecode(last.read_bytes()))}; continue with '
+            '--resume'
             if last.is_file()
             else ('there was no checkpoint yet')
         )

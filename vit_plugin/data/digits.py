@@ -12,6 +12,7 @@ from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import Count, PositiveInt, Seed, Typed
 from vit_plugin.errors import needed_by
+from vit_plugin.files.complete import new_folder
 from vit_plugin.registry import DATASETS
 
 Split = Literal['train', 'val']
@@ -43,10 +44,11 @@ def write_digits(folder: Path) -> None:
     with needed_by('--data digits'):
         from sklearn.datasets import load_digits
     digits = load_digits()
-    for i, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
-        path = Path(folder, str(label), f'{i:04d}.png')
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.rint(pixels * (255 / 16)).astype(np.uint8)).save(path)
+    with new_folder(folder, durable=False) as place:
+        for i, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
+            path = place / str(label) / f'{i:04d}.png'
+            path.parent.mkdir(exist_ok=True)
+            Image.fromarray(np.rint(pixels * (255 / 16)).astype(np.uint8)).save(path)
 
 
 @DATASETS.register_module()

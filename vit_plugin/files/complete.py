@@ -61,9 +61,9 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
 
 
 def write_text(target: str | Path, text: str) -> None:
-    """Write a text file with :func:`replacing`."""
+    """Write a text file with :func:`replacing`. Bytes of paths that are not UTF-8 stay."""
     with replacing(target) as path:
-        path.write_text(text, encoding='utf-8')
+        path.write_text(text, encoding='utf-8', errors='surrogateescape')
 
 
 def append_line(target: Path, line: bytes) -> None:
@@ -89,10 +89,15 @@ def append_line(target: Path, line: bytes) -> None:
 
 
 @contextmanager
-def new_folder(target: str | Path) -> Iterator[Path]:
+def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
     """Yield a folder to fill, which becomes the target if the block raises no error.
 
     The target does not exist yet, or is empty. After an error nothing is left.
+
+    Args:
+        target: the folder.
+        durable: whether to wait until all files are on the disk, so that it outlasts a machine that
+            crashes.
 
     Raises:
         ConfigError: if it cannot be written, for example on a full disk.
@@ -104,7 +109,7 @@ def new_folder(target: str | Path) -> Iterator[Path]:
             temporary.mkdir(parents=True)
             yield temporary
             for path in temporary.rglob('*'):
-                if path.is_file():
+                if durable and path.is_file():
                     _sync(path)
             if target.is_dir():
                 target.rmdir()

@@ -102,7 +102,9 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
 def _marked(work_dir: str | Path) -> str:
     """What the marker of a run says, whatever it is."""
     marker = Path(work_dir, MARKER)
-    return marker.read_text(errors='replace').strip('\0 \n') if marker.is_file() else ''
+    if not marker.is_file():
+        return ''
+    return marker.read_text('utf-8', errors='surrogateescape').strip('\0 \n')
 
 
 def _name(path: str) -> str:
