@@ -1,4 +1,5 @@
 import io
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -7,7 +8,14 @@ from image_kinds import bomb
 from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import decode, image_files, is_image, read_image, seen_size
+from vit_plugin.files.images import (
+    check_complete,
+    decode,
+    image_files,
+    is_image,
+    read_image,
+    seen_size,
+)
 
 
 def test_folders_are_their_images_in_order(tmp_path):
@@ -71,3 +79,41 @@ def test_pixels_are_bounded_before_they_take_memory(tmp_path):
         match=r'bomb.png. cannot be read \(it has too many pixels; if that is right, raise',
     ):
         read_image(tmp_path / 'bomb.png')
+
+
+FORMATS_OF_FILES = ['JPEG', 'PNG', 'WEBP', 'TIFF', 'BMP', 'GIF', 'JPEG2000', 'AVIF', 'PPM']
+
+
+def smooth(folder: Path, form: str) -> Path:
+    """A photograph in this form."""
+    values = np.random.default_rng(0).integers(0, 255, (6, 8, 3)).astype(np.uint8)
+    path = folder / 'x'
+    Image.fromarray(np.kron(values, np.ones((16, 16, 1), np.uint8))).save(path, form)
+    return path
+
+
+@pytest.mark.parametrize('form', FORMATS_OF_FILES)
+def test_a_file_that_breaks_off_is_none(tmp_path, form):
+    """yolov5#916, SKU110K#23: the header is there."""
+    path = smooth(tmp_path, form)
+    content = path.read_bytes()
+    check_complete(path)
+    for share in (0.5, 0.95):
+        path.write_bytes(content[: int(share * len(content))])
+        with pytest.raises((ValueError, OSError, SyntaxError)):  # of Pillow for AVIF
+            check_complete(path)
+
+
+@pytest.mark.parametrize('form', ['JPEG', 'PNG', 'GIF', 'BMP', 'WEBP', 'JPEG2000'])
+def test_more_bytes_behind_a_complete_file(tmp_path, form):
+    path = smooth(tmp_path, form)
+    path.write_bytes(path.read_bytes() + bytes(64))
+    check_complete(path)
+
+
+def test_a_jpeg_without_its_last_byte_is_read(tmp_path):
+    content = smooth(tmp_path, 'JPEG').read_bytes()
+    (tmp_path / 'x').write_bytes(content[:-1])
+    check_complete(tmp_path / 'x')
+    for color_type in ('color', 'grayscale'):
+        assert (decode(content, color_type) == decode(content[:-1], color_type)).all()

@@ -39,6 +39,7 @@ IMAGE_SUFFIXES = (
 # Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
 # photograph.
 FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
+JPEG = b'\xff\xd8'
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
 LITTER = (
@@ -53,6 +54,15 @@ LITTER = (
 PIXELS = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
 ORIENTATION = 0x0112  # EXIF tag
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
+# The first and the last bytes of complete files; more may stand behind them.
+ENDS = {
+    b'\xff\xd8': b'\xff\xd9',
+    b'\x89PNG': b'IEND\xaeB`\x82',
+    b'GIF8': b'\0;',
+    b'\0\0\0\x0cjP': b'\xff\xd9',
+}
+# The first bytes of formats that say their length, where, and what to add to it.
+LENGTHS = {b'BM': (2, 0), b'RIFF': (4, 8)}
 COLOR_TYPES = {
     'color': cv2.IMREAD_COLOR,
     'grayscale': cv2.IMREAD_GRAYSCALE,
@@ -140,6 +150,25 @@ def bits_of(source: str | Path | bytes) -> int:
         return 32 if image.mode in ('I', 'F') else 8
 
 
+def check_complete(path: Path) -> None:
+    """Raise ``ValueError`` if a photograph breaks off, as downloads do.
+
+    It is decoded unless its last bytes, or its length, are those of a complete file.
+    """
+    with open(path, 'rb') as file:
+        start, length = file.read(12), path.stat().st_size
+        file.seek(-min(length, 16), 2)
+        end = file.read()
+    for first, last in ENDS.items():
+        if start.startswith(first) and end.endswith(last):
+            return
+    for first, (place, more) in LENGTHS.items():
+        stated = int.from_bytes(start[place : place + 4], 'little') + more
+        if start.startswith(first) and stated <= length:
+            return
+    decode(path.read_bytes())
+
+
 def orientation_of(source: str | Path | bytes) -> int:
     """The orientation of a photograph in EXIF, 1 if it is stored as it is seen."""
     if shape_of(source):
@@ -197,6 +226,8 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
         raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
+    if content.startswith(JPEG) and content.endswith(b'\xff'):
+        content += b'\xd9'  # the last byte, without which OpenCV 5 reads nothing
     if content[4:8] == b'ftyp':
         if deep:
             raise ValueError('of AVIF and HEIC only 8 bits are read, and a window needs all')

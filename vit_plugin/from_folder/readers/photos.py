@@ -11,6 +11,7 @@ from vit_plugin.files.bands import shape_of
 from vit_plugin.files.images import (
     IMAGE_SUFFIXES,
     bits_of,
+    check_complete,
     is_image,
     is_litter,
     seen_size,
@@ -134,7 +135,10 @@ def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
             return photo.size, photo.bands, 0
         try:
             bands = (shape_of(photo.path) or (0, 0, 0))[2]
-            return seen_size(photo.path), bands, 0 if bands else bits_of(photo.path)
+            size, bits = seen_size(photo.path), 0 if bands else bits_of(photo.path)
+            if bits in (8, 16):
+                check_complete(photo.path)
+            return size, bands, bits
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             return first_line(error)
 
