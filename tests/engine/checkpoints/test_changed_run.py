@@ -156,7 +156,7 @@ def test_as_many_samples_of_an_epoch_count_as_seen(tmp_path, saved, options, pos
     assert runner.iter == 3 * len(runner.train_dataloader)
 
 
-def test_without_averages_the_weights_that_learnt_continue(tmp_path):
+def test_without_averages_the_learned_weights_continue(tmp_path):
     options = {'custom_hooks': [dict(type='EMAHook', momentum=0.3)]}
     first = train(tiny_cfg(tmp_path, **options), 6)
     runner = resumed(tmp_path, tmp_path / 'iter_6.pth', {})

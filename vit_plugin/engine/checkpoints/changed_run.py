@@ -98,7 +98,7 @@ def apply_changes(runner: Runner, checkpoint: dict[str, Any], changed: Changes) 
         _move(runner, checkpoint)
     if not any(isinstance(hook, EMAHook) for hook in runner.hooks):
         for name, value in checkpoint.pop('ema_state_dict', {}).items():
-            if name.startswith('module.'):  # the weights that learnt, where the averages are
+            if name.startswith('module.'):  # the learned weights, in place of the averages
                 checkpoint['state_dict'][name.removeprefix('module.')] = value
     if SEED in changed:
         meta['seed'] = None  # MMEngine would set it again
