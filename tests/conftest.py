@@ -16,7 +16,7 @@ from mmengine.registry import DefaultScope
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 
-# The suite tests on the CPU, where it forks. tests/campaigns/gpu.py names the GPU.
+# The suite tests on the CPU, where it forks. benchmarks/gpu.py names the GPU.
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 
 # The same examples in every run, so that a commit passes or fails by itself.

@@ -63,7 +63,9 @@ def test_a_workflow_names_what_exists(path, project):
                     installed |= names(project['extras_require'][name])
             if line.startswith('pip install'):
                 installed.update(line.split()[2:])
-            for file in re.findall(r'(?<![\w./])(?:tests|tools|docs|\.ci)/[\w./-]+', line):
+            for file in re.findall(
+                r'(?<![\w./])(?:benchmarks|tests|tools|docs|\.ci)/[\w./-]+', line
+            ):
                 assert Path(file).exists(), line
             program = line.split()[0]
             assert PACKAGES.get(program, program) in installed, line
@@ -94,7 +96,7 @@ def test_what_is_released_was_built_twice_and_is_attested():
     lines = [line for step in build['steps'] for line in step.get('run', '').splitlines()]
     epoch = next(i for i, line in enumerate(lines) if 'SOURCE_DATE_EPOCH' in line)
     assert epoch < lines.index('python -m build')
-    assert 'python tests/campaigns reproducible --against dist' in lines
+    assert 'python benchmarks reproducible --against dist' in lines
     sbom = next(line for line in lines if line.startswith('cyclonedx-py'))
     assert attest['steps'][-1]['with']['sbom-path'] in sbom.split()
     assert (attest['needs'], publish['needs']) == ('build', 'attest')

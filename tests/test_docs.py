@@ -84,10 +84,10 @@ def complaint(words: list[str], parses) -> str | None:
         )
     if program == 'vit-plugin':
         return parses(vit_plugin_command.main, program, *arguments)
-    if program != 'python' or not re.match(r'-m vit_plugin|tools/|tests/', ' '.join(arguments)):
+    if program != 'python' or not re.match(r'-m vit_plugin|tools/|benchmarks', ' '.join(arguments)):
         return None
-    if arguments[0] == 'tests/campaigns':  # which runs the file of that name
-        arguments = [f'tests/campaigns/{arguments[1]}.py', *arguments[2:]]
+    if arguments[0] == 'benchmarks':  # which runs the file of that name
+        arguments = [f'benchmarks/{arguments[1]}.py', *arguments[2:]]
     run, path = runpy.run_path, Path(arguments[0])
     if arguments[0] == '-m':
         run, arguments = runpy.run_module, arguments[1:]

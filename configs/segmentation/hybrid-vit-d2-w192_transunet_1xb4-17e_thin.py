@@ -1,10 +1,10 @@
 """TransUNet's decoder on a small hybrid, from scratch on made scenes of small and thin shapes.
 
-    python tests/campaigns defaults thin data/thin
+    python benchmarks defaults thin data/thin
     python tools/train.py configs/segmentation/hybrid-vit-d2-w192_transunet_1xb4-17e_thin.py
 
 The hybrid is that of `vit-plugin train --data`. Its root has stride 1, and the decoder ends there.
-Not yet trained by us; `python tests/campaigns decoders` compares the decoder with others.
+Not yet trained by us; `python benchmarks decoders` compares the decoder with others.
 """
 
 _base_ = [

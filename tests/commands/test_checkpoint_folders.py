@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.reading.files import read_checkpoint
 

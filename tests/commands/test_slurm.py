@@ -9,12 +9,12 @@ import pytest
 
 SCRIPT = 'tools/slurm_train.sh'
 
-CAMPAIGNS = Path(__file__).parents[1] / 'campaigns'
+BENCHMARKS = Path(__file__).parents[2] / 'benchmarks'
 
 
 @pytest.mark.nightly
 def test_a_preempted_job_goes_on_by_itself_to_the_same_end(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(CAMPAIGNS))
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.delitem(sys.modules, 'slurm', raising=False)
     import slurm
     import slurm_cluster

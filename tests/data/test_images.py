@@ -3,11 +3,11 @@ import os
 import cv2
 import numpy as np
 import pytest
-from campaigns.images import READERS, outcome
 from image_kinds import saved, write
 from mmengine.config import ConfigDict
 from PIL import Image
 
+from benchmarks.images import READERS, outcome
 from vit_plugin.data import LoadCachedImage, LoadImage
 from vit_plugin.data.readers import read_by_us
 from vit_plugin.errors import ConfigError

@@ -83,7 +83,7 @@ def test_a_chunk_of_ints_is_no_seam(monkeypatch):
 def test_millions_of_images_take_little_memory():
     """The campaign's figure on a tenth of the images, in a process of its own."""
     code = (
-        'import sys; sys.path.insert(0, "tests"); from campaigns.samplers import measure; '
+        'import sys; sys.path.insert(0, "."); from benchmarks.samplers import measure; '
         'print(measure(1_400_000, rounds=1)["memory"])'
     )
     done = subprocess.run(

@@ -4,10 +4,10 @@ from copy import deepcopy
 
 import pytest
 import torch
-from campaigns.tiny_run import MODEL, build, tiny_cfg
 from torch._dynamo import register_backend
 from torch._dynamo.utils import counters
 
+from benchmarks.tiny_run import MODEL, build, tiny_cfg
 from vit_plugin.engine.compile import compile_blocks
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from campaigns.tiny_run import build, tiny_cfg
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.console import (
     CHATTER,
     FILE_ONLY,

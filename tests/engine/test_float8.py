@@ -3,11 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from campaigns.exactness import train
-from campaigns.tiny_run import MODEL, differences, final_checkpoint, tiny_cfg
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
+from benchmarks.exactness import train
+from benchmarks.tiny_run import MODEL, differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine.float8 import Float8, float8_of
 from vit_plugin.errors import ConfigError
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from campaigns.exactness import train
-from campaigns.tiny_run import MODEL, build, differences, final_checkpoint, tiny_cfg
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
+from benchmarks.exactness import train
+from benchmarks.tiny_run import MODEL, build, differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, ViTAdapter

@@ -4,10 +4,10 @@ import re
 
 import pytest
 import torch
-from campaigns.tiny_run import build, final_checkpoint, tiny_cfg
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
 from vit_plugin.engine.non_finite import first_broken
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.files import read_checkpoint

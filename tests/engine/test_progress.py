@@ -3,7 +3,8 @@ import re
 import sys
 
 import pytest
-from campaigns.tiny_run import build, tiny_cfg
+
+from benchmarks.tiny_run import build, tiny_cfg
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 HOOKS = [dict(type=f'vit_plugin.{name}') for name in ('ReportHook', 'ProgressHook')]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.errors import ConfigError
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dist import get_rank
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.same_ranks import OWN, facts_of_checkpoint, facts_of_config, facts_of_data
 from vit_plugin.errors import ConfigError
 

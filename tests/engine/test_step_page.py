@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from campaigns.tiny_run import build, tiny_cfg
+
+from benchmarks.tiny_run import build, tiny_cfg
 
 ROW = re.compile(r'^\| `(\w+)`( \(custom\))? \| `(\w+)` \| (.*?) \|', re.MULTILINE)
 CUSTOM = (

@@ -7,9 +7,10 @@ the same way.
 import pytest
 import torch
 import torch.nn.functional as F
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.runner import BaseLoop
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.tiny_run import build, tiny_cfg
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

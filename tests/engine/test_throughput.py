@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import throughput
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -11,10 +11,10 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dist import get_rank
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.commands.command_line import build_runner, training_runner
 from vit_plugin.config import read_config
 from vit_plugin.engine import work_dir

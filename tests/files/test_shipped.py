@@ -9,8 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from campaigns import reproducible, wheel
 
+from benchmarks import reproducible, wheel
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.files import shipped

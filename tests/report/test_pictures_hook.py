@@ -1,10 +1,10 @@
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from matplotlib.figure import Figure
 from mmengine.hooks import Hook
 from torch import nn
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import PicturesHook
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures import pictures

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import Runner
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.report.outcomes import ClassOutcomes

@@ -48,9 +48,9 @@ RUN_BY = {
     r'tools/(slurm_train)\.sh': 'tests/commands/test_slurm.py',
     r'vit-plugin (zoo)': 'tests/zoo/test_catalogue.py',
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
-    r'(mim train)': 'tests/campaigns/wheel.py',
-    r'python tests/campaigns (pipelines|plain_loop)\b': 'tests/campaigns/test_pipelines.py',
-    r'python tests/campaigns (blocks|defaults|decoders)\b': 'tests/campaigns/test_{}.py',
+    r'(mim train)': 'benchmarks/wheel.py',
+    r'python benchmarks (pipelines|plain_loop)\b': 'tests/benchmarks/test_pipelines.py',
+    r'python benchmarks (blocks|defaults|decoders)\b': 'tests/benchmarks/test_{}.py',
     r'python -m (pytest)': 'tests/commands/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
@@ -59,9 +59,9 @@ RUN_BY = {
 # are parsed, and paths and names are looked for all the same.
 NOT_RUN = {
     r'(python3 -m venv|pip |git clone|.*MMCV_WITH_OPS=1)': (
-        'from the network: .ci/run, tests/campaigns/wheel.py'
+        'from the network: .ci/run, benchmarks/wheel.py'
     ),
-    r'python tests/campaigns focus': 'needs a wheel from the network',
+    r'python benchmarks focus': 'needs a wheel from the network',
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',

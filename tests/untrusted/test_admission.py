@@ -196,7 +196,7 @@ HOSTILE = ('/x.pkl', 'http://127.0.0.1/x.pkl', b'x.pkl', '__import__("os")', '..
 
 @pytest.mark.parametrize('name', ['model', 'transform', 'dataset', 'metric', 'sampler', 'hook'])
 def test_no_argument_of_a_registered_class_is_a_file_an_address_or_code(name):
-    """For MMPretrain's classes; tests/campaigns/hostile_configs.py builds those of all."""
+    """For MMPretrain's classes; benchmarks/hostile_configs.py builds those of all."""
     place, tried = PLACES[name], 0
     for registry in place.registries:
         registry.children['mmpretrain'].import_from_location()

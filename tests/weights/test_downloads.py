@@ -3,11 +3,11 @@ import os
 
 import pytest
 import torch
-from campaigns.downloads import Case, attempt
 from download_cases import WEIGHTS, cases, content
 from mmengine.runner import load_checkpoint
 from rude_server import serving
 
+from benchmarks.downloads import Case, attempt
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_checkpoint, reading_safely
 from vit_plugin.weights.downloads import cached_path

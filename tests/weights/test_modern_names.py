@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 import torch
-from campaigns.zoo import randomise
 from saved import saved
 from timm.layers import LayerNorm
 from timm.models import eva
 from torch import Tensor, nn
 
+from benchmarks.zoo import randomise
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import export

@@ -3,17 +3,17 @@
 import pytest
 import timm
 import torch
-from campaigns.zoo import compare, kept_blocks, randomise
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
 
+from benchmarks.zoo import compare, kept_blocks, randomise
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo import describe, find
 from vit_plugin.zoo.definition import pooled
 
 # One name for each thing that a backbone may have, of the narrowest models.
-# `tests/campaigns/zoo.py` takes all names.
+# `benchmarks/zoo.py` takes all names.
 NAMES = [
     'deit_tiny_distilled_patch16_224',
     'vit_tiny_patch16_dinov3_qkvb',

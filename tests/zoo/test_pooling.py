@@ -5,10 +5,10 @@ out to.
 import pytest
 import timm
 import torch
-from campaigns.zoo import randomise
 from mmengine.registry import MODELS
 from torch import nn
 
+from benchmarks.zoo import randomise
 from vit_plugin.models import load_weights
 from vit_plugin.zoo.catalogue import config_of
 

@@ -1,7 +1,7 @@
 """Sample orders that can begin anywhere: arithmetic on a permutation, never a list of Python ints.
 
 The order of ImageNet-22k (14.2 million images) takes 0.6 s and 118 MiB
-(`tests/campaigns/samplers.py`), and beginning at any position takes no longer.
+(`benchmarks/samplers.py`), and beginning at any position takes no longer.
 """
 
 import math

@@ -5,7 +5,7 @@ wherever a class takes it, since none of these classes opens, imports or downloa
 A string is taken under the names below alone, each with the form of its values: in the classes of
 these modules, none of these names is a file, an address, a module or an expression.
 
-``tests/campaigns/hostile_configs.py`` gives hostile strings to every argument of every registered
+``benchmarks/hostile_configs.py`` gives hostile strings to every argument of every registered
 class, and listens to what Python opens, imports and runs.
 """
 

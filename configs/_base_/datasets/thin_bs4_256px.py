@@ -1,6 +1,6 @@
 """Made scenes of small and thin shapes, 240 to train and 80 to validate, 256 x 192.
 
-python tests/campaigns defaults thin data/thin
+python benchmarks defaults thin data/thin
 """
 
 metainfo = dict(

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from campaigns.exactness import compare, train
-from campaigns.tiny_run import build, tiny_cfg
 from ranks import on_ranks
 
+from benchmarks.exactness import compare, train
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

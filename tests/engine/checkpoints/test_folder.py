@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from campaigns import reshard
 from ranks import on_ranks
 from safetensors import safe_open
 
+from benchmarks import reshard
 from vit_plugin.engine.checkpoints import folder as module
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.state import parts_of

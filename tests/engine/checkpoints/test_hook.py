@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns import background_save
-from campaigns.tiny_run import build, differences, tiny_cfg
 from mmengine.hooks import Hook
 from mmengine.runner import Runner as PlainRunner
 
+from benchmarks import background_save
+from benchmarks.tiny_run import build, differences, tiny_cfg
 from vit_plugin.engine import CheckpointHook
 from vit_plugin.engine.checkpoints.newest import is_complete
 from vit_plugin.errors import ConfigError

@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
-from campaigns.exactness import StoppedError, compare, train
-from campaigns.tiny_run import build, final_checkpoint, tiny_cfg
 from mmengine.hooks import EarlyStoppingHook, Hook, IterTimerHook
 from mmengine.logging import MMLogger
 from mmengine.registry import HOOKS
 
+from benchmarks.exactness import StoppedError, compare, train
+from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
 from vit_plugin.engine.checkpoints.hook_states import STATES, HookStates
 from vit_plugin.engine.runtime_info import RuntimeInfoHook
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.commands.command_line import build_runner
 from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.registry import init_default_scope
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from campaigns.exactness import StopHook, StoppedError
-from campaigns.tiny_run import BATCH, build, differences, final_checkpoint, tiny_cfg
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
+from benchmarks.exactness import StopHook, StoppedError
+from benchmarks.tiny_run import BATCH, build, differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine.runtime_info import files_of
 from vit_plugin.weights.reading.folders import read_folder
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from campaigns.exactness import StoppedError, compare, stop_and_resume, train
-from campaigns.tiny_run import WIDE, build, differences, final_checkpoint, tiny_cfg
 from mmengine.hooks import Hook
 
+from benchmarks.exactness import StoppedError, compare, stop_and_resume, train
+from benchmarks.tiny_run import WIDE, build, differences, final_checkpoint, tiny_cfg
 from vit_plugin.commands.command_line import build_runner
 from vit_plugin.errors import ConfigError
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from campaigns.tiny_run import build, final_checkpoint, tiny_cfg
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
+from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
 from vit_plugin.engine import OptimWrapper, PreemptionHook
 from vit_plugin.engine.faults.preemption import PREEMPTED, Preempted
 from vit_plugin.errors import ConfigError

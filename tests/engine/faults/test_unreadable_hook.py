@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dataset import InfiniteSampler
 from mmengine.evaluator import BaseMetric
 from PIL import Image
 from torch.utils.data import DataLoader
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.data.seeded import PositionedSampler
 from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.engine import UnreadableHook

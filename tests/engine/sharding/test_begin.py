@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from campaigns.tiny_run import build, tiny_cfg
 from mmengine.config import Config
 from mmengine.runner import Runner
 from ranks import on_ranks
 from torch.distributed.tensor import DTensor
 
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import distributed
 from vit_plugin.engine.sharding import Sharding, is_sharded, shard
 from vit_plugin.engine.sharding.begin import join_alone

@@ -3,11 +3,11 @@ from copy import deepcopy
 import mmengine.hooks
 import pytest
 import torch
-from campaigns.tiny_run import differences, final_checkpoint, tiny_cfg
 from mmengine.registry import RUNNERS
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine import EMAHook
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError

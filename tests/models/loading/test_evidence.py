@@ -3,10 +3,10 @@
 import pytest
 import timm
 import torch
-from campaigns.dropin import rotary_of_eva02
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 
+from benchmarks.dropin import rotary_of_eva02
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.layers import Numerics

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from campaigns.exactness import stop_and_resume, train
-from campaigns.tiny_run import BATCH, MODEL, build, differences, final_checkpoint, tiny_cfg
 from ranks import on_ranks
 from torch.distributed.tensor import DTensor
 
 import vit_plugin
+from benchmarks.exactness import stop_and_resume, train
+from benchmarks.tiny_run import BATCH, MODEL, build, differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine.sharding import parts_to_shard
 from vit_plugin.errors import ConfigError
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from campaigns.exactness import compare, stop_and_resume, train
-from campaigns.tiny_run import MODEL, tiny_cfg
 from mmengine.registry import MODELS
 from torch import Tensor, nn
 
+from benchmarks.exactness import compare, stop_and_resume, train
+from benchmarks.tiny_run import MODEL, tiny_cfg
 from vit_plugin.engine import MaskAnnealingHook
 from vit_plugin.errors import ConfigError
 

@@ -1,13 +1,13 @@
-"""MMPretrain's arguments and configs on our backbone. See also tests/campaigns/dropin.py."""
+"""MMPretrain's arguments and configs on our backbone. See also benchmarks/dropin.py."""
 
 import mmpretrain.models  # noqa: F401  which fills the registry
 import pytest
 import torch
-from campaigns import dropin
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS as THEIRS
 
+from benchmarks import dropin
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.projects.mmpretrain_vits import mmpretrain_vit

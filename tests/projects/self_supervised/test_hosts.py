@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from campaigns.exactness import stop_and_resume, train
-from campaigns.tiny_run import differences, final_checkpoint, tiny_cfg
 from mmengine.logging import MessageHub
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
+from benchmarks.exactness import stop_and_resume, train
+from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import load_weights
 

@@ -1,6 +1,6 @@
 """Models of timm as backbones.
 
-`tests/campaigns/timm_backbone.py` takes a model of each of timm's modules.
+`benchmarks/timm_backbone.py` takes a model of each of timm's modules.
 """
 
 import re
@@ -8,9 +8,9 @@ import re
 import pytest
 import timm
 import torch
-from campaigns.timm_backbone import SIZES, check
 from timm.models import group_parameters
 
+from benchmarks.timm_backbone import SIZES, check
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor

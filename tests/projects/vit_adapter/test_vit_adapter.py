@@ -1,12 +1,12 @@
 import adapter_reference
 import pytest
 import torch
-from campaigns import adapter as campaign
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS
 from ranks import on_ranks
 from torch import nn
 
+from benchmarks import adapter as campaign
 from vit_plugin.config import check_channels
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.errors import ConfigError

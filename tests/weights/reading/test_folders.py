@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from campaigns import corruption
 
+from benchmarks import corruption
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.opening import open_checkpoint

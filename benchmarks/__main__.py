@@ -1,0 +1,43 @@
+"""List the campaigns, or run one.
+
+    python benchmarks [NAME [ARGUMENTS...]]
+
+A campaign measures or tries what takes too long, or too much of a machine, for the suite.
+"""
+
+import ast
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+HELPERS = (HERE.parent, HERE.parent / 'tests/support')  # as pyproject.toml has them for the tests
+
+
+def campaigns() -> dict[str, Path]:
+    """The files by their names. A test or a helper of campaigns runs nothing by itself."""
+    return {
+        path.stem: path
+        for path in sorted(HERE.glob('*.py'))
+        if not path.name.startswith(('test_', '__'))
+        and "if __name__ == '__main__':" in path.read_text()
+    }
+
+
+def main() -> None:
+    files = campaigns()
+    name, *arguments = sys.argv[1:] or ['']
+    if name in files:
+        known = os.environ.get('PYTHONPATH')
+        paths = [*map(str, HELPERS), *([known] if known else [])]
+        os.environ['PYTHONPATH'] = os.pathsep.join(paths)
+        os.execv(sys.executable, [sys.executable, str(files[name]), *arguments])
+    for each, path in files.items():
+        summary = (ast.get_docstring(ast.parse(path.read_text())) or '').partition('\n\n')[0]
+        print(f'{each:<16}', summary.replace('\n', ' '))
+    if name:
+        sys.exit(f'There is no campaign {name!r}.')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,165 @@
+"""What a pyramid costs: ViT-Adapter beside ViTDet and beside a plain ViT with SimpleFPN, in one
+run.
+
+    python benchmarks adapter [--arch B/16] [--img-size 1024] [--rounds 3] [--threads 2] \
+        [--only adapter ...]
+
+Every model gives maps of 256 channels at strides 4 to 64. The adapters have MMDetection's FPN after
+them. For each the run prints parameters, operations, the peak of memory and the median time, in a
+forward without gradients and in a forward and backward. Memory and operations are the same in every
+run; times need a quiet machine. ``--rounds 0`` leaves the times out. About 25 minutes on two quiet
+cores, half of it for the memory.
+"""
+
+import argparse
+import os
+import statistics
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS
+from torch import nn
+
+import vit_plugin.detection  # noqa: F401  before MMDetection
+from vit_plugin.arch import parse_arch
+from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
+
+CHANNELS = 256
+COLUMNS = (
+    'M parameters',
+    'forward GFLOP',
+    'forward MiB',
+    'forward s',
+    'training MiB',
+    'training s',
+)
+
+
+def configs(arch: Any, size: int, attention: dict | None = None) -> dict[str, tuple[dict, dict]]:
+    """The backbone and neck of every row."""
+    sizes = parse_arch(arch)
+    every_third = tuple(range(sizes.num_layers // 4 - 1, sizes.num_layers, sizes.num_layers // 4))
+    windows = dict(window=dict(size=14, global_blocks=every_third))
+    vit = dict(arch=arch, img_size=size, with_cls_token=False)
+    plain = dict(vit, type='vit_plugin.VisionTransformer', out_type='featmap')
+    simple = dict(
+        type='vit_plugin.SimpleFPN', in_channels=sizes.embed_dims, out_channels=CHANNELS, num_outs=5
+    )
+    fpn = dict(
+        type='mmdet.FPN', in_channels=[sizes.embed_dims] * 4, out_channels=CHANNELS, num_outs=5
+    )
+    adapter = dict(type='vit_plugin.ViTAdapter', backbone=vit, attention=attention)
+    frozen = dict(vit, frozen_stages=sizes.num_layers)
+    return {
+        'SimpleFPN': (plain, simple),
+        'ViTDet': (
+            dict(plain, pos_embed=dict(type='learned', relative=True), encoder=windows),
+            simple,
+        ),
+        'adapter': (adapter, fpn),
+        'adapter, windows': (dict(adapter, backbone=dict(vit, encoder=windows)), fpn),
+        'adapter, recomputed': (dict(adapter, with_cp=True), fpn),
+        'adapter, frozen': (dict(adapter, backbone=frozen, inject=False, add_tokens='each'), fpn),
+    }
+
+
+def build(backbone: dict, neck: dict) -> nn.Module:
+    return revert_sync_batchnorm(nn.Sequential(MODELS.build(backbone), MODELS.build(neck)))
+
+
+def calls(model: nn.Module, images: torch.Tensor) -> dict[str, Callable[[], None]]:
+    """A forward in eval mode without gradients, and a forward and backward in training mode."""
+
+    def forward() -> None:
+        model.eval()
+        with torch.no_grad():
+            model(images)
+
+    def training() -> None:
+        model.train()
+        sum(x.square().mean() for x in model(images)).backward()
+        model.zero_grad()
+
+    return dict(forward=forward, training=training)
+
+
+def measure(
+    arch: Any = 'B/16',
+    size: int = 1024,
+    rounds: int = 3,
+    only: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+    **options: Any,
+) -> dict[str, dict[str, float]]:
+    """The figures of every row, by :data:`COLUMNS`."""
+    torch.manual_seed(0)
+    images, device = torch.randn(1, 3, size, size), torch.device('cpu')
+    timed, rows = {}, {}
+    for name, parts in configs(arch, size, **options).items():
+        if only and name not in only:
+            continue
+        model = build(*parts)
+        steps = calls(model, images)
+        row = {
+            'M parameters': sum(parameter.numel() for parameter in model.parameters()) / 1e6,
+            'forward GFLOP': count_flops(steps['forward']) / 1e9,
+        }
+        for mode, step in steps.items():
+            row[f'{mode} MiB'] = peak_memory(step, device) / 2**20
+        say(f'{name:<22}' + ''.join(f'  {key} {value:.1f}' for key, value in row.items()))
+        rows[name] = row
+        if rounds:  # all models stay, to be timed in turns
+            timed |= {(name, mode): step for mode, step in steps.items()}
+    if rounds:
+        for (name, mode), times in interleaved(timed, rounds).items():
+            rows[name][f'{mode} s'] = statistics.median(times)
+    return rows
+
+
+def table(rows: dict[str, dict[str, float]]) -> str:
+    """The rows in Markdown."""
+    columns = [column for column in COLUMNS if all(column in row for row in rows.values())]
+    lines = ['| | ' + ' | '.join(columns) + ' |', '|---' + '|--:' * len(columns) + '|']
+    for name, row in rows.items():
+        digits = {
+            column: 2 if column.endswith(' s') else 1 if column.startswith('M ') else 0
+            for column in columns
+        }
+        lines.append(
+            f'| {name} | '
+            + ' | '.join(f'{row[column]:,.{digits[column]}f}' for column in columns)
+            + ' |'
+        )
+    return '\n'.join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--arch', default='B/16')
+    parser.add_argument('--img-size', type=int, default=1024, help='side of the image in pixels')
+    parser.add_argument(
+        '--rounds', type=int, default=3, help='turns of each measurement of time; 0 for none'
+    )
+    parser.add_argument('--threads', type=int, default=torch.get_num_threads())
+    parser.add_argument('--only', nargs='+', default=(), help='names of rows')
+    args = parser.parse_args()
+    warnings.simplefilter('ignore')
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
+    torch.set_num_threads(args.threads)
+    rows = measure(
+        args.arch, args.img_size, args.rounds, args.only, lambda line: print(line, flush=True)
+    )
+    print(
+        f'\n{args.arch}, one image of {args.img_size} px, {args.threads} threads, {args.rounds} '
+        'rounds\n'
+    )
+    print(table(rows))
+
+
+if __name__ == '__main__':
+    main()

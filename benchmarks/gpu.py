@@ -1,0 +1,271 @@
+"""The day that a GPU is lent: what only a device can show, in parts of at most ten minutes, in
+order of worth.
+
+    python benchmarks gpu [PART ...] [--out FOLDER] [--data FOLDER] [--tiny]
+
+Each part prints its table for docs/benchmarks.md. A part that is not done in time is ended by
+SIGTERM; a training then saves, and the same call resumes it. ``--tiny`` tries every part with tiny
+numbers, on a CPU too, so that nothing but the device is new.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from vit_plugin.engine.throughput import peak_flops
+
+ROOT = Path(__file__).parents[1]
+LIMIT, GRACE = 600.0, 60.0  # seconds of a part, and in which a training that is asked to stop saves
+WINDOWS = (
+    'encoder.window.size=14',
+    'encoder.window.global_blocks=2,5,8,11',
+    'with_cls_token=False',
+    'pos_embed=relative',
+)
+
+
+class Command(NamedTuple):
+    """A part of the day.
+
+    Attributes:
+        what: what it shows, the title of its table.
+        argv: the command, after ``vit-plugin``, ``pytest``, or a script.
+        tiny: its arguments with ``--tiny``, in place of those that it ends with.
+        data: the folder that it needs, in that of ``--data``.
+        gpus: the number of GPUs that it needs.
+    """
+
+    what: str
+    argv: tuple[str, ...]
+    tiny: tuple[str, ...] = ()
+    data: str = ''
+    gpus: int = 1
+
+
+def benchmark(
+    what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224
+) -> Command:
+    command = ('benchmark', *argv, '--peers', *peers)
+    return Command(
+        what,
+        (*command, '--batch-size', str(batch), '--img-size', str(size)),
+        (*command, '--batch-size', '1', '--img-size', '64', '--rounds', '1'),
+    )
+
+
+def training(
+    what: str,
+    config: str,
+    *argv: str,
+    data: str = '',
+    options: Sequence[str] = (),
+    tiny: Sequence[str] = (),
+) -> Command:
+    start = ('train', config, '--resume', *argv)
+    return Command(
+        what,
+        (*start, '--cfg-options', *options) if options else start,
+        (*start, '--cfg-options', *options, 'train_cfg.max_epochs=1', *tiny),
+        data,
+    )
+
+
+MODELS = (
+    '--arch',
+    'B/16',
+    'R50+B/16',
+    'R26+S/32',
+    '--modes',
+    'forward',
+    'train',
+    '--dtype',
+    'amp',
+)
+TRAIN = ('--modes', 'train', '--dtype', 'amp')
+SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
+LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
+SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
+NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
+
+
+def processes(what: str, number: int, *options: str) -> Command:
+    start = (
+        '-m',
+        'torch.distributed.run',
+        '--nproc_per_node',
+        str(number),
+        'benchmarks/tiny_run.py',
+        '--launcher',
+        'pytorch',
+    )
+    return Command(
+        what,
+        (*start, '--cfg-options', NCCL, *options),
+        (*start, *(('--cfg-options', *options) if options else ())),
+        gpus=number,
+    )
+
+
+PARTS: dict[str, tuple[Command, ...]] = {
+    'tests': (
+        Command(
+            'the suite on the device',
+            ('-m', 'pytest', '-q', 'tests/models', 'tests/passes'),
+            ('-m', 'pytest', '-q', '-n0', 'tests/engine/exact/test_randomness.py'),
+        ),
+    ),
+    'eager': (benchmark('eager, beside timm', *MODELS, peers=['timm']),),
+    'compiled': (benchmark('compiled, beside timm', *MODELS, '--compile', peers=['timm']),),
+    'dinov3': (
+        benchmark('DINOv3-B', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN),
+        benchmark(
+            'DINOv3-B, compiled', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN, '--compile'
+        ),
+    ),
+    'vitdet': (
+        benchmark(
+            "ViTDet-B's backbone",
+            '--arch',
+            'B/16',
+            *TRAIN,
+            '--out-type',
+            'featmap',
+            '--cfg-options',
+            *WINDOWS,
+            batch=4,
+            size=1024,
+        ),
+    ),
+    'recompute': tuple(
+        benchmark(
+            f'with_cp={mode}',
+            '--arch',
+            'B/16',
+            'L/16',
+            'R50+B/16',
+            *TRAIN,
+            '--cfg-options',
+            f'with_cp={mode}',
+            batch=64,
+        )
+        for mode in ('False', 'selective', 'True')
+    ),
+    'digits': (
+        training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'),
+    ),
+    'cifar10': (training('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'),),
+    'nccl': tuple(
+        processes(f'{number} by NCCL, {what}', number, *options)
+        for number in (1, 2)
+        for what, options in (
+            ('DDP', ()),
+            ('FSDP2, saved in the background', SHARDED),
+            ('FSDP2 with cpu_offload', (*SHARDED, 'sharding.cpu_offload=True')),
+            ('FSDP2 in bfloat16', (*SHARDED, 'sharding.param_dtype=bfloat16')),
+        )
+    ),
+    'float8': (
+        training(
+            'the digits recipe in float8',
+            'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py',
+            '--amp',
+            options=('float8.min_width=96',),
+            tiny=('float8.emulate=True',),
+        ),
+    ),
+    'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'),),
+}
+
+
+def run(command: Command, name: str, args: argparse.Namespace) -> str:
+    """Run a command. Returns its table or the reason why there is none."""
+    gpus = torch.cuda.device_count()
+    if command.gpus > gpus > 0:
+        return f'left out: it needs {command.gpus} GPUs, and there is {gpus}'
+    if command.data and not (args.data / command.data).is_dir():
+        return f'left out: there is no {args.data / command.data}'
+    argv = (command.tiny or command.argv) if args.tiny else command.argv
+    folder = args.out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / 'benchmark.json'
+    flags = {'benchmark': ['--out', out], 'train': ['--work-dir', folder]}.get(argv[0], [])
+    if 'benchmarks/tiny_run.py' in argv:
+        at = argv.index('benchmarks/tiny_run.py') + 1
+        argv = (*argv[:at], str(folder), *argv[at:])
+    program = ['-m', 'vit_plugin'] if flags else []
+    if '--cfg-options' in argv and flags:  # which takes all that follows
+        at = argv.index('--cfg-options')
+        line = [sys.executable, *program, *argv[:at], *map(str, flags), *argv[at:]]
+    else:
+        line = [sys.executable, *program, *argv, *map(str, flags)]
+    # The tests hide the GPUs that the environment does not name.
+    named = {'CUDA_VISIBLE_DEVICES': '0'} if 'pytest' in argv else {}
+    with open(folder / 'log.txt', 'a') as log:
+        process = subprocess.Popen(
+            line, cwd=ROOT, env={**named, **os.environ}, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            code = process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(GRACE)
+    if code:
+        return f'ended with status {code}; see {folder / "log.txt"}'
+    return '\n'.join(table(folder, argv))
+
+
+def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
+    """What a command has left in its folder, as Markdown."""
+    if argv[0] == 'benchmark':
+        record = json.loads((folder / 'benchmark.json').read_text())
+        peak = peak_flops() / 1e12
+        yield f'{record["machine"]["kind"]}, torch {record["machine"]["torch"]}'
+        yield (
+            '| model | mode | implementation | ms | images/s | MFU | peak MiB | time over ours | '
+            'memory over ours |'
+        )
+        yield '|---|---|---|--:|--:|--:|--:|--:|--:|'
+        for result in record['results']:
+            for row in result['rows']:
+                yield row_of(result['case'], row, peak)
+    elif (folder / 'metrics.json').is_file():  # of a training
+        record = json.loads((folder / 'metrics.json').read_text())
+        yield f'{record["last"]} after {record["epochs"]} epochs, {record["seconds"]} s'
+    else:
+        yield (folder / 'log.txt').read_text().strip().splitlines()[-1]
+
+
+def row_of(case: dict[str, Any], row: dict[str, Any], peak: float) -> str:
+    # GFLOP per ms are TFLOP per second.
+    mfu = f'{row["gflop"] / row["latency_ms"] / peak:.2f}' if peak else ''
+    return (
+        f'| {case["model"]} | {case["mode"]} | {row["implementation"]} | {row["latency_ms"]:.1f} | '
+        f'{row["images_per_s"]:.1f} | {mfu} | {row["peak_mib"]:.0f} | {row["times_ours"]:.2f} | '
+        f'{row["memory_over_ours"]:.2f} |'
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('parts', nargs='*', metavar='PART', help=f'default: {" ".join(PARTS)}')
+    parser.add_argument('--out', type=Path, default=Path('work_dirs/gpu').resolve())
+    parser.add_argument('--data', type=Path, default=ROOT / 'data')
+    parser.add_argument('--tiny', action='store_true')
+    args = parser.parse_args()
+    for part in args.parts or PARTS:
+        for i, command in enumerate(PARTS[part]):
+            print(f'\n## {part}: {command.what}\n{run(command, f"{part}-{i}", args)}', flush=True)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,88 @@
+"""Build the wheel and the source distribution from two copies of the tree, and compare the bytes.
+
+    python benchmarks reproducible                       # builds both: a minute
+    python benchmarks reproducible --against dist        # builds once, for the release
+
+The copies have other paths, times of files and umasks. Both take SOURCE_DATE_EPOCH from the
+environment, or else the time of the last commit. Prints the SHA-256 of each file, and ends with
+status 1 if one differs. ``--no-isolation`` builds with the setuptools of this environment, so
+without the network.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.matrix import ROOT, copy_tree
+
+OLD = 1_000_000_000  # seconds, of all files of the second copy
+UMASKS = (0o022, 0o077)
+
+
+def epoch() -> str:
+    """Seconds for SOURCE_DATE_EPOCH."""
+    last = ['git', 'log', '-1', '--format=%ct']
+    return (
+        os.environ.get('SOURCE_DATE_EPOCH')
+        or subprocess.check_output(last, cwd=ROOT, text=True).strip()
+    )
+
+
+def build(folder: Path, umask: int, options: Sequence[str] = ()) -> dict[str, str]:
+    """Build in a copy of the tree.
+
+    Args:
+        folder: an empty one, for the copy and what is built.
+        umask: of the processes that build.
+        options: of ``python -m build``.
+
+    Returns:
+        The SHA-256 of each file by its name.
+    """
+    copy_tree(folder / 'tree')
+    if umask != UMASKS[0]:
+        for path in (folder / 'tree').rglob('*'):
+            os.utime(path, (OLD, OLD))
+    command = [sys.executable, '-m', 'build', '--outdir', str(folder / 'dist'), *options]
+    done = subprocess.run(
+        command,
+        cwd=folder / 'tree',
+        env={**os.environ, 'SOURCE_DATE_EPOCH': epoch()},
+        umask=umask,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f'{done.stdout[-4000:]}\n{done.stderr[-4000:]}')
+    return hashes(folder / 'dist')
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each wheel and archive of a folder."""
+    files = sorted([*folder.glob('*.whl'), *folder.glob('*.tar.gz')])
+    return {file.name: sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def run(against: Path | None = None, options: Sequence[str] = ()) -> int:
+    """Compare. Returns 1 if a file differs or is missing."""
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        before = hashes(against) if against else build(Path(first), UMASKS[0], options)
+        after = build(Path(second), UMASKS[1], options)
+    for name in sorted({*before, *after}):
+        same = before.get(name) == after.get(name)
+        print(f'{name}: {after.get(name)} {"the same twice" if same else "DIFFERS"}')
+    return int(before != after or len(after) != 2)
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--against', type=Path, help='a folder with what was built before')
+    parser.add_argument('--no-isolation', action='store_true', help='build without the network')
+    args = parser.parse_args()
+    sys.exit(run(args.against, ['--no-isolation'] if args.no_isolation else []))

@@ -1,0 +1,171 @@
+"""Checkpoints of N ranks, read by M ranks, sharded or not: the model and the optimizer are the same
+bit for bit.
+
+    python benchmarks reshard
+
+Every way among 4, 3, 2 and 1 ranks with FSDP2, DDP on 2 and 4 ranks, HSDP on 2 x 2, and a plain
+process, and MMEngine's file into all of them. It takes two minutes.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).parents[1] / 'tests/support'))
+from ranks import on_ranks
+
+from vit_plugin.engine.checkpoints.folder import write_folder
+from vit_plugin.engine.checkpoints.read_state import read_state
+from vit_plugin.engine.checkpoints.reading import shard_optimizer_state
+from vit_plugin.engine.checkpoints.saver import write_file
+from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, parts_of
+from vit_plugin.engine.sharding import Sharding, shard, unwrapped
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading.hooks import shard_like
+from vit_plugin.weights.for_mmengine import read_complete
+
+# How a model is on the ranks -> its sharding.
+LAYOUTS = {'plain': None, 'ddp': None, 'fsdp': Sharding(), 'hsdp': Sharding(group=2)}
+ALL = [
+    ('fsdp', 4),
+    ('fsdp', 3),
+    ('fsdp', 2),
+    ('fsdp', 1),
+    ('ddp', 4),
+    ('ddp', 2),
+    ('hsdp', 4),
+    ('plain', 1),
+]
+
+
+def build(layout: str, seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """A small hybrid-free ViT whose sides no number of ranks divides, a buffer, and AdamW in two
+    groups.
+    """
+    torch.manual_seed(seed)
+    model = VisionTransformer(
+        arch=dict(embed_dims=36, num_layers=2, num_heads=2, feedforward_channels=70, patch_size=8),
+        img_size=24,
+    )
+    model.register_buffer('seen', torch.full((5,), float(seed)))
+    if LAYOUTS[layout]:
+        shard(model, LAYOUTS[layout], 'cpu')
+    elif layout == 'ddp':
+        model = nn.parallel.DistributedDataParallel(model)
+    parameters = list(model.parameters())
+    return model, torch.optim.AdamW(
+        [dict(params=parameters[::2]), dict(params=parameters[1::2], weight_decay=0.0)]
+    )
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """An update with gradients that are the same in every layout."""
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        whole = torch.randn(parameter.shape, generator=generator)
+        parameter.grad = shard_like(whole, parameter)
+    optimizer.step()
+
+
+def state_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    names = {parameter: name for name, parameter in unwrapped(model).named_parameters()}
+    parameters = [
+        [names[parameter] for parameter in group['params']] for group in optimizer.param_groups
+    ]
+    return dict(
+        meta=dict(epoch=1, iter=3, run=dict(parameters=parameters)),
+        state_dict=unwrapped(model).state_dict(),
+        optimizer=optimizer.state_dict(),
+    )
+
+
+def save(folder: Path, layout: str) -> None:
+    """On every rank: train, and save a folder and a file of whole tensors to compare with."""
+    model, optimizer = build(layout, seed=1)
+    step(model, optimizer)
+    state, main = state_of(model, optimizer), dist.get_rank() == 0
+    if not main:
+        unwrapped(model).seen.fill_(-1.0)  # what is not divided is rank 0's
+    group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
+    write_folder(folder / 'saved', *parts_of(state, main), group)
+    whole = on_cpu(state, copy=False, keep=main)
+    if main:
+        write_file(folder / 'saved.pth', whole)
+
+
+def load(folder: Path, layout: str, source: str) -> None:
+    """On every rank: read the folder or the file into another model, and compare with the file."""
+    model, optimizer = build(layout, seed=2)
+    group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
+    if source == 'saved':
+        state = read_state(folder / source, unwrapped(model), None, group)
+        state['optimizer'] = by_numbers(state['optimizer'], state['meta']['run']['parameters'])
+    else:
+        state = read_complete(str(folder / source))
+        shard_optimizer_state(state['optimizer'], optimizer)
+    unwrapped(model).load_state_dict(state['state_dict'])
+    optimizer.load_state_dict(state['optimizer'])
+    step(model, optimizer)  # it goes on
+    resumed, expected = (
+        on_cpu(state_of(model, optimizer), copy=True),
+        read_complete(str(folder / 'saved.pth')),
+    )
+    other, its = build('plain', seed=2)
+    other.load_state_dict(expected['state_dict'])
+    its.load_state_dict(expected['optimizer'])
+    step(other, its)
+    wrong = [
+        name
+        for (name, a), (_, b) in zip(tensors(resumed), tensors(state_of(other, its)), strict=True)
+        if not torch.equal(a, b)
+    ]
+    assert not wrong, f'{layout} on {dist.get_world_size()} ranks from {source}: {wrong}'
+
+
+def tensors(value: Any, name: str = '') -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors(item, f'{name}.{key}')
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            yield from tensors(item, f'{name}.{i}')
+    elif isinstance(value, Tensor):
+        yield name, value
+
+
+def run(
+    folder: Path, writers: Sequence[tuple[str, int]], readers: Sequence[tuple[str, int]]
+) -> int:
+    """Let each of the readers read what each of the writers wrote. Returns the number of ways."""
+    for i, (layout, ranks) in enumerate(writers):
+        place = folder / f'{i}'
+        place.mkdir()
+        on_ranks(ranks, place, save, place, layout)
+    ways = 0
+    for (i, _), (layout, ranks), source in product(
+        enumerate(writers), readers, ('saved', 'saved.pth')
+    ):
+        (folder / f'{i}/rendezvous_of_load').unlink(missing_ok=True)
+        on_ranks(ranks, folder / f'{i}', load, folder / f'{i}', layout, source)
+        ways += 1
+    return ways
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ways = run(Path(folder), ALL, ALL)
+    print(
+        f'{ways} ways from one layout to another: model, buffer and optimizer bit-identical, '
+        'before and after a step'
+    )
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,175 @@
+"""A model of each of timm's modules as a ``TimmBackbone``: do its maps have the strides and
+channels that it states?
+
+Of each module the model with the fewest parameters is taken, among six whose names sound small. It
+is built with random weights. At each of two sizes it takes a forward and a backward pass. A model
+that does not take a size gets images of the one size that it is built for.
+
+    python benchmarks timm_backbone [--modules 'swin*'] [--out timm_backbone.md]
+
+Prints a row for each module, and ends with a summary. The status is 1 if a model that took a size
+returned other maps than it stated, except for those in ``UNEVEN``.
+"""
+
+import argparse
+import fnmatch
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import timm
+import torch
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import TimmBackbone
+
+SIZES = ((224, 224), (256, 320))
+SMALL = (
+    'test',
+    'zepto',
+    'atto',
+    'femto',
+    'pico',
+    'nano',
+    'tiny',
+    'xxs',
+    'xxt',
+    'xs',
+    'mini',
+    '_s',
+    't0',
+    'm0',
+    'b0',
+    'small',
+    '18',
+    '26',
+    '050',
+    '_n',
+)
+LIMIT = 60_000_000  # parameters of a model that is tried
+# Modules whose maps are not H/stride: they pad nothing, resize the image, or state another stride.
+UNEVEN = {
+    'crossvit',
+    'inception_resnet_v2',
+    'inception_v3',
+    'inception_v4',
+    'nasnet',
+    'pit',
+    'pnasnet',
+    'tresnet',
+    'xception',
+}
+
+
+def smallest(module: str) -> tuple[str, int]:
+    """The name of a small model of a module, and its number of parameters."""
+    names = timm.list_models(module=module)
+    by_name = sorted(
+        names,
+        key=lambda name: (
+            min((SMALL.index(word) for word in SMALL if word in name), default=len(SMALL)),
+            len(name),
+        ),
+    )
+    sizes = {}
+    for name in by_name[:6]:
+        with torch.device('meta'):
+            sizes[name] = sum(
+                parameter.numel()
+                for parameter in timm.create_model(name, num_classes=0).parameters()
+            )
+    return min(sizes.items(), key=lambda item: item[1])
+
+
+def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
+    """What is wrong with the maps of a model at a size, and the parameters without a gradient.
+
+    A part to shard that is not called counts as a parameter.
+    """
+    torch.manual_seed(0)
+    model = TimmBackbone(name, out_type='pyramid', **options).train()
+    called = set()
+    for part in model.parts_to_shard():
+        part.register_forward_hook(lambda part, *_: called.add(part))
+    maps = model(torch.randn(2, 3, *size))
+    sum(map.float().mean() for map in maps).backward()
+    left = {
+        key
+        for key, parameter in model.named_parameters()
+        if parameter.requires_grad and parameter.grad is None
+    }
+    left |= {
+        key
+        for key, part in model.named_modules()
+        if part in model.parts_to_shard() and part not in called
+    }
+    wrong = [
+        f'{tuple(map.shape[1:])} for {channels} channels at stride {stride}'
+        for map, channels, stride in zip(maps, model.channels, model.strides, strict=True)
+        if map.shape[1] != channels
+        or not map.isfinite().all()
+        or any(
+            side not in (pixels // stride, -(-pixels // stride))
+            for side, pixels in zip(map.shape[2:], size, strict=True)
+        )
+    ]
+    return '; '.join(wrong), left
+
+
+def outcome(name: str, size: tuple[int, int]) -> tuple[str, str, set[str]]:
+    """How a model takes a size: its kind, what to say, and the parameters without a gradient."""
+    reason = ''
+    for kind, options in (('right', {}), ('right with img_size', dict(img_size=size))):
+        try:
+            wrong, left = check(name, size, **options)
+        except ConfigError as error:
+            return 'rejected', reason or str(error), set()
+        except Exception as error:
+            reason = reason or f'{type(error).__name__}: {error}'.splitlines()[0][:80]
+            continue
+        return ('other maps', wrong, left) if wrong else (kind, kind, left)
+    return 'not at this size', reason, set()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--modules', default='*', help='pattern of the modules')
+    parser.add_argument('--out', type=Path, help='file for the table')
+    args = parser.parse_args()
+    counts, uneven, start = Counter(), set(), time.time()
+    rows = [
+        '| module | name | '
+        + ' | '.join(f'{h} x {w}' for h, w in SIZES)
+        + ' | parameters without gradient |',
+        '|---|---|---|---|--:|',
+    ]
+    print(*rows, sep='\n')
+    for module in fnmatch.filter(timm.list_modules(), args.modules):
+        name, number = smallest(module)
+        found = (
+            [outcome(name, size) for size in SIZES]
+            if number < LIMIT
+            else [('too large', 'too large', set())] * 2
+        )
+        counts[found[1][0]] += 1
+        if 'other maps' in {kind for kind, *_ in found}:
+            uneven.add(module)
+        rows.append(
+            f'| {module} | `{name}` | '
+            + ' | '.join(said for _, said, _ in found)
+            + f' | {len(found[0][2] | found[1][2])} |'
+        )
+        print(rows[-1], flush=True)
+        if args.out:
+            args.out.write_text('\n'.join(rows) + '\n')
+    print(
+        f'timm {timm.__version__}, {sum(counts.values())} modules at {SIZES[1]}: '
+        + ', '.join(f'{count} {what}' for what, count in sorted(counts.items()))
+        + f'; {time.time() - start:.0f} s'
+    )
+    return int(bool(uneven - UNEVEN))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Build the package, install it into an empty environment, and use it there from an empty
+directory.
+
+    python benchmarks wheel  # borrows the requirements of this environment: a minute
+    python benchmarks wheel --extras onedl demo   # installed from the index: some minutes
+    python benchmarks wheel --mim            # also `mim train`, with openmim from the index
+
+Builds source distribution and wheel in isolation, as ``python -m build`` does. Prints a line for
+each step and its seconds, and ends with status 1 at the first that fails.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MINI = 'hybrid-vit-mini-p2_1xb16_digits'
+SHORT = [
+    '--cfg-options',
+    'train_cfg.max_epochs=1',
+    'train_dataloader.dataset.indices=64',
+    'val_dataloader.dataset.indices=30',
+    'test_dataloader.dataset.indices=30',
+]
+INDEX = f"""
+import mmpretrain, vit_plugin
+assert 'site-packages' in vit_plugin.__file__, vit_plugin.__file__
+vit_plugin.register_models()
+assert 'hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px' in mmpretrain.list_models('*r50*')
+mmpretrain.get_model('{MINI}')
+"""
+
+
+def steps(folder: Path, extras: list[str], mim: bool) -> Iterator[tuple[str, list[str]]]:
+    """What is done, and the command for it. Each sees what the earlier ones have made."""
+    dist, env, config = folder / 'dist', folder / 'env/bin', f'vit_plugin::hybrid_vit/{MINI}.py'
+    yield 'build', [sys.executable, '-m', 'build', '--outdir', str(dist), str(ROOT)]
+    (wheel,) = dist.glob('*.whl')
+    venv.create(folder / 'env', with_pip=True)
+    if extras:
+        yield (
+            'install',
+            [
+                str(env / 'pip'),
+                'install',
+                f'{wheel}[{",".join(extras)}]',
+                '-c',
+                str(ROOT / 'tests/constraints.txt'),
+            ],
+        )
+    else:
+        (site,) = (folder / 'env/lib').glob('python*/site-packages')
+        (site / 'borrowed.pth').write_text(
+            '\n'.join(path for path in sys.path if path.endswith('site-packages'))
+        )
+        yield 'install', [str(env / 'pip'), 'install', '--no-deps', '--force-reinstall', str(wheel)]
+    yield 'help', [str(env / 'vit-plugin'), '--help']
+    yield 'train', [str(env / 'vit-plugin'), 'train', config, *SHORT]
+    yield 'test', [str(env / 'vit-plugin'), 'test', config, f'work_dirs/{MINI}/epoch_1.pth', *SHORT]
+    (folder / 'here/mine.py').write_text(
+        f"_base_ = '{config}'\nmodel = dict(backbone=dict(drop_rate=0.1))\n"
+    )
+    yield 'inherit', [str(env / 'vit-plugin'), 'train', 'mine.py', *SHORT]
+    yield 'model index', [str(env / 'python'), '-W', 'ignore', '-c', INDEX]
+    if mim:
+        yield 'install openmim', [str(env / 'pip'), 'install', 'openmim', 'setuptools<81']
+        yield (
+            'mim train',
+            [str(env / 'python'), '-m', 'mim', 'train', 'vit_plugin', f'{MINI}.py', *SHORT],
+        )
+
+
+def run(extras: list[str], mim: bool) -> int:
+    """Go through the steps. Returns 1 if one fails."""
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ('PYTHONPATH', 'VIRTUAL_ENV')
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder, 'here')
+        here.mkdir()
+        for name, command in steps(Path(folder), extras, mim):
+            start = time.time()
+            done = subprocess.run(command, cwd=here, env=env, capture_output=True, text=True)
+            print(
+                f'{name}: {"ok" if not done.returncode else "FAILED"}, {time.time() - start:.0f} s',
+                flush=True,
+            )
+            if done.returncode:
+                print(done.stdout[-4000:], done.stderr[-4000:], sep='\n')
+                return 1
+    return 0
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        '--extras', nargs='+', default=[], help='install these extras and all requirements'
+    )
+    parser.add_argument(
+        '--mim', action='store_true', help='also install openmim and run `mim train`'
+    )
+    args = parser.parse_args()
+    sys.exit(run(args.extras, args.mim))

@@ -1,0 +1,193 @@
+"""Every Vision Transformer of timm's by its name: does our backbone compute the same?
+
+For each name and image size, timm's model and ``VisionTransformer(arch='timm://<name>')`` get the
+same random weights, through a plain ``load_state_dict`` of timm's names. The tokens before the head
+are compared, in float64 or float32. Both models are built at full width on the meta device. To save
+time and memory, only some of their blocks are kept: the first, the middle and the last one, or
+fewer if they are very wide (``--blocks 0`` keeps all).
+
+    python benchmarks zoo [--names 'eva02*'] [--dtype float32] [--blocks 0] [--out zoo.md]
+
+Prints a row for each name: equal (to the last bit), the largest difference relative to the largest
+value, rejected with the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is
+unequal. Most names take seconds, the widest ones minutes. On one core of an EPYC all took 26
+minutes in float32, and 19 in float64 with ``--blocks 1``.
+"""
+
+import argparse
+import fnmatch
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import timm
+import torch
+from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers.rotary import MixedRotary
+from vit_plugin.zoo import names
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-4}
+
+
+def kept_blocks(depth: int, width: int, count: int | None = None) -> list[int]:
+    """Indices of the blocks to keep. By default as many as fit into memory at this width."""
+    count = (3 if width <= 1024 else 2 if width <= 1536 else 1) if count is None else count or depth
+    spread = [round(i * (depth - 1) / max(count - 1, 1)) for i in range(count)]
+    return sorted(set(spread))
+
+
+def randomise(model: nn.Module) -> None:
+    """Fill a model that came from the meta device. Zeros and ones would hide mistakes."""
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.uniform_(
+            parameter, 0.5, 1.5
+        )
+    if isinstance(getattr(model, 'rope', None), RotaryEmbeddingMixed):
+        nn.init.normal_(model.rope.freqs)
+    for name, buffer in model.named_buffers():
+        if name.endswith('running_mean'):
+            nn.init.normal_(buffer)
+        elif name.endswith('running_var'):
+            nn.init.uniform_(buffer, 0.5, 1.5)
+        elif name.endswith('num_batches_tracked'):
+            nn.init.zeros_(buffer)
+    for module in model.modules():
+        if hasattr(module, 'init_non_persistent_buffers'):
+            module.init_non_persistent_buffers()
+
+
+def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> nn.Module:
+    """timm's model with random weights and these blocks alone."""
+    with torch.device('meta'):
+        model = timm.create_model(name, num_classes=0, dynamic_img_size=any_size)
+    model.blocks = (
+        type(model.blocks)(*(model.blocks[i] for i in blocks))
+        if isinstance(model.blocks, nn.Sequential)
+        else nn.ModuleList(model.blocks[i] for i in blocks)
+    )
+    for part in ('attn_pool', 'fc_norm'):
+        setattr(model, part, None)
+    rope = getattr(model, 'rope', None)
+    if getattr(model, 'rope_mixed', False):
+        rope.freqs = nn.Parameter(rope.freqs[:, blocks])
+    model = model.to_empty(device='cpu').eval()
+    randomise(model)
+    model.to(dtype)
+    if rope is not None and not getattr(model, 'rope_mixed', False):
+        # As in every float32 model; timm computes angles of models in float64 otherwise.
+        rope.float()
+        randomise(rope)
+    return model
+
+
+def ours(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
+    """Our backbone with these blocks alone, still without weights."""
+    with torch.device('meta'):
+        model = VisionTransformer(f'timm://{name}', out_type='raw')
+    kept = [model.blocks[i] for i in blocks]
+    model.blocks.__init__(kept, (len(kept) - 1,))
+    model.num_layers = model.rope.num_layers = len(kept)
+    if isinstance(model.rope, MixedRotary):
+        model.rope.freqs = nn.Parameter(model.rope.freqs[:, blocks])
+    return model.to_empty(device='cpu').to(dtype).eval()
+
+
+def sizes(model: VisionTransformer) -> dict[str, tuple[int, int]]:
+    """The native size, a square and another shape. All are multiples of the patch."""
+    stride = model.patch_embed.stride
+    square = 224 if 224 % stride == 0 else 14 * stride
+    return {'native': model.img_size, 'square': (square, square), 'other': (6 * stride, 9 * stride)}
+
+
+@torch.no_grad()
+def compare(
+    name: str, dtype: torch.dtype = torch.float64, count: int | None = None
+) -> dict[str, float]:
+    """The largest difference of the tokens at each size, relative to the largest value.
+
+    Raises:
+        ConfigError: if our backbone rejects the name.
+    """
+    torch.manual_seed(0)
+    with torch.device('meta'):
+        whole = VisionTransformer(f'timm://{name}')
+    blocks = kept_blocks(whole.num_layers, whole.embed_dims, count)
+    model, found, reference = ours(name, blocks, dtype), {}, None
+    for label, size in sizes(model).items():
+        any_size = size != model.img_size
+        if reference is None or any_size != reference[0]:
+            state = reference and reference[1].state_dict()
+            reference = any_size, theirs(name, blocks, dtype, any_size)
+            reference[1].load_state_dict(state) if state else model.load_state_dict(
+                reference[1].state_dict()
+            )
+        images = torch.randn(1, model.patch_embed.in_channels, *size, dtype=dtype)
+        found[label] = difference(reference[1].forward_features(images), model(images)[0])
+    return found
+
+
+def difference(expected: Tensor, actual: Tensor) -> float:
+    """The largest difference relative to the largest value. inf for another shape, or if a value is
+    not finite.
+    """
+    if expected.shape != actual.shape or not expected.isfinite().all():
+        return float('inf')
+    return float((expected - actual).abs().max() / expected.abs().max())
+
+
+def outcome(value: float, dtype: torch.dtype) -> str:
+    if value == 0:
+        return 'equal'
+    return f'{value:.1e}' if value <= TOLERANCE[dtype] else f'UNEQUAL {value:.1e}'
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--names', default='*', help='pattern of the names')
+    parser.add_argument('--dtype', default='float64', choices=['float64', 'float32'])
+    parser.add_argument('--blocks', type=int, help='number of blocks to keep, 0 for all')
+    parser.add_argument('--out', type=Path, help='file for the table')
+    args = parser.parse_args()
+    dtype, counts, worst, start = getattr(torch, args.dtype), Counter(), 0.0, time.time()
+    rows = ['| name | native | square | other |', '|---|---|---|---|']
+    print(*rows, sep='\n')
+    for name in fnmatch.filter(names(), args.names):
+        try:
+            found = compare(name, dtype, args.blocks)
+            row = (
+                f'| `{name}` | '
+                + ' | '.join(outcome(value, dtype) for value in found.values())
+                + ' |'
+            )
+            largest = max(found.values())
+            worst = max(worst, largest)
+            counts[
+                'unequal'
+                if largest > TOLERANCE[dtype]
+                else 'equal to the last bit'
+                if largest == 0
+                else 'equal up to rounding'
+            ] += 1
+        except ConfigError as error:
+            row = f'| `{name}` | rejected: {error} | | |'
+            counts['rejected'] += 1
+        rows.append(row)
+        print(row, flush=True)
+        if args.out:
+            args.out.write_text('\n'.join(rows) + '\n')
+    print(
+        f'{sum(counts.values())} names in {args.dtype}: '
+        + ', '.join(f'{count} {what}' for what, count in sorted(counts.items()))
+        + f'; largest difference {worst:.1e}; '
+        f'{time.time() - start:.0f} s'
+    )
+    return int(counts['unequal'] > 0)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""The comparison of decoders, with a second for each."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import pytest
+import torch
+
+pytest.importorskip('mmseg')
+from benchmarks.decoders import build, decoders, quality, scenes, text, train
+from benchmarks.defaults import SMALL
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    'name',
+    [
+        'TransUNet',
+        pytest.param('SegFormer', marks=pytest.mark.nightly),
+        pytest.param('UPerNet', marks=pytest.mark.nightly),
+    ],
+)
+def test_decoders_train_and_are_scored(name):
+    data = scenes(4, validation=False, **SMALL)
+    torch.manual_seed(0)
+    model = build(decoders()[name])
+    assert train(model, data, 0.5, seed=0) > 0
+    found = quality(model, data[:1])
+    assert len(found) == 3
+    assert 0 <= found[0] <= 100
+
+
+def test_the_line_of_a_decoder():
+    assert text([(1.0, 2.0, 3.0), (3.0, 2.0, 3.0)]).startswith('mIoU 2.0 ± 1.4, mDice 2.0')
+
+
+@pytest.mark.parametrize('name', decoders())
+def test_logits_have_the_size_of_the_image_or_a_half(name):
+    model = build(decoders()[name]).eval()
+    with torch.no_grad():
+        logits = model(torch.randn(1, 3, 192, 256), mode='tensor')
+    assert logits.shape[2:] == ((192, 256) if 'TransUNet' in name else (96, 128))

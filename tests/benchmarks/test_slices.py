@@ -1,0 +1,37 @@
+"""Large images with small shapes, and the score of predictions."""
+
+import json
+
+import pytest
+
+from benchmarks.slices import LARGE, SHAPES, SMALL, score, write
+from vit_plugin.from_folder.readers.annotated import read_annotated_folder
+from vit_plugin.from_folder.readers.photos import Tree
+
+
+def test_tiles_are_a_folder_of_coco(tmp_path):
+    for part, number in (('train', 3), ('val', 2)):
+        write(tmp_path, part, number, SMALL, 0)
+    found = read_annotated_folder(Tree(tmp_path))
+    assert (len(found.train), len(found.val), set(found.classes)) == (3, 2, set(SHAPES))
+
+
+def test_true_boxes_have_all_and_others_none(tmp_path):
+    pytest.importorskip('pycocotools')
+    truth = write(tmp_path, 'large', 1, LARGE, 0)
+    boxes = json.loads(truth.read_text())['annotations']
+    everything = f'AP 100.0, found {len(boxes)} of {len(boxes)}, further boxes 0'
+    for away, expected in ((0, everything), (900, 'AP 0.0, found 0')):
+        rows = [
+            {
+                'class': SHAPES[box['category_id'] - 1],
+                'score': 0.9,
+                'left': box['bbox'][0] + away,
+                'top': box['bbox'][1] - away,
+                'right': box['bbox'][0] + box['bbox'][2] + away,
+                'bottom': box['bbox'][1] + box['bbox'][3] - away,
+            }
+            for box in boxes
+        ]
+        (tmp_path / 'found.json').write_text(json.dumps({'000.png': rows}))
+        assert score(truth, tmp_path / 'found.json').startswith(expected)
