@@ -87,7 +87,8 @@ def public_names(module: ModuleType) -> list[str]:
         for value in vars(module).values()
         if isinstance(value, Registry)
         for name, place in value.later.items()
-        if place.startswith((f'{module.__name__}.', 'vit_plugin.projects.'))
+        if place.startswith(f'{module.__name__}.')
+        or (place.startswith('vit_plugin.projects.') and hasattr(module, '__getattr__'))
     ]
     return sorted({*getattr(module, '__all__', defined), *later})
 

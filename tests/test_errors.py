@@ -35,7 +35,7 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
     )
 
 
-@pytest.mark.parametrize('module', ['apps.command_line', 'apps.load', 'apps.export'])
+@pytest.mark.parametrize('module', ['commands.command_line', 'inference.load', 'deploy.export'])
 def test_commands_are_imported_without_mmcv(monkeypatch, module):
     """``test_mmengine_alone.py`` is the long form."""
     forget(monkeypatch, 'mmcv')

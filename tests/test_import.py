@@ -39,7 +39,7 @@ def test_importing_changes_nothing_outside(changed, room):
 
 def test_the_parts_of_a_run_draw_nothing_yet():
     code = (
-        'import sys, vit_plugin.engine, vit_plugin.report.pictures; '
+        'import sys, vit_plugin.engine, vit_plugin.report; '
         "print([name for name in ('matplotlib', 'mmpretrain', 'mmdet', 'torchao') "
         'if name in sys.modules])'
     )

@@ -74,6 +74,7 @@ def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
 
     def attribute(name: str) -> type:
         for registry in registries:
+            registry.import_from_location()
             if name in registry.later:
                 return getattr(import_module(registry.later[name]), name)
         raise AttributeError(f'module {package!r} has no attribute {name!r}')

@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder import methods, write
 from vit_plugin.from_folder.choices import METHODS, TASKS
 
-HEAVY = ['torch', 'mmengine', 'matplotlib', 'numpy', 'timm', 'torchao']
+HEAVY = ['torch', 'mmengine', 'matplotlib', 'timm', 'torchao']
 # A command line, its status, and words of what it says.
 SAID: dict[str, tuple[int, str]] = {
     '': (0, 'usage: vit-plugin COMMAND'),
@@ -42,9 +42,10 @@ SAID: dict[str, tuple[int, str]] = {
     'plan CONFIG --gpus 8 --gpu-memry 80': (2, '--gpu-memry; did you mean --gpu-memory?'),
     'test not/there': (1, "There is no checkpoint file 'not/there'."),
     'test CONFIG not/there': (1, "There is no checkpoint file 'not/there'."),
-    'infer not/there README.md': (1, "There is no checkpoint file 'not/there'."),
     'export not/there --out x.onnx': (1, "There is no checkpoint file 'not/there'."),
     'probe not/there': (1, "There is no checkpoint file 'not/there'."),
+    # It looks for the images, too.
+    'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
 }
 EACH = """
 import contextlib, io, json, sys

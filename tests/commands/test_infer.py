@@ -233,10 +233,11 @@ def test_no_picture_is_written_over(infer, image, tmp_path):
     (tmp_path / 'out').mkdir()
     same_file = tmp_path / 'out/photo.png'
     same_file.write_bytes(image.read_bytes())
+    (checkpoint := tmp_path / 'none.pth').touch()
     with pytest.raises(
         SystemExit, match='would be written over while it is read; give another folder'
     ):
-        infer('none.pth', same_file, '--config', DIGITS)
+        infer(checkpoint, same_file, '--config', DIGITS)
     assert same_file.read_bytes() == image.read_bytes()
 
 

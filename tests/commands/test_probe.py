@@ -99,10 +99,11 @@ def test_backbones_are_compared_by_their_maps(run_command, tmp_path, shapes):
     assert max(mean(row['scores']) for row in rows if row['size'] == 64) > 75
 
 
-def test_what_does_not_go_with_masks_is_a_sentence(run_command, shapes):
+def test_what_does_not_go_with_masks_is_a_sentence(run_command, shapes, tmp_path):
+    (file := tmp_path / 'x.pth').touch()
     assert (
         'a mask has several'
-        in run_command('probe', 'x.pth', '--masks', shapes, '--probes', 'fewshot').stderr
+        in run_command('probe', file, '--masks', shapes, '--probes', 'fewshot').stderr
     )
     assert 'give checkpoints' in run_command('probe', '--masks', shapes).stderr
-    assert 'compared on --masks' in run_command('probe', 'x.pth', 'y.pth').stderr
+    assert 'compared on --masks' in run_command('probe', file, file).stderr

@@ -173,7 +173,7 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
         ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
         (
             'embed',
-            ['w', 'digits/digit 0', '--out', 'o.npz', '--config', CONFIG, '--arch', 'B/16'],
+            ['real.pth', 'digits/digit 0', '--out', 'o.npz', '--config', CONFIG, '--arch', 'B/16'],
             'give one of them',
         ),
     ],

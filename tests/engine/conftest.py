@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vit_plugin.engine import ReportHook
+from vit_plugin.report import ReportHook
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -202,9 +202,9 @@ def run_command(command: ModuleType) -> None:
     with _without_torch(args.traceback):
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
-        check_checkpoints(args)
         if hasattr(command, 'check'):
             command.check(args)
+        check_checkpoints(args)
         if hasattr(command, 'needs_torch') and not command.needs_torch(args):
             return command.main(args)
     leave_out_false_alarms()

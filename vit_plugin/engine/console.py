@@ -96,7 +96,7 @@ def print_safely(logger: logging.Logger) -> None:
         logger.addFilter(PrintableMessages())
     for handler in logger.handlers:  # of a log file: in the encoding of the system
         stream = getattr(handler, 'stream', None)
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(errors='backslashreplace')
 
 

@@ -87,6 +87,6 @@ def test_a_torch_without_the_trackers_is_a_sentence(monkeypatch):
     monkeypatch.delitem(sys.modules, 'vit_plugin.measure.planning.tracing')
     monkeypatch.setitem(sys.modules, 'torch.distributed._tools.mem_tracker', None)
     with pytest.raises(
-        ConfigError, match='Planning needs the memory trackers of torch .* install another torch'
+        ConfigError, match='Planning needs the memory trackers of torch, .* install another torch'
     ):
         import vit_plugin.measure.planning.tracing  # noqa: F401
