@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-HELPERS = tuple(HERE.parent / path for path in ('', 'tests', 'tests/support'))  # as pyproject.toml has them for the tests
+HELPERS = tuple(
+    HERE.parent / path for path in ('', 'tests', 'tests/support')
+)  # as pyproject.toml has them for the tests
 
 
 def campaigns() -> dict[str, Path]:

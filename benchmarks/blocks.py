@@ -103,8 +103,8 @@ class Scans:
     def batch(self, random: np.random.Generator, number: int) -> tuple[Tensor, Tensor]:
         """Images (number, 3, SIZE, SIZE), and their classes (number,)."""
         images, labels = zip(*(self.image(random) for _ in range(number)), strict=True)
-        grey = torch.from_numpy(np.stack(images)).float() / 127.5 - 1
-        return grey[:, None].expand(-1, 3, -1, -1).contiguous(), torch.tensor(labels)
+        gray = torch.from_numpy(np.stack(images)).float() / 127.5 - 1
+        return gray[:, None].expand(-1, 3, -1, -1).contiguous(), torch.tensor(labels)
 
 
 class Training:

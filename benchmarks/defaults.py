@@ -33,7 +33,7 @@ CLASSES, PER_CLASS = 5, 60
 def scene(
     random: np.random.Generator, validation: bool, **sizes: Any
 ) -> tuple[Image.Image, np.ndarray, np.ndarray]:
-    """A photograph with three to six shapes, each in one colour with noise, its mask, and the shape
+    """A photograph with three to six shapes, each in one color with noise, its mask, and the shape
     of each pixel.
     """
     photo = load_sample_images().images[random.integers(2)]

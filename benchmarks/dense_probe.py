@@ -24,7 +24,7 @@ from vit_plugin.inference.model_inputs import TimmPixels
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.measure.dense_probing import (
     DENSE_PROBES,
-    Labelled,
+    Labeled,
     dense_probe,
     rank_correlation,
     table,
@@ -106,7 +106,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     train, val = made_scenes(args.num_images), made_scenes(args.num_images // 2, validation=True)
-    data = Labelled([*train[0], *val[0]], [*train[1], *val[1]], args.num_images, BACKGROUND + 1)
+    data = Labeled([*train[0], *val[0]], [*train[1], *val[1]], args.num_images, BACKGROUND + 1)
     begin, rows = time.perf_counter(), []
     for name in NAMES:
         size = None if 'dinov' not in name else 224  # theirs is larger

@@ -138,7 +138,7 @@ def ours(cfg: dict) -> nn.Module:
     )
 
 
-def randomise(model: nn.Module) -> None:
+def randomize(model: nn.Module) -> None:
     """Zeros and ones would hide mistakes."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -172,7 +172,7 @@ def compare(cfg: dict, **narrow: int) -> float:
     mine = ours(cfg).double().eval()
     theirs = original(cfg).double()
     theirs.eval()
-    randomise(theirs)
+    randomize(theirs)
     MENDED.get(cfg['type'], lambda model: None)(theirs)
     missing, unexpected = mine.load_state_dict(theirs.state_dict(), strict=False)
     assert not unexpected, unexpected

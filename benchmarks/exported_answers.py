@@ -3,7 +3,7 @@
     python benchmarks exported_answers [--only FAMILY ...] [--tests TEST ...] [--suffix .onnx]
 
 Tiny models with random weights, by ``vit-plugin export``, ``vit_plugin.load`` and ``OnnxModel``.
-The 16 images have odd sizes, turns by EXIF, grey, alpha, 16 bits, CMYK, and are strips or of a few
+The 16 images have odd sizes, turns by EXIF, gray, alpha, 16 bits, CMYK, and are strips or of a few
 pixels. Prints for each family and test the largest difference of a probability, the share of a
 map's pixels, or the shift of boxes in pixels of the image, and the sentence of what is refused.
 20 minutes on one core.
@@ -88,8 +88,8 @@ def images(folder: Path) -> list[Path]:
         ('turned-6.jpg', picture(301, 150), dict(exif=turned(6))),
         ('turned-3.jpg', picture(160, 121), dict(exif=turned(3))),
         ('mirrored.jpg', picture(160, 121), dict(exif=turned(5))),
-        ('grey.jpg', picture(211, 133).convert('L'), {}),
-        ('grey-alpha.png', picture(133, 211).convert('LA'), {}),
+        ('gray.jpg', picture(211, 133).convert('L'), {}),
+        ('gray-alpha.png', picture(133, 211).convert('LA'), {}),
         ('rgba.png', picture(99, 87).convert('RGBA'), {}),
         ('16-bit.png', Image.fromarray(wide), {}),
         ('cmyk.jpg', picture(150, 111).convert('CMYK'), {}),

@@ -46,7 +46,7 @@ PIXELS = 1022  # that the DINOv2 sees: 73 x 73 patches
 
 
 def scene(photo: np.ndarray, seed: int) -> np.ndarray:
-    """A photograph with one of each shape, in one colour with noise, side by side, (H, W, 3)."""
+    """A photograph with one of each shape, in one color with noise, side by side, (H, W, 3)."""
     random = np.random.default_rng(seed)
     image = np.array(ImageOps.fit(Image.fromarray(photo), SIDES), float)
     taken = np.ones(image.shape[:2], bool)
@@ -70,9 +70,9 @@ def draw_boxes(panel: Axes, found: Prediction) -> None:
         if score < SCORE:
             continue
         left, top, right, bottom = box.clip(2, [SIDES[0] - 3, SIDES[1] - 3] * 2)
-        colour = color_of(label + 1)  # as that of its mask
+        color = color_of(label + 1)  # as that of its mask
         panel.add_patch(
-            Rectangle((left, top), right - left, bottom - top, fill=False, ec=colour, lw=3.5)
+            Rectangle((left, top), right - left, bottom - top, fill=False, ec=color, lw=3.5)
         )
         above = top > 2 * LETTERS
         panel.text(
@@ -82,7 +82,7 @@ def draw_boxes(panel: Axes, found: Prediction) -> None:
             va='bottom' if above else 'top',
             color='white',
             fontsize=LETTERS,
-            bbox=dict(fc=colour, ec=colour, pad=2),
+            bbox=dict(fc=color, ec=color, pad=2),
         )
 
 
@@ -90,9 +90,9 @@ def draw_masks(panel: Axes, classes: np.ndarray) -> None:
     for label in range(1, len(SHAPES)):
         mask = (classes == label).astype(float)
         if mask.any():
-            colour = color_of(label)
-            panel.contourf(mask, [0.5, 1.5], colors=[colour], alpha=OPACITY)
-            panel.contour(mask, [0.5], colors=[colour], linewidths=3)
+            color = color_of(label)
+            panel.contourf(mask, [0.5, 1.5], colors=[color], alpha=OPACITY)
+            panel.contour(mask, [0.5], colors=[color], linewidths=3)
     panel.legend(
         handles=[Patch(color=color_of(i), label=name) for i, name in enumerate(SHAPES) if i],
         loc='lower right',
@@ -105,14 +105,14 @@ def draw_masks(panel: Axes, classes: np.ndarray) -> None:
 
 
 def features(weights: Path, photo: np.ndarray, side: int) -> np.ndarray:
-    """The features of a photograph's patches as colours, (side, side, 3)."""
+    """The features of a photograph's patches as colors, (side, side, 3)."""
     model = VisionTransformer(ARCH).eval()
     load_weights(model, weights)
     pixels = Image.fromarray(photo).resize((PIXELS, PIXELS), Image.Resampling.BICUBIC)
     image = torch.from_numpy((np.asarray(pixels, np.float32) / 255 - MEAN) / STD).float()
     with torch.no_grad():
-        colours = feature_colors(list(patch_features(model, image.permute(2, 0, 1)[None])))[0]
-    smooth = F.interpolate(colours.permute(2, 0, 1)[None], (side, side), mode='bicubic')
+        colors = feature_colors(list(patch_features(model, image.permute(2, 0, 1)[None])))[0]
+    smooth = F.interpolate(colors.permute(2, 0, 1)[None], (side, side), mode='bicubic')
     return smooth[0].permute(1, 2, 0).clamp(0, 1).numpy()
 
 
@@ -144,8 +144,8 @@ def main() -> None:
     args = parser.parse_args()
     photos, astronaut = (skimage.data.rocket(), skimage.data.coffee()), skimage.data.astronaut()
     scenes = [scene(photo, seed) for photo, seed in zip(photos, args.scene_seeds, strict=True)]
-    colours = features(args.dinov2, astronaut, SIDES[1])
-    figure = side_by_side((*scenes, astronaut, colours), (GAP, GAP, 0, 0))
+    colors = features(args.dinov2, astronaut, SIDES[1])
+    figure = side_by_side((*scenes, astronaut, colors), (GAP, GAP, 0, 0))
     found, segmented = (
         vit_plugin.load(run)(image[..., ::-1])
         for run, image in zip((args.detector, args.segmentor), scenes, strict=True)

@@ -50,7 +50,7 @@ def photographs() -> Iterator[tuple[str, np.ndarray]]:
         yield name, load_sample_image(f'{name}.jpg')
 
 
-def normalised(photo: np.ndarray, side: int = SIZE) -> Tensor:
+def normalized(photo: np.ndarray, side: int = SIZE) -> Tensor:
     """A photograph as the graph takes it, (1, 3, side, side)."""
     pixels = np.asarray(Image.fromarray(photo).resize((side, side)), np.float32) / 255
     return torch.from_numpy((pixels - MEAN) / STD).float().permute(2, 0, 1)[None]
@@ -145,7 +145,7 @@ def main() -> int:
     weights = read_weights(graph.graph)
     if args.student:
         photos = {name: photo for name, photo in photographs() if name in HELD_OUT}
-        teach(Focus(weights).eval(), photos, normalised, args.seed, args.student)
+        teach(Focus(weights).eval(), photos, normalized, args.seed, args.student)
         return 0
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=['CPUExecutionProvider']
@@ -156,7 +156,7 @@ def main() -> int:
     model = network.backbone
     rows = {}
     for name, photo in photographs():
-        image = normalised(photo)
+        image = normalized(photo)
         tokens, marked = map(
             torch.from_numpy, session.run([TOKENS, IMPORTANCE], {'input_image': image.numpy()})
         )

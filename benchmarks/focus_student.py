@@ -44,10 +44,10 @@ STUDENT = dict(
     out_type='featmap',
 )
 STEPS, BATCH, RATE, WARM_UP = 250, 8, 1e-3, 25
-SMALLEST, RECOLOURED = 0.3, 0.5  # share of the shorter side; share of the squares
+SMALLEST, RECOLORED = 0.3, 0.5  # share of the shorter side; share of the squares
 SQUARES = 8  # of each photograph that is held out
 
-Normalise = Callable[..., Tensor]  # a photograph (H, W, 3) -> (1, 3, side, side)
+Normalize = Callable[..., Tensor]  # a photograph (H, W, 3) -> (1, 3, side, side)
 
 
 class Marks(nn.Module):
@@ -72,24 +72,24 @@ def square(photo: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return found[:, ::-1] if random.random() < 0.5 else found
 
 
-def batch(photos: list, random: np.random.Generator, normalise: Normalise) -> Tensor:
-    """Squares of random photographs for a step, some with their colours exchanged."""
+def batch(photos: list, random: np.random.Generator, normalize: Normalize) -> Tensor:
+    """Squares of random photographs for a step, some with their colors exchanged."""
     images = []
     for _ in range(BATCH):
-        image = normalise(square(photos[random.integers(len(photos))], random), SIDE)
-        recoloured = random.random() < RECOLOURED
-        images.append(image[:, random.permutation(3)] if recoloured else image)
+        image = normalize(square(photos[random.integers(len(photos))], random), SIDE)
+        recolored = random.random() < RECOLORED
+        images.append(image[:, random.permutation(3)] if recolored else image)
     return torch.cat(images)
 
 
-def train(model: Distiller, photos: list, seed: int, normalise: Normalise) -> None:
+def train(model: Distiller, photos: list, seed: int, normalize: Normalize) -> None:
     random = np.random.default_rng(seed)
     optimizer = torch.optim.AdamW(model.train().parameters(), RATE, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda i: min((i + 1) / WARM_UP, 1 - i / STEPS)
     )
     for i in range(STEPS):
-        loss = model.loss(batch(photos, random, normalise))['loss_map']
+        loss = model.loss(batch(photos, random, normalize))['loss_map']
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -137,7 +137,7 @@ def draw(rows: list[tuple[np.ndarray, Tensor, Tensor]], file: Path) -> None:
 def teach(
     network: nn.Module,
     held_out: Mapping[str, np.ndarray],
-    normalise: Normalise,
+    normalize: Normalize,
     seed: int,
     out: Path,
 ) -> None:
@@ -151,13 +151,13 @@ def teach(
     folder = Path(skimage.data_dir)
     photos = [np.asarray(Image.open(folder / name).convert('RGB')) for name in OBJECTS + NO_OBJECT]
     start = time.process_time()
-    train(model, photos, seed, normalise)
+    train(model, photos, seed, normalize)
     print(f'{STEPS} steps of {BATCH} squares: {time.process_time() - start:.0f} s')
     with torch.no_grad():
-        middle = network(torch.cat([normalise(photo) for photo in photos])).mean(0)
-    draw(compare(model, network, held_out, middle, normalise), out)
+        middle = network(torch.cat([normalize(photo) for photo in photos])).mean(0)
+    draw(compare(model, network, held_out, middle, normalize), out)
     photo = photos[0]
-    image, small = normalise(photo), normalise(photo, SIDE)
+    image, small = normalize(photo), normalize(photo, SIDE)
     with torch.no_grad():
         times = [milliseconds(lambda one=one: network(one)) for one in (image, small)]
     print(f'teacher: {times[0]:.0f} ms an image, {times[1]:.0f} ms at {SIDE} px')
@@ -172,7 +172,7 @@ def compare(
     network: nn.Module,
     held_out: Mapping[str, np.ndarray],
     middle: Tensor,
-    normalise: Normalise,
+    normalize: Normalize,
 ) -> list[tuple[np.ndarray, Tensor, Tensor]]:
     """Print the correlations, and return each photograph and what both mark in it.
 
@@ -180,13 +180,13 @@ def compare(
         model, network: the student and its teacher.
         held_out: photographs by their names.
         middle: the mean map of the training photographs (1, H, W).
-        normalise: of a photograph.
+        normalize: of a photograph.
     """
     random, pictures, found = np.random.default_rng(0), [], []
     for name, photo in held_out.items():
         views = [photo, *(square(photo, random) for _ in range(SQUARES))]
-        theirs = network(torch.cat([normalise(view) for view in views]))[:, 0]
-        images = torch.cat([normalise(view, SIDE) for view in views])
+        theirs = network(torch.cat([normalize(view) for view in views]))[:, 0]
+        images = torch.cat([normalize(view, SIDE) for view in views])
         mine = marked_by(model, images, theirs.shape[-1])
         pairs = [correlations(maps, theirs) for maps in (mine, middle.expand_as(theirs))]
         found.append([value for each in pairs for value in (each[0], each[1:].mean())])

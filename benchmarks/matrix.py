@@ -6,7 +6,7 @@ newest versions that are promised, and with the latest ones that there are.
         --only 3.13-onedl-newest 3.12-openmmlab
     python benchmarks matrix --uv --only latest    # every night
 
-Each row has a virtual environment of its own, which is deleted afterwards (6 GB while it is there),
+Each row has a virtual environment of its own, which is deleted afterward (6 GB while it is there),
 and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt
 (newest), of tests/oldest.txt, or any (latest), trains the digits recipe for an epoch and runs a
 choice of tests. On MMEngine alone it runs tests/support/mmengine_alone.py in place of both. With

@@ -2,7 +2,7 @@
 
 Five models of B/16 run in turns, in eval mode and without gradients, so that tables are kept: ours
 without positions, ours with DINOv3's rotary positions (planes of halves) and with EVA-02's form
-(planes of neighbours), and timm's ``Eva`` with the weights of the former two. The cost is the ratio
+(planes of neighbors), and timm's ``Eva`` with the weights of the former two. The cost is the ratio
 of medians to the first.
 
     python benchmarks rotary [--img-size 224 1024] [--rounds 15] [--batch-size 1] \

@@ -3,7 +3,7 @@ time.
 
     python benchmarks scenes [--seconds 600] [--seeds 3] [--only NAME ...]
 
-A scene has two to four filled shapes, each in one colour with noise, on a part of a photograph of
+A scene has two to four filled shapes, each in one color with noise, on a part of a photograph of
 scikit-learn. The shapes are the things and the photographs the stuff. Every model is a ViT, or a
 hybrid, of six blocks of width 128 with strides of 8 pixels, trained in Mask2Former of MMDetection.
 Time is that of the process, in one thread; rate and annealing follow it. Adapter and Mask2Former
@@ -39,7 +39,7 @@ OFFSET = 1000  # of MMDetection's ids: class + OFFSET * instance
 
 
 def outline(shape: str) -> np.ndarray:
-    """The corners of a shape (N, 2), within 1 of its centre."""
+    """The corners of a shape (N, 2), within 1 of its center."""
     if shape == 'cross':
         return np.array(
             [
@@ -83,7 +83,7 @@ def scene(rng: np.random.Generator, validation: bool) -> tuple[np.ndarray, np.nd
 def batch(
     rng: np.random.Generator, number: int, validation: bool = False
 ) -> tuple[Tensor, list, np.ndarray]:
-    """Normalised images, MMDetection's samples, and the ids."""
+    """Normalized images, MMDetection's samples, and the ids."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
 

@@ -41,14 +41,14 @@ def image_of(
     for _ in range(max(round(size[0] * size[1] * DENSITY * random.uniform(0.7, 1.3)), 1)):
         side, kind = int(random.integers(*SIDES)), int(random.integers(len(SHAPES)))
         left, top = (int(random.integers(whole - side)) for whole in size)
-        colour = tuple(random.integers(0, 256, 3).tolist())
+        color = tuple(random.integers(0, 256, 3).tolist())
         right, bottom = left + side, top + side
         if SHAPES[kind] == 'disc':
-            draw.ellipse((left, top, right, bottom), colour)
+            draw.ellipse((left, top, right, bottom), color)
         elif SHAPES[kind] == 'square':
-            draw.rectangle((left, top, right, bottom), colour)
+            draw.rectangle((left, top, right, bottom), color)
         else:
-            draw.polygon([(left, bottom), (right, bottom), ((left + right) / 2, top)], colour)
+            draw.polygon([(left, bottom), (right, bottom), ((left + right) / 2, top)], color)
         found.append((kind, (left, top, side + 1, side + 1)))
     return image, found
 

@@ -41,7 +41,7 @@ def kept_blocks(depth: int, width: int, count: int | None = None) -> list[int]:
     return sorted(set(spread))
 
 
-def randomise(model: nn.Module) -> None:
+def randomize(model: nn.Module) -> None:
     """Fill a model that came from the meta device. Zeros and ones would hide mistakes."""
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.uniform_(
@@ -76,12 +76,12 @@ def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> 
     if getattr(model, 'rope_mixed', False):
         rope.freqs = nn.Parameter(rope.freqs[:, blocks])
     model = model.to_empty(device='cpu').eval()
-    randomise(model)
+    randomize(model)
     model.to(dtype)
     if rope is not None and not getattr(model, 'rope_mixed', False):
         # As in every float32 model; timm computes angles of models in float64 otherwise.
         rope.float()
-        randomise(rope)
+        randomize(rope)
     return model
 
 

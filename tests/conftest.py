@@ -81,7 +81,7 @@ def no_group_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_closed_log() -> Iterator[None]:
-    """Leave no closed file in MMEngine's logger, to which each initialisation of a model writes."""
+    """Leave no closed file in MMEngine's logger, to which each initialization of a model writes."""
     yield
     for logger in MMLogger._instance_dict.values():
         logger.handlers[:] = [

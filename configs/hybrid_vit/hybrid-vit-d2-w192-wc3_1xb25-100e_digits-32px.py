@@ -15,7 +15,7 @@ _base_ = [
     '../_base_/schedules/adamw_finetune_100e.py',
 ]
 
-# Three values make three channels of the grey one.
+# Three values make three channels of the gray one.
 data_preprocessor = dict(mean=[127.5] * 3, std=[127.5] * 3)
 
 train_pipeline = [

@@ -1,4 +1,4 @@
-"""MoCo v3 (arXiv:2104.02057) of a two-block ViT after a three-stage CNN, on unlabelled CIFAR-10.
+"""MoCo v3 (arXiv:2104.02057) of a two-block ViT after a three-stage CNN, on unlabeled CIFAR-10.
 
     python tools/train.py \
         configs/self_supervised/mocov3_hybrid-vit-d2-w192-wc3_1xb256-100e_cifar10-folder.py

@@ -1,4 +1,4 @@
-"""Weights of a graph get the names of their modules, and what a network marks can be learnt."""
+"""Weights of a graph get the names of their modules, and what a network marks can be learned."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 from torch import nn
 
 from benchmarks import focus_student
-from benchmarks.focus import BACKBONE, normalised, read_weights
+from benchmarks.focus import BACKBONE, normalized, read_weights
 
 
 def test_a_folded_matrix_is_named_after_its_node():
@@ -57,7 +57,7 @@ def test_a_student_learns_from_photographs(tmp_path, monkeypatch, capsys):
     network = nn.Sequential(nn.Conv2d(3, 1, 1), nn.Sigmoid())
     photo = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
     picture = tmp_path / 'picture.jpg'
-    focus_student.teach(network, {'noise': photo}, normalised, 0, picture)
+    focus_student.teach(network, {'noise': photo}, normalized, 0, picture)
     printed = capsys.readouterr().out
     assert '2 steps of 8 squares' in printed
     assert printed.count('; mean map') == 2  # of the photograph, and of all

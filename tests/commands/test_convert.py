@@ -127,7 +127,7 @@ def test_a_folder_for_a_hub(convert, run_command, digits_config, tmp_path):
     digits_config.train_cfg.max_epochs = 1
     digits_config.dump(tmp_path / 'config.py')
     assert run_command('train', tmp_path / 'config.py').returncode == 0
-    done = convert(tmp_path / 'work', tmp_path / 'digits', '--licence', 'cc0-1.0')
+    done = convert(tmp_path / 'work', tmp_path / 'digits', '--license', 'cc0-1.0')
     assert done.returncode == 0, done.stderr
     assert 'since timm has no such stem' in done.stdout
     assert {path.name for path in (tmp_path / 'digits').iterdir()} > {
@@ -148,7 +148,7 @@ def test_bad_input(convert, tmp_path):
     golden = FOLDER / f'{NAMES[0]}.npz'
     for arguments, words in (
         ([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
-        ([golden, tmp_path / 'x.pth', '--private'], '--licence and --private are for a hub'),
+        ([golden, tmp_path / 'x.pth', '--private'], '--license and --private are for a hub'),
         ([tmp_path / 'none.npz', tmp_path / 'x.pth'], 'There is no checkpoint file'),
     ):
         done = convert(*arguments, '--to', 'timm')

@@ -98,7 +98,7 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
         page.wait_for_selector('img[alt="Evidence for the most probable class"]')
         assert page.locator('[data-testid=label-output-value]').inner_text() == 'digit 7'
         assert page.locator('text=45%').count() == 1  # e^2 of e^2 + 9
-        assert page.locator('img[alt="Features as colours"]').is_visible()
+        assert page.locator('img[alt="Features as colors"]').is_visible()
         assert page.locator('img[alt="Attention"]').is_visible()  # of the mean of all patches
         page.reload()
         page.set_input_files('input[type=file]', tmp_path / 'damaged.png')

@@ -190,7 +190,7 @@ def test_a_whole_model_predicts_the_same_from_any_container(
         assert f'photo.jpg: {told}, ' in capsys.readouterr().out
 
 
-def test_a_model_is_never_half_initialised(infer, image, whole_digits, tmp_path):
+def test_a_model_is_never_half_initialized(infer, image, whole_digits, tmp_path):
     save_file(
         weights_in(whole_digits, lambda name: 'head' not in name), tmp_path / 'headless.safetensors'
     )

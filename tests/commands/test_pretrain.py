@@ -31,7 +31,7 @@ def test_what_is_pretrained_is_trained_and_teaches(tool):
     images = ['--data', 'digits', '--work-dir']
     done = tool('pretrain', *images, 'first', '--method', 'simmim', *QUICK, ONE_PROCESS)
     assert done.returncode == 0, done.stderr
-    assert 'Nearest neighbours by its features: ' in done.stdout
+    assert 'Nearest neighbors by its features: ' in done.stdout
     assert 'Next: vit-plugin train --data FOLDER --weights ' in done.stdout
     done = tool('train', *images, 'second', '--weights', 'first', *QUICK)
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,6 @@ def test_the_list(run_command):
     assert 'No name fits' in run_command('zoo', 'nothing*').stderr
 
 
-def test_licences(run_command):
-    lines = run_command('zoo', 'vit_base_patch16_dinov3*', '--licences').stdout.splitlines()
+def test_licenses(run_command):
+    lines = run_command('zoo', 'vit_base_patch16_dinov3*', '--licenses').stdout.splitlines()
     assert lines[0].split() == ['vit_base_patch16_dinov3.lvd1689m', 'dinov3-license']

@@ -26,7 +26,7 @@ from vit_plugin.errors import ConfigError
         ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
     ],
 )
-def test_a_misspelt_option_is_answered_with_the_nearest(digits_config, option, words):
+def test_a_misspelled_option_is_answered_with_the_nearest(digits_config, option, words):
     with pytest.raises(ConfigError) as error:
         check_options(digits_config, {option: 1})
     assert words in str(error.value)

@@ -33,7 +33,7 @@ from vit_plugin.errors import ConfigError
         ('optim_wrapper.optimizer.learning_rate', 'optim_wrapper.optimizer takes no learning_rate'),
     ],
 )
-def test_a_misspelt_setting_is_answered_with_the_nearest(digits_config, option, words):
+def test_a_misspelled_setting_is_answered_with_the_nearest(digits_config, option, words):
     digits_config.merge_from_dict({option: 1})
     with pytest.raises(ConfigError) as error:
         check_sections(digits_config.to_dict())

@@ -21,7 +21,7 @@ POLICY = dict(
 
 
 def photo(seed: int = 0, height: int = 40, width: int = 56) -> np.ndarray:
-    """Smooth colours with an edge (H, W, 3), so that an offset of a pixel shows."""
+    """Smooth colors with an edge (H, W, 3), so that an offset of a pixel shows."""
     y, x = np.mgrid[:height, :width] / height
     waves = [np.sin(3 * (x * i + y * (3 - i)) + seed + i) for i in range(3)]
     image = np.stack(waves, axis=-1) * 90 + 120
@@ -111,10 +111,10 @@ def test_erasing_gray_images(kwargs):
     assert erased.shape == gray.shape
     assert (erased != 255).any()
     if kwargs['mode'] == 'const':
-        assert set(np.unique(batch)) == {149, 255}  # how gray that colour is
+        assert set(np.unique(batch)) == {149, 255}  # how gray that color is
 
 
-def test_a_colour_of_another_number_of_channels_is_refused():
+def test_a_color_of_another_number_of_channels_is_refused():
     with pytest.raises(ConfigError, match='fill_color=.* has 3 values for images of 4 channels'):
         BATCHED['RandomErasing'](
             mmpretrain.RandomErasing(1.0, fill_color=(1, 2, 3)), torch.zeros(1, 4, 8, 8)

@@ -125,16 +125,16 @@ def test_a_window_reads_all_bits(tmp_path):
     cv2.imwrite(str(tmp_path / 'x.png'), values)
     sample = dict(img_path=str(tmp_path / 'x.png'))
     assert LoadImage(color_type='grayscale')(sample)['img'].max() == 15  # without a window
-    grey = LoadImage(window=(0, 4095), color_type='grayscale')(sample)['img']
-    assert (grey.dtype, grey.shape) == (np.float32, (64, 64))
-    np.testing.assert_allclose(grey, values * (255 / 4095), rtol=1e-5)
-    colour = LoadImage(window=(1000, 2000))(sample)['img']
-    assert colour.shape == (64, 64, 3)
+    gray = LoadImage(window=(0, 4095), color_type='grayscale')(sample)['img']
+    assert (gray.dtype, gray.shape) == (np.float32, (64, 64))
+    np.testing.assert_allclose(gray, values * (255 / 4095), rtol=1e-5)
+    color = LoadImage(window=(1000, 2000))(sample)['img']
+    assert color.shape == (64, 64, 3)
     np.testing.assert_allclose(
-        colour[..., 1], ((values - 1000.0) * 0.255).clip(0, 255), rtol=1e-4, atol=1e-4
+        color[..., 1], ((values - 1000.0) * 0.255).clip(0, 255), rtol=1e-4, atol=1e-4
     )
     cached = LoadCachedImage(window=(0, 4095), color_type='grayscale')
-    assert (cached(sample)['img'] == grey).all()
+    assert (cached(sample)['img'] == gray).all()
 
 
 @pytest.mark.parametrize(

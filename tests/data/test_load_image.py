@@ -12,7 +12,7 @@ from vit_plugin.files.images import seen_size
 
 @pytest.fixture
 def path(tmp_path) -> str:
-    """A JPEG whose red grows with x and green with y, so that a crop's colours tell its place."""
+    """A JPEG whose red grows with x and green with y, so that a crop's colors tell its place."""
     height, width = 384, 512
     y, x = np.mgrid[:height, :width]
     image = np.stack((np.full_like(x, 99), y * 255 // height, x * 255 // width), axis=-1).astype(

@@ -64,14 +64,14 @@ def test_every_image_has_draws_of_its_own():
 
 
 def test_hue_turns_in_a_circle():
-    colours = torch.tensor(
-        [[0, 0, 255], [0, 255, 0], [255, 0, 0], [90, 90, 90]], dtype=torch.uint8
-    )[..., None, None]
+    colors = torch.tensor([[0, 0, 255], [0, 255, 0], [255, 0, 0], [90, 90, 90]], dtype=torch.uint8)[
+        ..., None, None
+    ]
     third = torch.full((4,), 1 / 3)
-    turned = turn_hue(colours, third)
+    turned = turn_hue(colors, third)
     # Red to green, BGR.
     assert turned[..., 0, 0].tolist() == [[0, 255, 0], [255, 0, 0], [0, 0, 255], [90, 90, 90]]
-    assert torch.equal(turn_hue(turn_hue(turned, third), third), colours)
+    assert torch.equal(turn_hue(turn_hue(turned, third), third), colors)
 
 
 def test_what_has_no_form_is_said():

@@ -260,7 +260,7 @@ def test_what_is_beyond_an_image_is_the_exact_value_of_the_preprocessor(kind):
     images, sizes = 255 * torch.rand(2, 3, 96, 96), torch.tensor([[96, 70], [41, 96]])
     deployed = deploy(model)
     assert deployed.inputs == ('images', 'sizes')
-    seen = deployed.normalised(images, sizes)
+    seen = deployed.normalized(images, sizes)
     for image, pixels, (height, width) in zip(images, seen, sizes.tolist(), strict=True):
         inner = image[:, :height, :width].flip(0)  # as they are read: BGR
         data = dict(inputs=[inner], data_samples=None)

@@ -209,7 +209,7 @@ def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, si
 @pytest.mark.nightly
 @pytest.mark.parametrize('size', [*SIZES.values()], ids=SIZES)
 def test_nothing_is_made_of_parameters_in_every_run(deployed, size):
-    """Neither kernels standardised nor, at a fixed size, positions resampled or looked up."""
+    """Neither kernels standardized nor, at a fixed size, positions resampled or looked up."""
     model = deployed(
         arch='hybrid', pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic')
     )

@@ -144,7 +144,7 @@ def test_pictures(tmp_path, outputs):
 def test_several_images_are_those_alone(tmp_path):
     model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True))
     images = [
-        np.full((8, 12, 3), colour, np.uint8) for colour in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
+        np.full((8, 12, 3), color, np.uint8) for color in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
     ]
     assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
 

@@ -138,7 +138,7 @@ def test_bfloat16():
     assert all(tensor.grad.isfinite().all() and tensor.grad.any() for tensor in inputs)
 
 
-def test_on_a_kink_the_gradient_is_that_towards_larger_coordinates():
+def test_on_a_kink_the_gradient_is_that_toward_larger_coordinates():
     """At whole pixels a bilinear sample has a slope to each side; one pixel outside too, where the
     map begins.
     """

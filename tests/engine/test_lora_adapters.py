@@ -43,15 +43,15 @@ def test_only_adapters_and_head_learn(runs):
     before, after = (
         torch.load(final_checkpoint(runs / name), weights_only=False) for name in ('base', 'lora')
     )
-    learnt = {
+    learned = {
         name
         for name, value in after['state_dict'].items()
         if not torch.equal(
             value, before['state_dict'].get(name.replace('.base_layer.', '.'), torch.zeros(0))
         )
     }
-    assert {name.partition('.')[0] for name in learnt if '.lora_' not in name} == {'head'}
-    assert sum('.lora_B.' in name for name in learnt) == 2 * 4
+    assert {name.partition('.')[0] for name in learned if '.lora_' not in name} == {'head'}
+    assert sum('.lora_B.' in name for name in learned) == 2 * 4
     assert len(after['optimizer']['state']) == 2 * 2 * 4 + 2
     assert after['meta']['lora'] == dict(LORA, targets=None)
 

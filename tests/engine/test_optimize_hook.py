@@ -29,7 +29,7 @@ def is_folded(model: nn.Module) -> bool:
 
 
 @pytest.mark.parametrize(('instructions', 'fuses'), [('AVX2', False), ('AVX-512', True)])
-def test_a_test_is_optimised_and_all_is_undone(tiny_hybrid, monkeypatch, instructions, fuses):
+def test_a_test_is_optimized_and_all_is_undone(tiny_hybrid, monkeypatch, instructions, fuses):
     monkeypatch.setattr(processor, 'instruction_set', lambda: instructions)
     runner, hook = Part(VisionTransformer(**tiny_hybrid)), OptimizeHook()
     hook.before_test(runner)

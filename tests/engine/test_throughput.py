@@ -32,7 +32,7 @@ def test_images_per_second_are_logged(tmp_path, monkeypatch):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('compiled', [None, dict(blocks=True, backend='eager')])
-def test_utilisation_is_of_the_counted_operations(tmp_path, monkeypatch, compiled):
+def test_utilization_is_of_the_counted_operations(tmp_path, monkeypatch, compiled):
     monkeypatch.setattr(throughput, 'peak_flops', lambda: 1e9)
     runner = build(
         tiny_cfg(tmp_path, compile=compiled, **{'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'})
@@ -47,10 +47,10 @@ def test_utilisation_is_of_the_counted_operations(tmp_path, monkeypatch, compile
     runner.train()
     with FlopCounterMode(display=False) as counter:
         runner.model.train_step(batches[0], runner.optim_wrapper)
-    utilisation, seconds = (
+    utilization, seconds = (
         runner.message_hub.get_scalar(f'train/{name}').data[0] for name in ('mfu', 'time')
     )
-    assert utilisation * seconds * 1e9 == pytest.approx(counter.get_total_flops(), rel=1e-3)
+    assert utilization * seconds * 1e9 == pytest.approx(counter.get_total_flops(), rel=1e-3)
     assert runner.model.train_step is kept
 
 

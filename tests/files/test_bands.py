@@ -41,7 +41,7 @@ def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, kind):
     assert np.array_equal(read_image(path), wanted)
 
 
-def test_grey_pages_of_one_size_are_bands(tmp_path):
+def test_gray_pages_of_one_size_are_bands(tmp_path):
     tifffile, path, wanted = pytest.importorskip('tifffile'), tmp_path / 'a.tif', values(6)
     tifffile.imwrite(path, np.ascontiguousarray(wanted.transpose(2, 0, 1)))
     assert shape_of(path) == wanted.shape
@@ -54,12 +54,12 @@ def test_grey_pages_of_one_size_are_bands(tmp_path):
 
 def test_alpha_is_no_band(tmp_path):
     path, wanted = tmp_path / 'a.tif', values(5)
-    colours = dict(photometric='rgb', planarconfig='contig')
-    save_bands(path, wanted, **colours, extrasamples=['unassalpha', 'unspecified'])
+    colors = dict(photometric='rgb', planarconfig='contig')
+    save_bands(path, wanted, **colors, extrasamples=['unassalpha', 'unspecified'])
     assert np.array_equal(read_bands(path), wanted[..., [0, 1, 2, 4]])
-    save_bands(path, wanted[..., :4], **colours, extrasamples=['unassalpha'])
+    save_bands(path, wanted[..., :4], **colors, extrasamples=['unassalpha'])
     assert shape_of(path) is None
-    save_bands(path, wanted[..., :4], **colours, extrasamples=['unspecified'])  # near infrared
+    save_bands(path, wanted[..., :4], **colors, extrasamples=['unspecified'])  # near infrared
     assert shape_of(path) == (10, 12, 4)
 
 
@@ -76,8 +76,8 @@ def test_arrays_have_their_bands_first_or_last(tmp_path):
 
 
 def test_photographs_are_none(tmp_path):
-    for name in ('a.png', 'a.tif', 'grey.tif', 'cmyk.tif'):
-        mode = dict(grey='L', cmyk='CMYK').get(name.partition('.')[0], 'RGB')
+    for name in ('a.png', 'a.tif', 'gray.tif', 'cmyk.tif'):
+        mode = dict(gray='L', cmyk='CMYK').get(name.partition('.')[0], 'RGB')
         Image.new('RGB', (12, 10)).convert(mode).save(tmp_path / name)
         assert shape_of(tmp_path / name) is None
         with pytest.raises(ValueError, match='it is a photograph, and not 6 bands'):
@@ -94,7 +94,7 @@ def test_errors(tmp_path):
     np.save(path, np.full((4, 5, 2), np.nan))
     with pytest.raises(ConfigError, match=r"a\.npy' cannot be read \(it has values that are not"):
         read_image(path)
-    with pytest.raises(ConfigError, match="'a' has 6 bands or colours, and the model takes 3"):
+    with pytest.raises(ConfigError, match="'a' has 6 bands or colors, and the model takes 3"):
         check_bands(values(6), 3, 'a')
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ConfigError, match='cannot be read'):

@@ -67,7 +67,7 @@ def test_a_classifier_has_the_bands_of_its_folder(folder, suffix, capsys):
     np.testing.assert_allclose(cfg.data_preprocessor['mean'], pixels.mean(0), rtol=1e-4)
     np.testing.assert_allclose(cfg.data_preprocessor['std'], pixels.std(0), rtol=1e-4)
     assert cfg.model.backbone.patch_embed == dict(in_channels=6)
-    # Enough steps for RandAugment, whose operations are of colours.
+    # Enough steps for RandAugment, whose operations are of colors.
     assert 'RandAugment' not in str(cfg.train_pipeline)
     assert np.isfinite(loss_of(cfg))
 
@@ -109,7 +109,7 @@ def test_other_numbers_of_bands_are_one_sentence(folder):
         config_of(folder / 'mixed')
 
 
-def test_what_is_learnt_of_colours_is_refused(folder):
+def test_what_is_learned_of_colors_is_refused(folder):
     write_bands(folder / 'fields')
     with pytest.raises(ConfigError, match='have 6 bands, of which there is no pretraining, but cl'):
         config_of(folder / 'fields', task='pretraining')
@@ -135,7 +135,7 @@ def test_files_and_arrays_are_predicted(folder):
     assert wanted.names
     np.testing.assert_array_equal(trained(read_image(path)).scores, wanted.scores)
     assert trained.prepare(path).image.shape == (32, 32, 3)
-    with pytest.raises(ConfigError, match='An image has 3 bands or colours, and the model takes 6'):
+    with pytest.raises(ConfigError, match='An image has 3 bands or colors, and the model takes 6'):
         trained(np.zeros((20, 24, 3), np.uint8))
 
 

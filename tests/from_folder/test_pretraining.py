@@ -83,12 +83,12 @@ def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arc
     probe = Probe(request, 'first/epoch_1.pth')
     probe.draw(Path('first/features.png'))
     assert Image.open('first/features.png').size[0] > 1000
-    scores = probe.nearest_neighbours()
+    scores = probe.nearest_neighbors()
     assert len(scores) == 2
     assert all(0 <= score <= 100 for score in scores)
 
 
-def test_a_tree_without_classes_is_learnt_and_not_probed(folder):
+def test_a_tree_without_classes_is_learned_and_not_probed(folder):
     deep = folder / 'photos' / 'a' / 'b'
     deep.mkdir(parents=True)
     for i, path in enumerate(sorted((folder / 'digits').rglob('*.png'))[:30]):
@@ -105,7 +105,7 @@ def test_a_tree_without_classes_is_learnt_and_not_probed(folder):
     report = (config.parent / 'data_report.md').read_text()
     assert 'which are to validate or to test: 1' in report
     assert 'cannot be read: 1' in report
-    assert Probe(request, 'none.pth').nearest_neighbours() == []
+    assert Probe(request, 'none.pth').nearest_neighbors() == []
 
 
 @pytest.mark.parametrize(

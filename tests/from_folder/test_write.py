@@ -94,7 +94,7 @@ def test_with_weights_it_is_fine_tuning(folder):
     )
 
 
-def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
+def test_a_checkpoint_says_its_size_and_normalization(folder, capsys):
     write_digits(folder / 'digits')
     text = (
         'model = dict(backbone=dict(img_size=32))\ndata_preprocessor = dict(mean=[1., 2., 3.], '
@@ -438,7 +438,7 @@ def test_rare_classes_and_an_early_end(folder):
 # Of MMDetection's masks.
 @pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')
 @pytest.mark.parametrize('arch', ['', pytest.param(ARCH, marks=pytest.mark.nightly)])
-def test_objects_with_outlines_are_learnt(folder, arch):
+def test_objects_with_outlines_are_learned(folder, arch):
     cvat_coco(folder / 'shapes')
     cfg = read_config(write_config(Request('shapes', task='instance', arch=arch, epochs=1)))
     check_config(cfg)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.inference.drawing import colour_of, draw
+from vit_plugin.inference.drawing import color_of, draw
 from vit_plugin.inference.predictions import Prediction
 
 
@@ -18,7 +18,7 @@ def test_boxes_and_masks_above_the_score_are_drawn_where_they_are():
         masks,
     )
     picture = draw(image, found, 0.3)
-    assert tuple(picture[150, 200]) == colour_of(4)  # the box
+    assert tuple(picture[150, 200]) == color_of(4)  # the box
     assert (picture[150, 250] != 128).any()  # the mask
     assert (picture[290:, 490:] == 128).all()
     assert (image == 128).all()
@@ -62,7 +62,7 @@ def test_many_boxes_have_a_legend():
     assert (picture[:16, :30] != 128).any(axis=-1).all()
 
 
-def test_a_map_has_one_colour_for_a_class():
+def test_a_map_has_one_color_for_a_class():
     labels = np.repeat(np.array([[3, 3, 300]]), 100, axis=0).repeat(200, axis=1)
     found = Prediction(
         None, np.array([3, 300]), ['sky', '300'], np.array([2 / 3, 1 / 3]), map=labels

@@ -56,7 +56,7 @@ def test_batches_come_in_order(files, made, batch_size):
         np.testing.assert_allclose(vector, trained.features([trained.sample(path)])[0], atol=1e-5)
 
 
-def test_pixels_are_normalised_rgb(tmp_path, made):
+def test_pixels_are_normalized_rgb(tmp_path, made):
     cv2.imwrite(str(tmp_path / 'a.png'), np.full((40, 50, 3), (0, 128, 255), dtype=np.uint8))  # BGR
     trained = made()
     sample = trained.sample(str(tmp_path / 'a.png'))

@@ -162,7 +162,7 @@ def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
     assert imported == ['vit_plugin.detection']
 
 
-def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
+def test_a_name_of_timm_brings_arch_and_normalization(tmp_path):
     name = 'test_vit.r160_in1k'
     theirs = timm.create_model(name, pretrained=False).eval()
     torch.save(theirs.state_dict(), tmp_path / 'weights.pth')
@@ -178,7 +178,7 @@ def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
     torch.testing.assert_close(seen.inputs[0, :, 7, 9], expected)
 
 
-def test_grey_models_get_grey_images(tmp_path, photo):
+def test_gray_models_get_gray_images(tmp_path, photo):
     options = dict(patch_embed=dict(in_channels=1), img_size=32)
     torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
     model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', cfg_options=options)
@@ -384,7 +384,7 @@ def test_a_spawned_pool_takes_a_model(trained, photo):
         (np.zeros((8, 8, 3), np.float32), r'pixels of float32, .*as uint8'),
         (np.zeros((0, 8, 3), np.uint8), r'\(0, 8, 3\) of uint8 is no image'),
         (np.empty(0), r'\(0,\) of float64 is no image'),
-        (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colours, and the model takes 3'),
+        (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colors, and the model takes 3'),
         (None, 'NoneType is no image; give a file, or pixels'),
         (Image.new('RGB', (8, 8)), 'Image is no image; give a file, or pixels'),
     ],
@@ -394,8 +394,8 @@ def test_what_is_no_image_is_a_sentence(trained, image, words):
         trained(image)
 
 
-def test_an_image_of_grey_is_one_of_three_equal_colours(trained):
-    grey = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
-    expected = trained(grey[..., None].repeat(3, axis=2)).scores
-    for image in (grey, grey[..., None]):
+def test_an_image_of_gray_is_one_of_three_equal_colors(trained):
+    gray = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
+    expected = trained(gray[..., None].repeat(3, axis=2)).scores
+    for image in (gray, gray[..., None]):
         np.testing.assert_array_equal(trained(image).scores, expected)

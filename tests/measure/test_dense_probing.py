@@ -10,7 +10,7 @@ from vit_plugin.inference.model_inputs import TimmPixels
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.measure.dense_probing import (
     DenseScore,
-    Labelled,
+    Labeled,
     dense_probe,
     maps_at,
     mean_iou,
@@ -42,8 +42,8 @@ def trained(tiny: dict, **backbone) -> TrainedModel:
     return TrainedModel(model, Config(dict(default_scope='mmpretrain')), {}, pixels)
 
 
-def halves(number: int = 12, size: tuple[int, int] = (32, 48), num_train: int = 8) -> Labelled:
-    """Images of a bright and a dark part, a border that moves, and an unlabelled row."""
+def halves(number: int = 12, size: tuple[int, int] = (32, 48), num_train: int = 8) -> Labeled:
+    """Images of a bright and a dark part, a border that moves, and an unlabeled row."""
     rng, images, masks = np.random.default_rng(0), [], []
     for _ in range(number):
         mask = np.zeros(size, np.uint8)
@@ -51,7 +51,7 @@ def halves(number: int = 12, size: tuple[int, int] = (32, 48), num_train: int = 
         images.append((mask[..., None] * 150 + rng.integers(0, 60, (*size, 3))).astype(np.uint8))
         mask[0] = 255
         masks.append(mask)
-    return Labelled(images, masks, num_train, 2)
+    return Labeled(images, masks, num_train, 2)
 
 
 def test_patches_have_their_most_frequent_class():

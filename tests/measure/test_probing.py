@@ -34,7 +34,7 @@ def test_labels_without_a_reason_are_a_guess():
     assert probe((train[0], shuffled), val, ['knn'])['knn'] < 60
 
 
-def test_too_few_neighbours_are_a_sentence():
+def test_too_few_neighbors_are_a_sentence():
     with pytest.raises(
         ConfigError, match='knn asks the 20 nearest training images, and there are only 12'
     ):

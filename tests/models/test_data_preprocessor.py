@@ -26,7 +26,7 @@ def build(**kwargs):
     return MODELS.build(dict(NORMS, type='vit_plugin.AugmentingPreprocessor', **kwargs))
 
 
-def test_training_batches_are_augmented_then_normalised():
+def test_training_batches_are_augmented_then_normalized():
     preprocessor = build(augments=[dict(type='RandomFlip', prob=0.5, direction='horizontal')])
     np.random.seed(0)
     result = preprocessor(batch(), training=True)['inputs']

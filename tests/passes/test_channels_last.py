@@ -21,7 +21,7 @@ TINY = dict(
     ('latest', 'changes'), [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)]
 )
 def test_by_instruction_set(monkeypatch, latest, changes):
-    """The format of the maps changes, and no value; afterwards everything is as it was."""
+    """The format of the maps changes, and no value; afterward everything is as it was."""
     monkeypatch.setattr(processor, 'instruction_set', lambda: latest)
     torch.manual_seed(0)
     model, images = VisionTransformer(**TINY).eval(), torch.randn(2, 3, 64, 64)

@@ -44,7 +44,7 @@ def test_the_same_is_computed_and_all_is_undone(tiny_hybrid, pos_embed, size):
     before, wanted = facts(model), model(images)[0]
     with precomputed(model, size):
         assert torch.equal(model(images)[0], wanted)
-        # Standardised.
+        # Standardized.
         assert model.patch_embed.backbone.stem.conv.weight.mean((1, 2, 3)).abs().max() < 1e-6
     assert torch.equal(model(images)[0], wanted)
     assert facts(model) == before

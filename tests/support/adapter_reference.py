@@ -41,7 +41,7 @@ def batch_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
     return F.batch_norm(x, of['running_mean'], of['running_var'], of['weight'], of['bias'])
 
 
-def centres(size: Sequence[int], stride: int) -> Tensor:
+def centers(size: Sequence[int], stride: int) -> Tensor:
     """(h*w, 2), y before x, in pixels."""
     return torch.tensor(
         [((i + 0.5) * stride, (j + 0.5) * stride) for i in range(size[0]) for j in range(size[1])],
@@ -83,7 +83,7 @@ def injected(weights: Weights, patches: Map, pyramid: Sequence[Map], heads: int)
     queries = layer_norm(tokens(x), weights, 'query_norm')
     normed = [(layer_norm(tokens(y), weights, 'feat_norm').t().view_as(y), s) for y, s in pyramid]
     attended = deformable(
-        inside(weights, 'attn.'), queries, centres(x.shape[1:], stride), normed, heads
+        inside(weights, 'attn.'), queries, centers(x.shape[1:], stride), normed, heads
     )
     return (tokens(x) + weights['gamma'] * attended).t().view_as(x)
 
@@ -95,7 +95,7 @@ def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int
     for y, s in pyramid:
         queries = layer_norm(tokens(y), weights, 'query_norm')
         z = tokens(y) + deformable(
-            inside(weights, 'attn.'), queries, centres(y.shape[1:], s), [(normed, stride)], heads
+            inside(weights, 'attn.'), queries, centers(y.shape[1:], s), [(normed, stride)], heads
         )
         if 'ffn.fc1.weight' in weights:
             hidden = (
@@ -137,7 +137,7 @@ def prior(weights: Weights, image: Tensor) -> list[Tensor]:
 
 
 def resampled(x: Tensor, stride: int, new_stride: int, size: Sequence[int]) -> Tensor:
-    """A map at the centres of another grid. Beyond its outer elements it goes on as there."""
+    """A map at the centers of another grid. Beyond its outer elements it goes on as there."""
     y, z = (
         ((torch.arange(side, dtype=x.dtype) + 0.5) * new_stride / stride - 0.5).clamp(0, last - 1)
         for side, last in zip(size, x.shape[1:], strict=True)

@@ -39,7 +39,7 @@ class Case:
     """A download.
 
     Attributes:
-        path: behind the server's address: the behaviour, and a file's name. A whole address is
+        path: behind the server's address: the behavior, and a file's name. A whole address is
             taken as it is.
         says: what the sentence has; None if the file is to be had.
         asked: the number of requests, if it matters.

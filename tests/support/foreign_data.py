@@ -1,4 +1,4 @@
-"""Data sets in the layouts that labelling programs and public sets have, of the same scenes."""
+"""Data sets in the layouts that labeling programs and public sets have, of the same scenes."""
 
 import json
 from collections.abc import Callable
@@ -290,7 +290,7 @@ def mask_of(boxes: Boxes) -> np.ndarray:
     return mask
 
 
-COLOURS = np.array([[0, 0, 0], [250, 50, 83], [51, 221, 255]], np.uint8)
+COLORS = np.array([[0, 0, 0], [250, 50, 83], [51, 221, 255]], np.uint8)
 
 
 def plain_masks(folder: Path) -> None:
@@ -303,8 +303,8 @@ def plain_masks(folder: Path) -> None:
 def cvat_masks(folder: Path) -> None:
     for i, (image, boxes) in enumerate(scenes(10)):
         save(folder, f'JPEGImages/{i}.jpg', image)
-        save(folder, f'SegmentationClass/{i}.png', COLOURS[mask_of(boxes)])
-        save(folder, f'SegmentationObject/{i}.png', COLOURS[mask_of(boxes)[:, ::-1]])
+        save(folder, f'SegmentationClass/{i}.png', COLORS[mask_of(boxes)])
+        save(folder, f'SegmentationObject/{i}.png', COLORS[mask_of(boxes)[:, ::-1]])
     write(folder, 'ImageSets/Segmentation/default.txt', ''.join(f'{i}\n' for i in range(10)))
     write(
         folder,

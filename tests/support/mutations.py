@@ -79,7 +79,7 @@ TENSORS = {
     'whole numbers': lambda x, chance: x.to(chance.choice((torch.int64, torch.int8, torch.bool))),
     'half': lambda x, chance: x.to(chance.choice((torch.float16, torch.bfloat16, torch.float64))),
     'complex': lambda x, chance: x.to(torch.complex64),
-    'quantised': lambda x, chance: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8),
+    'quantized': lambda x, chance: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8),
     'meta': lambda x, chance: x.to('meta'),
     'nested': lambda x, chance: torch.nested.nested_tensor([x.flatten(), x.flatten()[:2]]),
     'no tensor': lambda x, chance: chance.choice((None, 3, 'text', [1, 2], {'a': 1}, b'bytes')),
@@ -110,7 +110,7 @@ CHECKPOINTS = {
     'other digits': lambda state, chance: _renamed(
         state, chance, lambda key: key.replace('0', '\u0663')
     ),
-    'misspelt': lambda state, chance: _renamed(state, chance, lambda key: key[::-1]),
+    'misspelled': lambda state, chance: _renamed(state, chance, lambda key: key[::-1]),
     'grid': lambda state, chance: {
         **state,
         'position._extra_state': chance.choice(

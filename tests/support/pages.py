@@ -46,7 +46,7 @@ RUN_BY = {
     r'(?:python tools/|vit-plugin )embed\b': 'tests/commands/test_train_on_folders.py',
     r'tools/(dist_train)\.sh': 'tests/commands/test_train_and_test.py',
     r'tools/(slurm_train)\.sh': 'tests/commands/test_slurm.py',
-    r'vit-plugin (zoo)': 'tests/zoo/test_catalogue.py',
+    r'vit-plugin (zoo)': 'tests/zoo/test_catalog.py',
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'benchmarks/wheel.py',
     r'python benchmarks (pipelines|plain_loop)\b': 'tests/benchmarks/test_pipelines.py',

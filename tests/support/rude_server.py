@@ -14,10 +14,10 @@ TAG = '"one"'
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves ``content`` at ``/<behaviour>/<any name>``.
+    """Serves ``content`` at ``/<behavior>/<any name>``.
 
     Attributes:
-        asked: the behaviour and the header ``Range`` of each request.
+        asked: the behavior and the header ``Range`` of each request.
         over: is set at the end, so that what stalls comes to its end too.
     """
 
@@ -48,12 +48,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.close_connection = True
-        behaviour = self.path.split('?')[0].split('/')[1]
-        self.turn = sum(name == behaviour for name, _ in self.server.asked)
-        self.server.asked.append((behaviour, self.headers.get('Range')))
+        behavior = self.path.split('?')[0].split('/')[1]
+        self.turn = sum(name == behavior for name, _ in self.server.asked)
+        self.server.asked.append((behavior, self.headers.get('Range')))
         self.content = self.server.content
         self.half = len(self.content) // 2
-        BEHAVIOURS[behaviour](self)
+        BEHAVIORS[behavior](self)
 
     def head(self, status: int = 200, length: object = None, **headers: object) -> None:
         self.send_response(status)
@@ -116,7 +116,7 @@ def once(
     then: Callable[[Handler], object] = Handler.rest,
     times: int = 1,
 ):
-    """Behave in one way at the first requests, and in another afterwards."""
+    """Behave in one way at the first requests, and in another afterward."""
     return lambda handler: (first if handler.turn < times else then)(handler)
 
 
@@ -154,9 +154,9 @@ def raw(content: bytes) -> Callable[[Handler], None]:
     return lambda handler: handler.wfile.write(content)
 
 
-Behaviour = Callable[[Handler], object]
+Behavior = Callable[[Handler], object]
 HTML = b'\n<!DOCTYPE html><html><title>Log in</title></html>'
-BEHAVIOURS: dict[str, Behaviour] = {
+BEHAVIORS: dict[str, Behavior] = {
     'right': Handler.whole,
     'tagged': Handler.rest,
     **{

@@ -509,7 +509,7 @@ def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[st
                 continue
             yield f'{path}{key}={wrong!r}', {**right, key: wrong}
         rest = {other: kept for other, kept in right.items() if other != key}
-        yield f'{path}{key} misspelt', {**rest, f'{key[:-1]}': value}
+        yield f'{path}{key} misspelled', {**rest, f'{key[:-1]}': value}
         # Else another class checks it.
         if isinstance(value, dict) and '.' not in value.get('type', ''):
             yield from (

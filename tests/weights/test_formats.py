@@ -24,7 +24,7 @@ from vit_plugin.weights import FORMATS, export
 SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 
 
-def randomised(model: nn.Module) -> nn.Module:
+def randomized(model: nn.Module) -> nn.Module:
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
             parameter, 0.5, 1.5
@@ -120,7 +120,7 @@ def test_the_authors_of_every_generation(name, generation):
     model = golden_classifier(golden)
     report = load_weights(model, generations(golden_weights(golden))[generation])
     assert report.format == 'jax'
-    assert not report.initialised
+    assert not report.initialized
     with torch.no_grad():
         assert_same(model(golden.images), golden.logits)
 
@@ -206,7 +206,7 @@ QUICK = ('vit_tiny_patch16_224', 'vit_tiny_r_s16_p8_224')
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM],
 )
 def test_timm_in_and_out(name, tmp_path):
-    theirs = randomised(timm.create_model(name, num_classes=0))
+    theirs = randomized(timm.create_model(name, num_classes=0))
     ours = VisionTransformer(**{'numerics': 'timm', 'out_type': 'raw', **TIMM[name]}).eval()
     state = theirs.state_dict()
     report = load_weights(ours, saved(theirs, tmp_path))
@@ -221,7 +221,7 @@ def test_timm_in_and_out(name, tmp_path):
 
 
 def test_siglip_with_its_pooling(tmp_path):
-    theirs = randomised(
+    theirs = randomized(
         timm.models.VisionTransformer(
             32,
             8,
@@ -277,14 +277,14 @@ def test_siglip_there_and_back():
     )
     assert (left, form.name) == ([], 'hf_siglip')
     assert exported['vision_model.head.attention.in_proj_weight'].shape == (96, 32)
-    randomised(target)
+    randomized(target)
     load_weights(target, exported)
     for key, value in source.state_dict().items():
         assert torch.equal(target.state_dict()[key], value), key
 
 
 def siglip(numerics: str) -> nn.Module:
-    return randomised(
+    return randomized(
         nn.Sequential(
             OrderedDict(
                 backbone=tiny(with_cls_token=False, numerics=numerics),
@@ -357,7 +357,7 @@ def test_other_models_of_timm_are_refused(name, way):
 )
 def test_hybrids_on_resnets_of_timm(name):
     """The same with timm's CNN under ours, and rejected without it."""
-    theirs = randomised(timm.create_model(name, num_classes=0))
+    theirs = randomized(timm.create_model(name, num_classes=0))
     stride = 16 if 's16' in name else 32
     sizes = (
         'B/32'
@@ -388,7 +388,7 @@ def test_siglip_of_an_image_that_its_patches_do_not_fill():
     """As `vit_so400m_patch14_siglip_384`, whose 384 px are 27 patches of 14 and 6 px that it never
     sees.
     """
-    theirs = randomised(
+    theirs = randomized(
         timm.models.VisionTransformer(
             30,
             8,
@@ -412,7 +412,7 @@ def test_siglip_of_an_image_that_its_patches_do_not_fill():
 
 
 def test_timm_classifier():
-    theirs = randomised(
+    theirs = randomized(
         timm.models.VisionTransformer(
             32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=5
         )
@@ -435,7 +435,7 @@ def tiny(**kwargs) -> VisionTransformer:
 def hugging_face(name: str, **kwargs) -> nn.Module:
     transformers = pytest.importorskip('transformers')
     model = getattr(transformers, name)
-    return randomised(
+    return randomized(
         model(
             model.config_class(
                 hidden_size=32,
@@ -495,7 +495,7 @@ def test_transformers(name, theirs, ours, tmp_path):
     exported, left, written = export(ours.state_dict(), 'hf', 2)
     assert (left, written.name) == ([], form.name)
     again = copy.deepcopy(ours)
-    randomised(again)
+    randomized(again)
     load_weights(again, exported)
     for key, value in ours.state_dict().items():
         assert torch.equal(again.state_dict()[key], value), key
@@ -567,7 +567,7 @@ def test_transformers_reads_what_is_written_for_it(name, theirs, ours, head, tmp
     is not written.
     """
     numerics = dict(base='timm', norm_cfg=dict(eps=1e-12))
-    source = randomised(
+    source = randomized(
         classifier(
             dict(
                 dict(
@@ -651,12 +651,12 @@ def test_clip_of_openai_beside_its_text_tower():
 
 
 def test_torchvision(tmp_path):
-    theirs = randomised(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
+    theirs = randomized(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
     ours = classifier(
         dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
     )
     report = load_weights(ours, saved(theirs, tmp_path))
-    assert (report.format, report.initialised, report.ignored) == ('torchvision', {}, {})
+    assert (report.format, report.initialized, report.ignored) == ('torchvision', {}, {})
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         assert_same(ours(images), theirs(images))
@@ -680,7 +680,7 @@ def test_torchvision(tmp_path):
 def test_mmpretrain(theirs, ours, tmp_path):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
 
-    theirs = randomised(
+    theirs = randomized(
         TheirVisionTransformer(
             dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1.0, layer_cfgs=theirs
         )
@@ -710,7 +710,7 @@ def test_formats_without_names_for_gated_mlps(form):
 def test_every_rule_is_read_and_written_alike():
     """What one format writes, the same format reads back, for the parts that all of them know."""
     source = classifier(dict(arch=SIZES, img_size=32), dict(num_classes=5, in_channels=32))
-    randomised(source)
+    randomized(source)
     state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
     for name in ('jax', 'timm', 'hf', 'torchvision', 'mmpretrain'):
         exported, left = FORMATS[name].export(state, 2)

@@ -12,7 +12,7 @@ from timm.layers import LayerNorm
 from timm.models import eva
 from torch import Tensor, nn
 
-from benchmarks.zoo import randomise
+from benchmarks.zoo import randomize
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import export
@@ -89,7 +89,7 @@ AUTHORS = {
 def of_timm(name: str) -> nn.Module:
     torch.manual_seed(0)
     model = eva.Eva(**MODELS[name]).eval()
-    randomise(model)
+    randomize(model)
     return model
 
 
@@ -196,7 +196,7 @@ def test_dinov3_of_transformers(monkeypatch, gated, tmp_path):
             hidden_act='silu' if gated else 'gelu',
         )
     ).eval()
-    randomise(theirs)
+    randomize(theirs)
     cfg = (
         dict(DINOV3, swiglu_mlp=True, mlp_ratio=2, swiglu_align_to=8)
         if gated
@@ -229,7 +229,7 @@ def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
         DINOV3, img_size=224, patch_size=16, mlp_ratio=2, norm_layer=partial(LayerNorm, eps=1e-5)
     )
     theirs = eva.Eva(**cfg, dynamic_img_size=True).eval()
-    randomise(theirs)
+    randomize(theirs)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
     model = VisionTransformer(
         'timm://of_this_test', out_type='raw', patch_embed=dict(padding='valid')
@@ -272,7 +272,7 @@ def test_dinov3_has_transformers_features(dinov3, size):
             patch_size=16,
         )
     ).eval()
-    randomise(theirs)
+    randomize(theirs)
     load_weights(model, theirs.state_dict())
     theirs.double().rope_embeddings.float()
     with torch.no_grad():

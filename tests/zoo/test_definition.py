@@ -6,7 +6,7 @@ import torch
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
 
-from benchmarks.zoo import compare, kept_blocks, randomise
+from benchmarks.zoo import compare, kept_blocks, randomize
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo import describe, find
@@ -197,7 +197,7 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
         assert pretrained
         assert name == 'vit_tiny_patch16_dinov3_qkvb.some'
         made.append(timm.models.create_model('vit_tiny_patch16_dinov3_qkvb', **kwargs))
-        randomise(made[0])
+        randomize(made[0])
         return made[0]
 
     theirs = find('vit_tiny_patch16_dinov3_qkvb')

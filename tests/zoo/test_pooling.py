@@ -1,4 +1,4 @@
-"""The tokens are pooled as timm pools them, with its weights, by the config that a name is spelt
+"""The tokens are pooled as timm pools them, with its weights, by the config that a name is spelled
 out to.
 """
 
@@ -8,9 +8,9 @@ import torch
 from mmengine.registry import MODELS
 from torch import nn
 
-from benchmarks.zoo import randomise
+from benchmarks.zoo import randomize
 from vit_plugin.models import load_weights
-from vit_plugin.zoo.catalogue import config_of
+from vit_plugin.zoo.catalog import config_of
 
 KINDS = {
     'vit_base_patch16_sapiens2': ('cls_token', None),
@@ -30,8 +30,8 @@ def test_the_pooled_vector_is_timms(monkeypatch, name):
     with torch.device('meta'):
         theirs = timm.create_model(name, num_classes=0, img_size=56 if 'patch14' in name else 64)
     theirs.blocks = theirs.blocks[:1]
-    randomise(theirs.to_empty(device='cpu').eval())
-    for module in ('definition', 'catalogue'):
+    randomize(theirs.to_empty(device='cpu').eval())
+    for module in ('definition', 'catalog'):
         monkeypatch.setattr(f'vit_plugin.zoo.{module}.find', lambda name: theirs)
     cfg = config_of(name)
     out_type, mode = KINDS[name]
@@ -40,7 +40,7 @@ def test_the_pooled_vector_is_timms(monkeypatch, name):
     model.backbone = MODELS.build(cfg['backbone'])
     model.neck = MODELS.build(cfg['neck']) if mode else nn.Identity()
     report = load_weights(model.eval(), theirs.state_dict())
-    assert not report.initialised
+    assert not report.initialized
     images = torch.randn(2, 3, *model.backbone.img_size)
     theirs, model = theirs.double(), model.double()
     if getattr(theirs, 'rope', None) is not None:

@@ -2,7 +2,7 @@
 
     vit-plugin convert B_16.npz --to timm --out vit-base-p16.safetensors
     vit-plugin convert work_dirs/run/epoch_100 --out model.pth
-    vit-plugin convert work_dirs/run --out hf://USER/NAME --licence apache-2.0
+    vit-plugin convert work_dirs/run --out hf://USER/NAME --license apache-2.0
 
 Without ``--to`` it is the whole model with its own names, for the other commands and
 ``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
@@ -12,7 +12,7 @@ Without ``--to`` it is the whole model with its own names, for the other command
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
@@ -56,13 +56,15 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_flags(parser, '--dtype', help='dtype of the weights; default: that of the checkpoint')
     parser.add_argument(
-        '--licence', help="of the weights in a hub, by the hub's name, such as apache-2.0"
+        '--license',
+        '--licence',
+        help="of the weights in a hub, by the hub's name, such as apache-2.0",
     )
     parser.add_argument('--private', action='store_true', help='upload where you alone read it')
     return parser
 
 
-def write(weights: Mapping, path: Path, suffix: str) -> None:
+def write(weights: dict[str, Any], path: Path, suffix: str) -> None:
     """Write tensors into a file of the form that the suffix names."""
     import numpy as np
     import torch
@@ -71,7 +73,8 @@ def write(weights: Mapping, path: Path, suffix: str) -> None:
     if suffix == '.npz':
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
-        (save_file if suffix == '.safetensors' else torch.save)(weights, path)
+        save = save_file if suffix == '.safetensors' else torch.save
+        save(weights, path)
 
 
 def plain(name: str, value, args: argparse.Namespace):
@@ -168,15 +171,15 @@ def main(args: argparse.Namespace) -> None:
                 args.out,
                 args.to,
                 args.dtype,
-                args.licence,
+                args.license,
                 args.private,
                 args.which,
             )
         )
         return
-    if args.licence or args.private:
+    if args.license or args.private:
         raise ConfigError(
-            f'--licence and --private are for a hub, and --out {args.out!r} is a file; leave '
+            f'--license and --private are for a hub, and --out {args.out!r} is a file; leave '
             'them out.'
         )
     args.out = Path(args.out)

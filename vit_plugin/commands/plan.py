@@ -80,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"TFLOP/s of one GPU at best; default: H100's, {PEAK_TFLOPS}",
     )
     parser.add_argument(
-        '--utilisation',
+        '--utilization',
         type=at_least(0.001, float, 1),
         default=0.25,
         metavar='FRACTION',
@@ -144,7 +144,7 @@ def summary(
     bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
     lines = [
         f'An image takes {flops / 1e9:,.4g} GFLOP, forward and backward.',
-        f'{row}, {batch} images on each of {cluster.gpus:,} GPUs, at {cluster.utilisation:.0%} of '
+        f'{row}, {batch} images on each of {cluster.gpus:,} GPUs, at {cluster.utilization:.0%} of '
         f'{cluster.peak_tflops:g} TFLOP/s: a step takes {row.step_s:.3g} s ({bound}; arithmetic '
         f'{row.arithmetic_s:.3g}, messages {row.messages_s:.3g}).',
     ]
@@ -154,7 +154,7 @@ def summary(
     money = '' if price is None else f', {gpu_days * 24 * price:,.0f} at {price:g} per GPU-hour'
     lines.append(
         f'The run of {images:,.0f} images: {row.days:.3g} days, {gpu_days:,.4g} GPU-days{money}; '
-        f'as much as {cluster.core_days(images * flops):,.4g} TPUv3-core-days at that utilisation.'
+        f'as much as {cluster.core_days(images * flops):,.4g} TPUv3-core-days at that utilization.'
     )
     if days := PAPER_CORE_DAYS.get(str(arch)[:1].upper() + str(arch)[1:]):
         paper = ', '.join(f'{number:,} on {data}' for data, number in days.items())
@@ -190,7 +190,7 @@ def main(args: argparse.Namespace) -> None:
         args.gpus_per_node,
         int(args.gpu_memory * GIB * (1 - args.reserved)),
         args.peak_tflops or PEAK_TFLOPS[dtype],
-        args.utilisation,
+        args.utilization,
         dict(within=args.device_bandwidth, between=args.node_bandwidth),
     )
     images = images_of_run(cfg, batch * args.gpus, args.num_images)

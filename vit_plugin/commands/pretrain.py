@@ -66,10 +66,10 @@ def main(args: argparse.Namespace) -> None:
     probe = Probe(request, checkpoint)
     probe.draw(Path(cfg.work_dir, 'features.png'))
     try:
-        scores = [f'{score:.2f} %' for score in probe.nearest_neighbours()]
+        scores = [f'{score:.2f} %' for score in probe.nearest_neighbors()]
     except MissingExtraError as error:  # the training is done all the same
         print(f'Its features are not probed: {error}')
     else:
         if scores:
-            print(f'Nearest neighbours by its features: {" before, ".join(scores)} after.')
+            print(f'Nearest neighbors by its features: {" before, ".join(scores)} after.')
     print(f'Next: vit-plugin train --data FOLDER --weights {cfg.work_dir} --work-dir DIR')

@@ -15,7 +15,7 @@ from vit_plugin.errors import ConfigError
 from .flags import add_flags, add_run_arguments, at_least
 
 if TYPE_CHECKING:
-    from vit_plugin.measure.dense_probing import Labelled
+    from vit_plugin.measure.dense_probing import Labeled
 
 PROBES = ('knn', 'linear', 'fewshot')
 DENSE_PROBES = PROBES[:2]
@@ -111,11 +111,11 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
         print(load_weights(runner.model, saved.checkpoint, skip=['head.{rest}']))
     else:
         runner.model.init_weights()
-    samples = [
+    train, val = (
         features_of(runner.model, runner.build_dataloader(loader))
         for loader in (cfg.train_dataloader, cfg.val_dataloader)
-    ]
-    found = probe(*samples, args.probes or PROBES, args.shots, args.seeds)
+    )
+    found = probe(train, val, args.probes or PROBES, args.shots, args.seeds)
     for name, accuracy in found.items():
         if name != 'fewshot':
             print(f'{name}: {accuracy:.2f} %')
@@ -127,19 +127,19 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def read_labelled(folder: str) -> 'Labelled':
+def read_labeled(folder: str) -> 'Labeled':
     """Read a folder of images and masks.
 
     See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`.
     """
     from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
     from vit_plugin.from_folder.readers.photos import Tree
-    from vit_plugin.measure.dense_probing import Labelled
+    from vit_plugin.measure.dense_probing import Labeled
 
     found = read_mask_folder(Tree(folder))
     photos = [*found.train, *found.val]
     masks = [class_map(found, photo) for photo in photos]
-    return Labelled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
+    return Labeled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
 
 
 def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -159,7 +159,8 @@ def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise ConfigError(
             '--masks compares models; give checkpoints, or names such as timm://NAME.'
         )
-    data, probes, rows = read_labelled(args.masks), args.probes or DENSE_PROBES, []
+    data, probes = read_labeled(args.masks), args.probes or DENSE_PROBES
+    rows: list[Any] = []
     for name in args.checkpoint:
         trained = load(
             name, args.config, cfg_options=args.cfg_options, classify=False, which=args.which

@@ -1,7 +1,7 @@
-"""List timm's Vision Transformers usable as backbones by name, with licences, or print a config.
+"""List timm's Vision Transformers usable as backbones by name, with licenses, or print a config.
 
 vit-plugin zoo 'eva02*'
-vit-plugin zoo '*dinov3*' --licences
+vit-plugin zoo '*dinov3*' --licenses
 vit-plugin zoo vit_base_patch16_dinov3.lvd1689m --as-config
 """
 
@@ -30,7 +30,10 @@ def make_parser() -> argparse.ArgumentParser:
         help='list the names of weights, with the tag after the dot',
     )
     form.add_argument(
-        '--licences', action='store_true', help='list the names of weights with their licences'
+        '--licenses',
+        '--licences',
+        action='store_true',
+        help='list the names of weights with their licenses',
     )
     form.add_argument(
         '--as-config',
@@ -43,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from mmengine.config import Config
 
-    from vit_plugin.zoo.catalogue import config_of, licences, lines
+    from vit_plugin.zoo.catalog import config_of, licenses, lines
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # of timm, about tags
@@ -52,12 +55,12 @@ def main(args: argparse.Namespace) -> None:
         return
     found = [
         name
-        for name in names(pretrained=args.pretrained or args.licences)
+        for name in names(pretrained=args.pretrained or args.licenses)
         if fnmatch(name, args.pattern)
     ]
     if not found:
         raise ConfigError(
             f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.'
         )
-    for line in (licences if args.licences else lines)(found):
+    for line in (licenses if args.licenses else lines)(found):
         print(line, flush=True)

@@ -31,8 +31,8 @@ def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
 def per_channel(values: float | Sequence[float], channels: int, name: str) -> np.ndarray:
     """One value for each channel of an image.
 
-    ``values`` is one number for all channels, or one for each channel. For a grey image it may also
-    be a colour (BGR).
+    ``values`` is one number for all channels, or one for each channel. For a gray image it may also
+    be a color (BGR).
 
     Raises:
         ConfigError: if there is another number of values.
@@ -119,12 +119,12 @@ def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list
 
 
 def gray(x: Tensor) -> Tensor:
-    """The images (B, 3, H, W) in grey, (B, 1, H, W), rounded as Pillow rounds."""
+    """The images (B, 3, H, W) in gray, (B, 1, H, W), rounded as Pillow rounds."""
     return (x * x.new_tensor(GRAY)[:, None, None]).sum(1, keepdim=True).round_()
 
 
 def mean_gray(x: Tensor) -> Tensor:
-    """The mean grey of each image, (B, 1, 1, 1)."""
+    """The mean gray of each image, (B, 1, 1, 1)."""
     return gray(x).mean((1, 2, 3), keepdim=True).round_()
 
 

@@ -18,7 +18,7 @@ from .images import reading
 
 @DATASETS.register_module()
 class HuggingFaceImages(Dataset):
-    """A Hugging Face ``datasets`` data set of labelled images for classification, by random access.
+    """A Hugging Face ``datasets`` data set of labeled images for classification, by random access.
 
     Each sample goes through the pipeline as ``img`` (height, width, 3) in BGR, uint8, with
     ``gt_label``, ``img_path``, ``img_shape``, ``ori_shape`` and ``sample_idx``. So the pipeline has

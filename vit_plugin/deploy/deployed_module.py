@@ -30,7 +30,7 @@ class Deployed(nn.Module):
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        mean, std = normalisation_of(model)
+        mean, std = normalization_of(model)
         # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
         self.register_buffer('image_mean', mean.clone())
         self.register_buffer('image_std', std.clone())
@@ -47,7 +47,7 @@ class Deployed(nn.Module):
     def least(self) -> int:
         return max(2, math.ceil(2 * self.stride / self.unit))
 
-    def normalised(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
+    def normalized(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
         """Images -> what the network gets."""
         pixels = ((images - self.image_mean) / self.image_std).to(self.dtype)
         if sizes is None:
@@ -61,7 +61,7 @@ class Deployed(nn.Module):
 
     def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
         """Images -> what the head gets."""
-        return self.model.extract_feat(self.normalised(images, sizes))
+        return self.model.extract_feat(self.normalized(images, sizes))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
@@ -85,7 +85,7 @@ class DeployedModule(Deployed):
     outputs = ('logits',)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.model(self.normalised(images)).float()
+        return self.model(self.normalized(images)).float()
 
 
 class DeployedFeatures(DeployedModule):
@@ -136,7 +136,7 @@ class DeployedQueries(Deployed):
         return classes.float(), masks.float()
 
 
-def normalisation_of(model: nn.Module) -> tuple[Tensor, Tensor]:
+def normalization_of(model: nn.Module) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, of the network's channels."""
     preprocessor = getattr(model, 'data_preprocessor', None)
     if preprocessor is None:

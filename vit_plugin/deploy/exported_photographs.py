@@ -27,7 +27,7 @@ TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
 def photographs(folder: Path, channels: int = 3) -> list[Path]:
     """Write images with shapes on a background, the last of which is on its side in the file.
 
-    If there are other channels than colours or grey, they are arrays of so many bands.
+    If there are other channels than colors or gray, they are arrays of so many bands.
     """
     random = np.random.default_rng(0)
     paths = []

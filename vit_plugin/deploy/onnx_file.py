@@ -76,14 +76,14 @@ def write_int8(proto: Any, path: Path) -> None:
     """Write an ONNX graph whose products of matrices are int8, with a scale per channel.
 
     Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The
-    classifier (a Gemm) and the convolutions are not quantised.
+    classifier (a Gemm) and the convolutions are not quantized.
     """
     from onnxruntime.quantization import QuantType, quant_utils, quantize_dynamic
 
-    # torch's exporter has optimized the graph and inferred its shapes. The quantiser warns unless
+    # torch's exporter has optimized the graph and inferred its shapes. The quantizer warns unless
     # the graph says so.
     quant_utils.add_pre_process_metadata(proto)
-    del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
+    del proto.graph.value_info[:]  # of the weights that the quantizer is about to transpose
     quantize_dynamic(
         proto,
         path,

@@ -132,7 +132,7 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
 
     It comes before DDP copies the model and before the optimizer is built, since both take the
     parameters that there are. A checkpoint with adapters is left to the runner, which loads it
-    afterwards.
+    afterward.
     """
     source = runner._load_from
     # What is resumed replaces all weights; without it, the run begins from these.

@@ -14,7 +14,7 @@ HOOK = 'vit_plugin.OptimizeHook'
 
 @HOOKS.register_module()
 class OptimizeHook(Hook):
-    """Applies :func:`vit_plugin.passes.optimize` for a test only, and undoes it afterwards."""
+    """Applies :func:`vit_plugin.passes.optimize` for a test only, and undoes it afterward."""
 
     def before_test(self, runner: Runner) -> None:
         optimize(runner.model.eval())  # as the loop does a moment later

@@ -29,7 +29,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
             run and writes no checkpoint after that step. ``'skip'`` skips the step in all
             processes: the optimizer does nothing, the schedules and the EMA continue. Norms of
             gradients count too, if they are clipped. The CPU then waits for the device in every
-            step, and statistics of batch normalisation are not put back. ``'ignore'`` continues.
+            step, and statistics of batch normalization are not put back. ``'ignore'`` continues.
             The first two write a file ``non_finite_step_N.json`` in the work directory, with the
             learning rates, the losses, and the files of the batch of each process.
         max_skipped: the run ends if more steps in a row are skipped.

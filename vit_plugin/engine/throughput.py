@@ -23,7 +23,7 @@ class ThroughputHook(Hook):
     - ``images/s``: images per second of all processes, loading included.
     - ``data_wait``: the share of the time in which the step waits for data.
     - ``mfu``: in mixed precision on a GPU of ``GPU_TFLOPS``, the share of its arithmetic that the
-      step reaches (model FLOPs utilisation, arXiv:2204.02311, Appendix B). The operations are those
+      step reaches (model FLOPs utilization, arXiv:2204.02311, Appendix B). The operations are those
       of the first step, as torch counts them; with ``with_cp``, the recomputed ones count too.
 
     On a CPU it warns once when more than an hour remains.

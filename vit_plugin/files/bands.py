@@ -19,14 +19,14 @@ BIG_TIFFS = b'II+\0', b'MM\0+'
 TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
 # Tags of TIFF, and their values in files of bands: photographs may be of palettes or CMYK, too.
 WIDTH, HEIGHT, PHOTOMETRIC, SAMPLES, EXTRA_SAMPLES = 256, 257, 262, 277, 338
-GREY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
+GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
 SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
 
 
 def shape_of(source: Source) -> tuple[int, int, int] | None:
     """Height, width and number of bands by the header, or None of a photograph or no image.
 
-    A TIFF is a photograph if it is grey or has three colours, with or without alpha. Several grey
+    A TIFF is a photograph if it is gray or has three colors, with or without alpha. Several gray
     pages of one size are bands.
 
     Args:
@@ -72,7 +72,7 @@ def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
     """Raise a ``ConfigError`` if pixels (H, W, C), or (H, W), have another number of bands."""
     if (found := (*pixels.shape, 1)[2]) != wanted:
         raise ConfigError(
-            f'{repr(name) if name else "An image"} has {found} bands or colours, and the model '
+            f'{repr(name) if name else "An image"} has {found} bands or colors, and the model '
             f'takes {wanted}; give one like those that it was trained on.'
         )
 
@@ -90,7 +90,7 @@ def as_photograph(pixels: np.ndarray) -> np.ndarray:
     """A picture (H, W, 3) in BGR, uint8, of pixels (H, W, C).
 
     A photograph stays as it is. Of an image of bands, the first three are shown as blue, green and
-    red, each stretched over its values, or the first as grey.
+    red, each stretched over its values, or the first as gray.
     """
     if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
         return pixels
@@ -128,8 +128,8 @@ def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
     first = pages[0]
     size = first[HEIGHT], first[WIDTH]
     if first.get(PHOTOMETRIC) in LAB:
-        raise ValueError('it has colours of CIE L*a*b*; save it as RGB')
-    if first.get(PHOTOMETRIC) not in GREY_OR_RGB:
+        raise ValueError('it has colors of CIE L*a*b*; save it as RGB')
+    if first.get(PHOTOMETRIC) not in GRAY_OR_RGB:
         return None
     if len(pages) > 1 and _samples(first) == 1:  # a band on each page, and no smaller overviews
         alike = all((page[HEIGHT], page[WIDTH], _samples(page)) == (*size, 1) for page in pages)
@@ -161,6 +161,6 @@ def _of_tiff(file: BinaryIO) -> np.ndarray:
         if page.samplesperpixel == 1:
             return np.stack([page.asarray() for page in tiff.pages], axis=-1)
         values = np.moveaxis(page.asarray(), page.axes.index('S'), -1)
-        colours = [kind not in ALPHA for kind in page.extrasamples]
-        keep = [True] * (values.shape[-1] - len(colours)) + colours
+        colors = [kind not in ALPHA for kind in page.extrasamples]
+        keep = [True] * (values.shape[-1] - len(colors)) + colors
     return values[..., keep]

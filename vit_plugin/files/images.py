@@ -281,7 +281,7 @@ def of_array(array: np.ndarray) -> np.ndarray:
     """An array as :func:`read_image` gives it: a photograph in uint8, or values in float32.
 
     Args:
-        array: pixels (H, W, 3) in BGR, or grey (H, W) or (H, W, 1), in uint8, or values of bands
+        array: pixels (H, W, 3) in BGR, or gray (H, W) or (H, W, 1), in uint8, or values of bands
             (H, W, bands).
 
     Raises:

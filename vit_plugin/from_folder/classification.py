@@ -12,7 +12,7 @@ from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import classifier_parts
 
 from .methods import FEATURES
-from .multispectral import backbone_of, normalisation_of, reader_of
+from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.annotated import forms_of
 from .readers.class_folders import read_class_folders
 from .readers.listing import Listing, is_encodable
@@ -71,7 +71,7 @@ def classifier_recipe(request: Request) -> Recipe:
         classes=classes,
         model=model_of(request, found, size, mixes=scratch and not few_steps),
         data_preprocessor=dict(
-            num_classes=len(classes), **normalisation_of(request, found), to_rgb=not found.bands
+            num_classes=len(classes), **normalization_of(request, found), to_rgb=not found.bands
         ),
         **data_sections(
             request,
@@ -106,7 +106,7 @@ def words_of(request: Request, found: Listing, epochs: int, batch_size: int, siz
         text += (
             ' Few photographs teach little from scratch: --weights '
             'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has '
-            'learnt on millions.'
+            'learned on millions.'
         )
     return text
 
@@ -154,7 +154,7 @@ def list_name(found: Listing, split: Split) -> str:
 def list_of(found: Listing, split: Split) -> str:
     """The content of this file."""
     part = found.parts[split]
-    return found.as_lines(part, labelled=True) if is_plain(found) else found.as_json(part)
+    return found.as_lines(part, labeled=True) if is_plain(found) else found.as_json(part)
 
 
 def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def model_of(request: Request, found: Listing, size: int, mixes: bool) -> dict[s
 
 
 def losses_from(teacher: str, found: Listing) -> list[dict[str, Any]]:
-    """What is learnt from a teacher: its classes if they are those of the data, else features.
+    """What is learned from a teacher: its classes if they are those of the data, else features.
 
     Raises:
         ConfigError: if the teacher cannot be read.
@@ -234,7 +234,7 @@ def pipelines(
     """The steps for an image in training, and in a test with timm's ``crop_pct`` and ``crop_mode``.
 
     A training of few steps sees no image often, and learns slower from augmented ones. Bands are
-    no colours, of which RandAugment's operations are.
+    no colors, of which RandAugment's operations are.
     """
     pixels = request.pixels
     # timm and transformers resize with Pillow, which knows no bands.

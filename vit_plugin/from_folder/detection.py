@@ -32,7 +32,7 @@ from .schedule import (
 
 LARGEST, WINDOW, LARGE_GRID = 1024, 14, 32  # pixels; patches; patches along a side
 WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
-# Of the scale, where an image is seen so often that it is learnt by heart otherwise.
+# Of the scale, where an image is seen so often that it is learned by heart otherwise.
 JITTER, OFTEN = (0.8, 1.25), 20
 
 
@@ -142,7 +142,7 @@ def model_of(
         _delete_=True, type='vit_plugin.VisionTransformer', **{**arguments, 'out_type': out_type}
     )
     heads = detector.heads(len(found.classes), channels, strides, octave)
-    return dict(data_preprocessor=request.normalisation, backbone=backbone, neck=neck, **heads)
+    return dict(data_preprocessor=request.normalization, backbone=backbone, neck=neck, **heads)
 
 
 def pyramid_of(

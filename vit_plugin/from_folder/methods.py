@@ -8,14 +8,14 @@ from .request import rounded_up
 JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'
 )
-COLOURS: list[dict[str, Any]] = [  # of MoCo v3 and DINO, in BGR
+COLORS: list[dict[str, Any]] = [  # of MoCo v3 and DINO, in BGR
     dict(type='RandomApply', prob=0.8, transforms=[JITTER]),
     dict(
         type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.299)
     ),
     dict(type='Solarize', thr=128, prob=0.1),
 ]
-FEATURES: list[dict[str, Any]] = [  # what is learnt from a teacher of other classes, or of none
+FEATURES: list[dict[str, Any]] = [  # what is learned from a teacher of other classes, or of none
     dict(type='vit_plugin.VectorDistillation', distance='cosine'),
     dict(type='vit_plugin.MapDistillation', distance='cosine'),
 ]
@@ -116,7 +116,7 @@ def _masked(student: Student) -> list[dict[str, Any]]:
 def _multi_crop(student: Student) -> list[dict[str, Any]]:
     small = rounded_up(student.size // 2, student.stride)
     views = [student.crop(0.4), student.crop(0.1, 0.4, small)]
-    transforms = [[*view, *COLOURS] for view in views]
+    transforms = [[*view, *COLORS] for view in views]
     return [dict(type='MultiView', num_views=[2, 4], transforms=transforms)]
 
 
@@ -125,7 +125,7 @@ METHODS = {
         'mocov3',
         _mocov3,
         lambda student: [
-            dict(type='MultiView', num_views=[2], transforms=[[*student.crop(0.2), *COLOURS]])
+            dict(type='MultiView', num_views=[2], transforms=[[*student.crop(0.2), *COLORS]])
         ],
     ),
     'dino': Method('dino', _projected, _multi_crop),

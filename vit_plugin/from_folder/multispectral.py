@@ -34,7 +34,7 @@ def backbone_of(request: Request, size: int, bands: int) -> dict[str, Any]:
     return dict(backbone, patch_embed=stem)
 
 
-def normalisation_of(request: Request, found: Listing) -> dict[str, Any]:
+def normalization_of(request: Request, found: Listing) -> dict[str, Any]:
     """The mean and standard deviation of each channel, as arguments of a ``data_preprocessor``.
 
     Those of bands are of the images to train on, at most 500, unless the weights say theirs.
@@ -43,7 +43,7 @@ def normalisation_of(request: Request, found: Listing) -> dict[str, Any]:
         ConfigError: if an image cannot be read, or if images have other numbers of bands.
     """
     if found.bands in (0, len(request.saved.get('mean', ()))):
-        return request.normalisation
+        return request.normalization
     paths = [found.train[i].path for i in evenly(len(found.train), MOST_IMAGES)]
     with ThreadPoolExecutor(data_workers()) as pool:
         count, total, squares = np.sum(list(pool.map(_moments, paths)), axis=0)
@@ -69,5 +69,5 @@ def said_of(bands: int) -> str:
         return ''
     return (
         f' Images of {counted(bands, "band")}: mean and deviation of each are in the config, and '
-        'no augmentation changes colours.'
+        'no augmentation changes colors.'
     )

@@ -69,7 +69,7 @@ def pretraining_recipe(request: Request) -> Recipe:
     sections = dict(
         **({} if request.from_scratch else dict(load_from=request.weights)),
         model=model,
-        data_preprocessor=dict(type=method.pixels, **request.normalisation, to_rgb=True),
+        data_preprocessor=dict(type=method.pixels, **request.normalization, to_rgb=True),
         train_pipeline=pipeline,
         train_dataloader=loader_of(request, found, batch_size),
         **{key: value for key, value in training.items() if key not in ('val_cfg', 'test_cfg')},
@@ -79,7 +79,7 @@ def pretraining_recipe(request: Request) -> Recipe:
         f'{counted(count // batch_size, "step")}, images of {student.size} x {student.size} pixels.'
     )
     bases = ['_base_/default_runtime.py'] + [f'_base_/selfsup/{method.base}.py'] * bool(method.base)
-    files = {LIST: found.as_lines(found.train, labelled=False)}
+    files = {LIST: found.as_lines(found.train, labeled=False)}
     return Recipe(text, sections, [base_of(base) for base in bases], found, files)
 
 
@@ -157,7 +157,7 @@ class Probe:
         student = student_of(request, self.images)
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.prepare = Compose(pipelines(request, student.size, few_steps=False)[1])
-            pixels = dict(request.normalisation, to_rgb=True)
+            pixels = dict(request.normalization, to_rgb=True)
             self.cfg = dict(
                 type='ImageClassifier', backbone=student.backbone, data_preprocessor=pixels
             )
@@ -171,19 +171,19 @@ class Probe:
                 load_weights(model, source, skip=NOT_OF_BACKBONE)
             yield model
 
-    def nearest_neighbours(self) -> list[float]:
-        """The accuracies in per cent of nearest neighbours by features before and after.
+    def nearest_neighbors(self) -> list[float]:
+        """The accuracies in per cent of nearest neighbors by features before and after.
 
         They are those of images to validate or to hold out, in a folder of folders of classes. For
         any other folder there are none.
         """
-        from vit_plugin.measure.probing import NEIGHBOURS, features_of, probe
+        from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
 
         try:
             found = read_classes(self.request)
         except ConfigError:  # of a tree that has no classes
             return []
-        if found.multi_label or len(found.train) < NEIGHBOURS:
+        if found.multi_label or len(found.train) < NEIGHBORS:
             return []
         scores = []
         for model in self.models():
@@ -195,7 +195,7 @@ class Probe:
         return scores
 
     def draw(self, path: Path) -> None:
-        """Draw features of a few images before and after, in colours."""
+        """Draw features of a few images before and after, in colors."""
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.report.pictures.style import save_figure
 
@@ -211,7 +211,7 @@ class Probe:
 
 
 def samples_of(found: Listing, part: Sequence[Photo], prepare: Callable) -> Iterator[Any]:
-    """Labelled images in batches, each after the steps of a test."""
+    """Labeled images in batches, each after the steps of a test."""
     numbers = {name: number for number, name in enumerate(found.classes)}
     for first in range(0, len(part), BATCH):
         photos = part[first : first + BATCH]

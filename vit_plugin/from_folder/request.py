@@ -187,7 +187,7 @@ class Request:
         return data_config_of(self.arch, self.weights)
 
     @property
-    def normalisation(self) -> dict[str, Any]:
+    def normalization(self) -> dict[str, Any]:
         """The arguments of a ``data_preprocessor`` for images that are read in BGR."""
         return {
             key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')

@@ -11,7 +11,7 @@ from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of
 
-from .multispectral import backbone_of, normalisation_of, reader_of
+from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.listing import Listing
 from .readers.mask_folders import class_map, read_mask_folder
 from .readers.photos import Tree
@@ -82,7 +82,7 @@ def segmentor_recipe(request: Request) -> Recipe:
         log_processor=dict(by_epoch=True),
     )
     files = {
-        f'{split}.txt': found.as_lines(part, labelled=False)
+        f'{split}.txt': found.as_lines(part, labeled=False)
         for split, part in found.parts.items()
         if part
     }
@@ -141,7 +141,7 @@ def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[s
         decode_head=head,
         data_preprocessor=dict(
             type='SegDataPreProcessor',
-            **normalisation_of(request, found),
+            **normalization_of(request, found),
             bgr_to_rgb=not found.bands,
             size=crop_of(scale),
             seg_pad_val=255,

@@ -111,7 +111,7 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
     Args:
         saved: the checkpoint and its config.
         only_backbone: whether weights of another format may leave the neck and head at their
-            initialisation.
+            initialization.
     """
     checkpoint, cfg = saved
     path = checkpoint.source
@@ -178,11 +178,11 @@ def from_arch(
         classes = imagenet_classes(len(head[CLASSIFIER]))
     model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
     backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
-    grey = backbone.patch_embed.in_channels == 1
+    gray = backbone.patch_embed.in_channels == 1
     mean, std = (
-        [255 * value for value in pixels[key][: 1 if grey else 3]] for key in ('mean', 'std')
+        [255 * value for value in pixels[key][: 1 if gray else 3]] for key in ('mean', 'std')
     )
-    model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
+    model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not gray)
     load_weights(model, checkpoint)
     shape = (backbone.patch_embed.in_channels, *backbone.img_size)
     return TrainedModel(

@@ -50,7 +50,7 @@ class ConfigPixels:
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
         if not steps:
             raise ConfigError('test_dataloader: its pipeline has no steps; give those of a test.')
-        self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
+        self.gray = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
         self.bands = (loads and steps[0].get('bands')) or 3
         self.in_float = bool(loads and steps[0].get('to_float32'))
@@ -71,8 +71,8 @@ class ConfigPixels:
             check_bands(pixels, self.bands, path)
             if self.photographs:
                 check_photograph(pixels, path)
-            grey = self.grey and self.bands == 3
-            pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if grey else pixels
+            gray = self.gray and self.bands == 3
+            pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if gray else pixels
             pixels = pixels.astype(np.float32) if self.in_float else pixels
             shape = pixels.shape[:2]
             loaded = dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape)
@@ -80,7 +80,7 @@ class ConfigPixels:
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:
-    """True if a step reads a file as this package does: to BGR or grey of 8 bits, or to bands."""
+    """True if a step reads a file as this package does: to BGR or gray of 8 bits, or to bands."""
     options = {name: value for name, value in step.items() if name not in ('type', 'bands')}
     return step['type'].rpartition('.')[2] in LOADERS and all(
         value in PLAIN.get(name, ()) for name, value in options.items()
@@ -95,7 +95,7 @@ class TimmPixels:
     """
 
     def __init__(self, data_config: Mapping[str, Any]) -> None:
-        self.grey = data_config['input_size'][0] == 1
+        self.gray = data_config['input_size'][0] == 1
         self.transform = create_transform(**data_config, normalize=False)
         self.transforms = self.transform.transforms
 
@@ -105,5 +105,5 @@ class TimmPixels:
         check_bands(array, 3, name)
         check_photograph(array, name)
         pixels = Image.fromarray(np.ascontiguousarray(array[..., ::-1]))
-        inputs = self.transform(pixels.convert('L') if self.grey else pixels)
+        inputs = self.transform(pixels.convert('L') if self.gray else pixels)
         return dict(inputs=inputs.flip(0))  # BGR, as a pipeline has it

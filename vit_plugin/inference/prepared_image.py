@@ -13,7 +13,7 @@ from vit_plugin.files.bands import as_photograph
 class PreparedImage(NamedTuple):
     """An image as a model gets it."""
 
-    image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalised
+    image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalized
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
     # What the image shows, in RGB at its own resolution, if that is known.
     photograph: np.ndarray | None = None
@@ -41,7 +41,7 @@ class PreparedImage(NamedTuple):
 
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
-        """The one image of a batch from a pipeline, normalised by the model's data preprocessor."""
+        """The one image of a batch from a pipeline, normalized by the model's data preprocessor."""
         image = batch['inputs'][0].permute(1, 2, 0).numpy()
         if image.shape[-1] not in (1, 3):
             image = as_photograph(image)

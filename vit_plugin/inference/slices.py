@@ -9,7 +9,7 @@ from vit_plugin.errors import ConfigError, needed_by
 
 from .predictions import Prediction, names_of
 
-OVERLAP = 0.2  # of a slice, with each of its neighbours
+OVERLAP = 0.2  # of a slice, with each of its neighbors
 SAME = 0.5  # of the smaller of two boxes of a class, from which on they are one object
 
 

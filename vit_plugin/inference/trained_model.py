@@ -33,7 +33,7 @@ TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
 LONGEST = 2000  # pixels of a side of a photograph that is drawn on
-CROOKED = 4.0  # levels of grey of 255 by which a ramp may differ from a line
+CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line
 
 
 class TrainedModel:
@@ -69,7 +69,7 @@ class TrainedModel:
         self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
 
     def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        """An image as the model's test has it, before it is normalised.
+        """An image as the model's test has it, before it is normalized.
 
         Args:
             image: a file, or pixels (H, W, 3) in BGR as OpenCV reads them, or values of bands.
@@ -132,7 +132,7 @@ class TrainedModel:
     def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
         """The part of a photograph (H, W, 3) in BGR that its sample shows, see :func:`shown`.
 
-        Two ramps of grey go through the same steps, and tell where the columns and rows of the
+        Two ramps of gray go through the same steps, and tell where the columns and rows of the
         sample are from. None if they are not a straight line, as with padding.
         """
         spans = []
@@ -222,7 +222,7 @@ def shown(pixels: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def vectors_of(model: nn.Module, inputs: Tensor) -> np.ndarray:
-    """Features before a classifier's head, from normalised images (N, C, H, W): (N, C') in float32.
+    """Features before a classifier's head, from normalized images (N, C, H, W): (N, C') in float32.
 
     Raises:
         ConfigError: if the head gets tokens or maps.

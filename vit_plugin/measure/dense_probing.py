@@ -31,11 +31,11 @@ DENSE_PROBES = {
     # 7.4.
     'linear': lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000)),
 }
-NOT_LABELLED = 255  # a pixel of no class
+NOT_LABELED = 255  # a pixel of no class
 DRAWN = 0.5  # of the training images, by each seed
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """Images with masks. Those of a validation come last.
 
     Attributes:
@@ -76,25 +76,25 @@ def maps_at(
 def patch_labels(mask: np.ndarray, grid: Sequence[int], num_classes: int) -> np.ndarray:
     """The most frequent class of each patch (h, w), or 255 where most pixels have none."""
     one_hot = F.one_hot(
-        torch.from_numpy(np.where(mask == NOT_LABELLED, num_classes, mask)).long(), num_classes + 1
+        torch.from_numpy(np.where(mask == NOT_LABELED, num_classes, mask)).long(), num_classes + 1
     )
     shares = F.interpolate(one_hot.permute(2, 0, 1)[None].float(), tuple(grid), mode='area')[0]
     found = shares.argmax(0).numpy()
-    return np.where(found == num_classes, NOT_LABELLED, found)
+    return np.where(found == num_classes, NOT_LABELED, found)
 
 
 def mean_iou(found: Iterable[np.ndarray], masks: Iterable[np.ndarray], num_classes: int) -> float:
     """The mean over the classes that occur, in per cent."""
     confusion = np.zeros((num_classes, num_classes), np.int64)
     for one, mask in zip(found, masks, strict=True):
-        seen = mask != NOT_LABELLED
+        seen = mask != NOT_LABELED
         pairs = num_classes * mask[seen].astype(np.int64) + one[seen]
         confusion += np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
     either = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
     return 100 * float((confusion.diagonal()[either > 0] / either[either > 0]).mean())
 
 
-def score(probe: str, maps: Sequence[np.ndarray], data: Labelled, chosen: np.ndarray) -> float:
+def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndarray) -> float:
     """The validation mIoU of a probe trained on these images. Its probabilities are upsampled."""
     labels = [
         patch_labels(data.masks[i], maps[i].shape[:2], data.num_classes).ravel() for i in chosen
@@ -103,7 +103,7 @@ def score(probe: str, maps: Sequence[np.ndarray], data: Labelled, chosen: np.nda
         np.concatenate(labels),
         np.concatenate([maps[i].reshape(-1, maps[i].shape[-1]) for i in chosen]),
     )
-    known = seen != NOT_LABELLED
+    known = seen != NOT_LABELED
     if len(np.unique(seen[known])) < 2:
         raise ConfigError(
             '--masks: the patches of the training images are all of one class; give more images.'
@@ -126,7 +126,7 @@ def score(probe: str, maps: Sequence[np.ndarray], data: Labelled, chosen: np.nda
 def dense_probe(
     name: str,
     trained: TrainedModel,
-    data: Labelled,
+    data: Labeled,
     depths: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
     size: int | None = None,
     probes: Sequence[str] = tuple(DENSE_PROBES),

@@ -1,4 +1,4 @@
-"""Probes of frozen features: nearest neighbours, a linear classifier, few images per class."""
+"""Probes of frozen features: nearest neighbors, a linear classifier, few images per class."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -23,20 +23,20 @@ with needed_by('vit-plugin probe'):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Normalizer, StandardScaler
 
-NEIGHBOURS, TEMPERATURE = 20, 0.07
+NEIGHBORS, TEMPERATURE = 20, 0.07
 
 Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
 
 def vote(distances: np.ndarray) -> np.ndarray:
-    """The votes of neighbours at these cosine distances (arXiv:1805.01978, Section 3.4)."""
+    """The votes of neighbors at these cosine distances (arXiv:1805.01978, Section 3.4)."""
     return np.exp((1 - distances) / TEMPERATURE)
 
 
 PROBES: dict[str, Callable[[], ClassifierMixin]] = {
     # The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1).
     'knn': lambda: KNeighborsClassifier(
-        NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute'
+        NEIGHBORS, weights=vote, metric='cosine', algorithm='brute'
     ),
     # Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020,
     # Appendix A.3).
@@ -145,9 +145,9 @@ def probe(
         ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a
             class.
     """
-    if 'knn' in probes and len(train[1]) < NEIGHBOURS:
+    if 'knn' in probes and len(train[1]) < NEIGHBORS:
         raise ConfigError(
-            f'knn asks the {NEIGHBOURS} nearest training images, and there are only '
+            f'knn asks the {NEIGHBORS} nearest training images, and there are only '
             f'{len(train[1])}: give more, or other --probes.'
         )
 

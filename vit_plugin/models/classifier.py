@@ -22,7 +22,7 @@ from .loading import load_weights
 
 # Arguments of the backbone in a config that `create_model` does not take.
 NOT_HERE = dict(
-    init_cfg='is for the runner, which initialises; give pretrained=... here',
+    init_cfg='is for the runner, which initializes; give pretrained=... here',
     type="is always the backbone 'vit_plugin.VisionTransformer'; leave it out",
 )
 

@@ -30,7 +30,7 @@ class BatchAugments(TypedDict, total=False):
 
 @MODELS.register_module()
 class AugmentingPreprocessor(ClsDataPreprocessor):
-    """MMPretrain's preprocessor with on-device augmentation of uint8 batches before normalisation.
+    """MMPretrain's preprocessor with on-device augmentation of uint8 batches before normalization.
 
     Args:
         augments: transforms for the whole batch in training, in order and with their own arguments:

@@ -1,4 +1,4 @@
-"""Compute standardised kernels and position tables once instead of in every forward."""
+"""Compute standardized kernels and position tables once instead of in every forward."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,7 @@ def _same(cached: Tensor | None, source: Tensor | None) -> bool:
 
 
 def fold(model: nn.Module) -> None:
-    """Cache what standardised convolutions and position tables compute from their parameters."""
+    """Cache what standardized convolutions and position tables compute from their parameters."""
     for module in model.modules():
         for kind, method in METHODS:
             if isinstance(module, kind) and method not in vars(module):

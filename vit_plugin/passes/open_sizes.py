@@ -41,7 +41,7 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
     """In this context, a graph that is traced of the model has no size of its example.
 
     Pools with a number of bins are :class:`OpenPool`, and MMSegmentation's ``resize`` does not
-    compare sizes to warn of some. Afterwards the model is restored.
+    compare sizes to warn of some. Afterward the model is restored.
     """
     pools = [
         (parent, name, child)

@@ -12,7 +12,7 @@ def optimize(model: nn.Module, device: str | torch.device | None = None) -> nn.M
     """Make a model faster on its device, for inference.
 
     Names, parameters and state dict stay the same. The outputs stay the same up to rounding. On a
-    CPU, standardised kernels and position tables are computed once, oneDNN computes the GELU of an
+    CPU, standardized kernels and position tables are computed once, oneDNN computes the GELU of an
     MLP within its first product where that is faster, and a ResNet has another memory format on
     some processors. On other devices there is nothing to do yet, nor for a model in training mode.
 

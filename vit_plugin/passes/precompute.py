@@ -1,4 +1,4 @@
-"""Turn standardised kernels and position tables into plain parameters while a model is exported."""
+"""Turn standardized kernels and position tables into plain parameters while a model is exported."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ class Precomputed(NamedTuple):
 def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> Iterator[None]:
     """In this context, parameters hold the results of these methods, which return them unchanged.
 
-    A graph that is traced in this context does not compute them. Afterwards the model is restored.
+    A graph that is traced in this context does not compute them. Afterward the model is restored.
 
     Args:
         model: the model, or any module that contains it.

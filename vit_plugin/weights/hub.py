@@ -117,7 +117,7 @@ def from_hugging_face(name: str) -> Path:
             return found
         except GatedRepoError as error:
             raise ConfigError(
-                f'hf://{name} is gated; accept its licence on https://huggingface.co/{name}, and '
+                f'hf://{name} is gated; accept its license on https://huggingface.co/{name}, and '
                 'log in with hf auth login, or set HF_TOKEN.'
             ) from error
         except Exception as error:  # of the hub, of the library that it asks with, of the disk

@@ -1,4 +1,4 @@
-"""Recognise the format of weights, whatever wraps them, and read them by our names."""
+"""Recognize the format of weights, whatever wraps them, and read them by our names."""
 
 import re
 from collections.abc import Container, Iterator, Mapping
@@ -56,7 +56,7 @@ class Recognized(Mapping[str, Tensor]):
 
 
 def recognize(weights: Mapping[str, Tensor], targets: Container[str] | None = None) -> Recognized:
-    """Recognise the format of weights. No model is needed.
+    """Recognize the format of weights. No model is needed.
 
     The chosen format finds the most targets. If several find equally many, the one that explains
     most weights wins. A format that finds no block, and explains less than half of the weights,

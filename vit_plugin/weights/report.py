@@ -15,7 +15,7 @@ class Report:
         format: name of the checkpoint's format.
         matched: our key -> the keys of the checkpoint for it.
         adapted: our key -> how its tensor was adapted to the model.
-        initialised: our keys that kept their initialisation -> the reason.
+        initialized: our keys that kept their initialization -> the reason.
         ignored: unused keys of the checkpoint -> the reason.
         notes: other facts for the user.
     """
@@ -23,14 +23,14 @@ class Report:
     format: str
     matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
     adapted: dict[str, str] = field(default_factory=dict)
-    initialised: dict[str, str] = field(default_factory=dict)
+    initialized: dict[str, str] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
     def untrained(self) -> dict[str, str]:
-        """Entries of ``initialised`` that change what the model computes."""
-        return {ours: why for ours, why in self.initialised.items() if not why.endswith(HARMLESS)}
+        """Entries of ``initialized`` that change what the model computes."""
+        return {ours: why for ours, why in self.initialized.items() if not why.endswith(HARMLESS)}
 
     def __str__(self) -> str:
         lines = (
@@ -38,7 +38,7 @@ class Report:
             if self.matched
             else []
         )
-        for name in ('adapted', 'initialised', 'ignored'):
+        for name in ('adapted', 'initialized', 'ignored'):
             reasons: dict[str, list[str]] = {}
             for key, reason in getattr(self, name).items():
                 reasons.setdefault(reason, []).append(key)

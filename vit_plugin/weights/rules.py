@@ -129,7 +129,7 @@ def same(*names: str) -> tuple[Rule, ...]:
 
 
 def check_real(key: str, value: Tensor) -> None:
-    """Reject integer and boolean parameters: they may be quantised, with an unknown scale.
+    """Reject integer and boolean parameters: they may be quantized, with an unknown scale.
 
     Raises:
         ConfigError: names the tensor and its type.
@@ -137,7 +137,7 @@ def check_real(key: str, value: Tensor) -> None:
     if not value.is_floating_point():
         raise ConfigError(
             f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, and the '
-            'model has real numbers there; give a checkpoint that is not quantised, or convert it '
+            'model has real numbers there; give a checkpoint that is not quantized, or convert it '
             'back first.'
         )
 

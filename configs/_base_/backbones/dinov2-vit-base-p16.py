@@ -1,4 +1,4 @@
-"""DINOv2-B with registers (arXiv:2304.07193, 2309.16588) and its normalisation, for dense tasks."""
+"""DINOv2-B with registers (arXiv:2304.07193, 2309.16588) and its normalization, for dense tasks."""
 
 _base_ = 'dinov3-vit-base-p16.py'
 

@@ -1,4 +1,4 @@
-"""SigLIP 2 B/16's image tower (arXiv:2502.14786) and its pixel normalisation, for dense tasks."""
+"""SigLIP 2 B/16's image tower (arXiv:2502.14786) and its pixel normalization, for dense tasks."""
 
 _base_ = 'dinov3-vit-base-p16.py'
 

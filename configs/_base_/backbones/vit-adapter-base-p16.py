@@ -1,4 +1,4 @@
-"""ViT-Adapter-B/16 with the authors' ImageNet-21k weights and normalisation, for dense tasks."""
+"""ViT-Adapter-B/16 with the authors' ImageNet-21k weights and normalization, for dense tasks."""
 
 backbone = dict(
     _delete_=True,

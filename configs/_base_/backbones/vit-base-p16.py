@@ -1,4 +1,4 @@
-"""B/16 with the authors' ImageNet-21k weights and pixel normalisation, for dense tasks."""
+"""B/16 with the authors' ImageNet-21k weights and pixel normalization, for dense tasks."""
 
 backbone = dict(
     _delete_=True,

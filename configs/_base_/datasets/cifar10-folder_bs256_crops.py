@@ -1,4 +1,4 @@
-"""CIFAR-10 as an unlabelled folder of images: one view each, cropped and flipped on the device."""
+"""CIFAR-10 as an unlabeled folder of images: one view each, cropped and flipped on the device."""
 
 data_preprocessor = dict(
     type='vit_plugin.MultiViewPreprocessor',

@@ -8,14 +8,14 @@ data_preprocessor = dict(
             number=2,
             augments=[
                 dict(type='RandomResizedCrop', scale=32, crop_ratio_range=(0.4, 1.0)),
-                *_base_.colours,
+                *_base_.colors,
             ],
         ),
         dict(
             number=4,
             augments=[
                 dict(type='RandomResizedCrop', scale=16, crop_ratio_range=(0.1, 0.4)),
-                *_base_.colours,
+                *_base_.colors,
             ],
         ),
     ]

@@ -1,11 +1,11 @@
-"""The same with two views: crop, colour jitter, grayscale, solarisation (SimCLR, MoCo v3, DINO).
+"""The same with two views: crop, color jitter, grayscale, solarisation (SimCLR, MoCo v3, DINO).
 
 There is no blur, which has little effect at 32 pixels (arXiv:2002.05709, Appendix B.9).
 """
 
 _base_ = 'cifar10-folder_bs256_crops.py'
 
-colours = [
+colors = [
     dict(
         type='RandomApply',
         prob=0.8,
@@ -25,7 +25,7 @@ data_preprocessor = dict(
             number=2,
             augments=[
                 dict(type='RandomResizedCrop', scale=32, crop_ratio_range=(0.2, 1.0)),
-                *colours,
+                *colors,
             ],
         )
     ]

@@ -1,6 +1,6 @@
 """ImageNet-1k at 224 px for big_vision's training from scratch: crops, flips, RandAugment.
 
-Test images are cropped at the centre.
+Test images are cropped at the center.
 
 The policies of RandAugment are MMPretrain's, which differ a little from big_vision's.
 """

@@ -1,4 +1,4 @@
-"""ImageNet-1k at 224 px as in DeiT-III: crops, flips, one of three augmentations, colour jitter."""
+"""ImageNet-1k at 224 px as in DeiT-III: crops, flips, one of three augmentations, color jitter."""
 
 _base_ = 'imagenet_bs128_224px_deit.py'
 

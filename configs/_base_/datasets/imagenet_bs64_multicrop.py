@@ -5,7 +5,7 @@ The views follow arXiv:2104.14294.
 
 _base_ = 'mmpretrain::_base_/datasets/imagenet_bs512_mocov3.py'
 
-colours = [
+colors = [
     dict(type='RandomFlip', prob=0.5),
     dict(
         type='RandomApply',
@@ -26,9 +26,9 @@ large = dict(
     interpolation='bicubic',
 )
 blur = dict(type='GaussianBlur', magnitude_range=(0.1, 2.0), magnitude_std='inf')
-first = [large, *colours, dict(blur, prob=1.0)]
-second = [large, *colours, dict(blur, prob=0.1), dict(type='Solarize', thr=128, prob=0.2)]
-small = [dict(large, scale=96, crop_ratio_range=(0.05, 0.4)), *colours, dict(blur, prob=0.5)]
+first = [large, *colors, dict(blur, prob=1.0)]
+second = [large, *colors, dict(blur, prob=0.1), dict(type='Solarize', thr=128, prob=0.2)]
+small = [dict(large, scale=96, crop_ratio_range=(0.05, 0.4)), *colors, dict(blur, prob=0.5)]
 
 train_dataloader = dict(
     batch_size=64,

@@ -1,6 +1,6 @@
 """MMSegmentation's 160k iterations for a transformer: AdamW, warm-up, linear decay.
 
-The learning rates also decay layer by layer towards the image.
+The learning rates also decay layer by layer toward the image.
 """
 
 _base_ = ['mmseg::_base_/schedules/schedule_160k.py', '../mmseg_runtime.py']

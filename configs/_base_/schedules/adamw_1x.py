@@ -1,6 +1,6 @@
 """MMDetection's 1x (12 epochs, batch 16) for a transformer: AdamW, layer-wise learning rates.
 
-The learning rates decay layer by layer towards the image.
+The learning rates decay layer by layer toward the image.
 """
 
 _base_ = ['mmdet::_base_/schedules/schedule_1x.py', '../mmdet_runtime.py']

@@ -35,7 +35,7 @@ def test_a_card_is_made_of_the_run(saved, tmp_path):
     (run / 'data_report.json').write_text(json.dumps(REPORT))
     (run / 'classes.json').write_text(json.dumps(SCORES))
     Image.new('RGBA', (3, 2), 'red').save(run / 'learning_curve.png')
-    publish(str(run), str(tmp_path / 'pets'), licence='apache-2.0')
+    publish(str(run), str(tmp_path / 'pets'), license='apache-2.0')
     _, head, text = (tmp_path / 'pets/README.md').read_text().split('---\n', 2)
     facts = yaml.safe_load(head)
     assert facts['license'] == 'apache-2.0'

@@ -33,7 +33,7 @@ def whole(tmp_path_factory):
     return folder
 
 
-# Inside an epoch, at an epoch's last iteration, and with other workers afterwards.
+# Inside an epoch, at an epoch's last iteration, and with other workers afterward.
 @pytest.mark.parametrize(
     ('loop', 'stop', 'workers', 'after'),
     [

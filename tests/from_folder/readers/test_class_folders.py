@@ -105,7 +105,7 @@ def test_small_classes_keep_an_image_to_train_on(tmp_path):
 def test_parts_have_the_names_that_public_sets_have(tmp_path, train, val):
     write_digits(tmp_path / train, per_class=3)
     write_digits(tmp_path / val, per_class=1, classes=2)
-    write_digits(tmp_path / 'unlabelled_backup', per_class=1, classes=2)
+    write_digits(tmp_path / 'unlabeled_backup', per_class=1, classes=2)
     found = read(tmp_path)
     assert not found.held_out
     assert len(found.train) == 9
@@ -339,7 +339,7 @@ def test_a_list_of_lines_cannot_hold_every_name(tmp_path, name):
     (tmp_path / 'digit 0').rename(tmp_path / name)
     found = read(tmp_path)
     with pytest.raises(ConfigError, match='has a line break or begins with a space'):
-        found.as_lines(found.train, labelled=True)
+        found.as_lines(found.train, labeled=True)
 
 
 # What people report in public threads.

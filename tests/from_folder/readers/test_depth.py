@@ -71,7 +71,7 @@ def test_one_image_of_32_bits_can_be_left_out(tmp_path):
     assert len(found.train + found.val) == 8
 
 
-def test_colours_of_cielab_are_named(tmp_path):
+def test_colors_of_cielab_are_named(tmp_path):
     write(tmp_path, ramp(0, 255, 'uint8'))
     Image.new('LAB', (8, 8)).save(tmp_path / 'a/lab.tif')
     found = read_class_folders(Tree(tmp_path))

@@ -192,7 +192,7 @@ def test_tables_of_kaggle_that_have_no_classes(tmp_path):
     ('header', 'values', 'classes'),
     [
         ('classes', ['red cat', 'red dog', 'blue cat', 'blue dog'], 4),
-        ('tags', ['great white', 'tiger shark', 'blue whale', 'grey seal'], 4),
+        ('tags', ['great white', 'tiger shark', 'blue whale', 'gray seal'], 4),
         ('labels', ['a b c', 'd e f', 'a e c', 'd b f'], 4),
         ('tags', ['clear', 'haze', 'clear haze', 'haze road', 'road', 'clear road'], 3),
     ],

@@ -65,7 +65,7 @@ def write_values(folder, values: list[int], names: str = '') -> None:
         ([0, 2], 'ground cat dog', {0: 0, 2: 2}),
     ],
 )
-def test_values_are_numbers_of_classes_or_greys(tmp_path, values, names, numbers):
+def test_values_are_numbers_of_classes_or_grays(tmp_path, values, names, numbers):
     write_values(tmp_path, values, names)
     found = read(tmp_path)
     assert found.masks.numbers == numbers
@@ -110,7 +110,7 @@ def test_what_is_held_out_is_the_same_each_time(tmp_path):
 @pytest.mark.parametrize('outside', [True, False])
 @pytest.mark.parametrize('test', ['test', 'Testing'])
 def test_parts_are_folders_around_or_within(tmp_path, outside, test):
-    for part, count in (('train', 3), ('valid', 2), (test, 1), ('unlabelled_backup', 1)):
+    for part, count in (('train', 3), ('valid', 2), (test, 1), ('unlabeled_backup', 1)):
         write_masks(tmp_path / part, count)
         for name in ('images', 'masks') if not outside else ():
             (tmp_path / name).mkdir(exist_ok=True)
@@ -228,7 +228,7 @@ def test_names_for_more_classes_than_the_masks_have(tmp_path):
 
 
 def test_masks_saved_as_jpeg_are_named(tmp_path):
-    """mmsegmentation#2111: a grey of 255 with the values of JPEG around it."""
+    """mmsegmentation#2111: a gray of 255 with the values of JPEG around it."""
     write_masks(tmp_path, 12)
     for i in range(12):
         mask = cv2.imread(str(tmp_path / f'masks/{i}.png'), cv2.IMREAD_GRAYSCALE)
@@ -287,23 +287,23 @@ def test_images_and_masks_of_other_names_are_named(tmp_path):
         read(tmp_path)
 
 
-def test_a_table_names_the_colours(tmp_path):
+def test_a_table_names_the_colors(tmp_path):
     write_masks(tmp_path)
     for path in (tmp_path / 'masks').iterdir():
-        colours = np.zeros((*np.array(Image.open(path)).shape, 3), np.uint8)
-        colours[:, 4:] = 64, 128, 64
-        Image.fromarray(colours).save(path)
+        colors = np.zeros((*np.array(Image.open(path)).shape, 3), np.uint8)
+        colors[:, 4:] = 64, 128, 64
+        Image.fromarray(colors).save(path)
     (tmp_path / 'class_dict.csv').write_text('name,r,g,b\nroad, 64, 128, 64\nvoid, 0, 0, 0\n')
     assert set(read(tmp_path).classes) == {'road', 'void'}
 
 
-COLOURED = {0: (0, 0, 0), 1: (64, 128, 64), 2: (255, 0, 0)}
+COLORED = {0: (0, 0, 0), 1: (64, 128, 64), 2: (255, 0, 0)}
 
 
-def write_coloured(folder, colours=COLOURED):
+def write_colored(folder, colors=COLORED):
     write_masks(folder)
     for path in (folder / 'masks').iterdir():
-        table = np.array([colours[value] for value in range(3)], np.uint8)
+        table = np.array([colors[value] for value in range(3)], np.uint8)
         Image.fromarray(table[np.array(Image.open(path))]).save(path)
 
 
@@ -320,16 +320,16 @@ def write_coloured(folder, colours=COLOURED):
         ('labelmap.txt', '# label:color_rgb\nvoid:0,0,0::\nroad:64,128,64::\ncar:255,0,0::'),
     ],
 )
-def test_tables_of_colours_as_people_write_them(tmp_path, name, table):
+def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
     """Semantic-Segmentation-Suite#187."""
-    write_coloured(tmp_path)
+    write_colored(tmp_path)
     (tmp_path / name).write_text(table)
     found = read(tmp_path)
     assert found.classes == ('void', 'road', 'car')
     photo = found.train[0]
     seen = np.asarray(Image.open(photo.mask))
     numbers = class_map(found, photo)
-    assert all((numbers[(seen == COLOURED[i]).all(-1)] == i).all() for i in range(3))
+    assert all((numbers[(seen == COLORED[i]).all(-1)] == i).all() for i in range(3))
 
 
 @pytest.mark.parametrize(
@@ -337,16 +337,16 @@ def test_tables_of_colours_as_people_write_them(tmp_path, name, table):
     [
         ('class_dict.csv', 'name,r,g,b\nroad,64,128,64\ncar,255,0,0', '#000000, which .* not'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\ncar,255,0,0', '#408040, which .* not name'),
-        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is no colour, which is three'),
-        ('class_dict.csv', 'name,hex\nvoid,#000\n', 'is no colour, which is three numbers'),
-        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,0,0,0', 'names the colour .* twice'),
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is no color, which is three'),
+        ('class_dict.csv', 'name,hex\nvoid,#000\n', 'is no color, which is three numbers'),
+        ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,0,0,0', 'names the color .* twice'),
         ('labelmap.txt', 'road:64,128,64::\ncar:255,0,0::', '#000000, which .* does not name'),
         ('_classes.csv', 'void\nroad\ncar', 'neither a value and a name on each line, nor'),
-        ('classes.txt', 'void\ncar\nroad', 'in an order, which says nothing of colours'),
+        ('classes.txt', 'void\ncar\nroad', 'in an order, which says nothing of colors'),
     ],
 )
-def test_tables_that_do_not_name_the_colours_are_one_sentence(tmp_path, name, table, words):
-    write_coloured(tmp_path)
+def test_tables_that_do_not_name_the_colors_are_one_sentence(tmp_path, name, table, words):
+    write_colored(tmp_path)
     (tmp_path / name).write_text(table)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path)

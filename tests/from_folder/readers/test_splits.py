@@ -37,7 +37,7 @@ from vit_plugin.from_folder.readers.splits import hold_out, split_in, split_of
         ('value', None),
         ('', None),
         ('images', None),
-        ('unlabelled_backup', None),
+        ('unlabeled_backup', None),
     ],
 )
 def test_folders_of_parts(name, split):

@@ -9,7 +9,7 @@ CLUSTER = Cluster(
     gpus_per_node=8,
     memory=1,
     peak_tflops=100.0,
-    utilisation=0.5,
+    utilization=0.5,
     gigabytes_per_s=dict(within=500.0, between=50.0),
 )
 

@@ -1,4 +1,4 @@
-"""What others do to a model from outside: hooks, counters, quantisation, LoRA; before and after the
+"""What others do to a model from outside: hooks, counters, quantization, LoRA; before and after the
 passes.
 """
 
@@ -54,7 +54,7 @@ def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes)
         ), name
 
 
-@pytest.mark.parametrize('first', ['quantised', 'optimised'])
+@pytest.mark.parametrize('first', ['quantized', 'optimized'])
 def test_int8_weights(model, passes, first):
     quantization = pytest.importorskip('torchao.quantization')
     images = torch.randn(2, 3, 32, 32)
@@ -64,7 +64,7 @@ def test_int8_weights(model, passes, first):
             lambda: quantization.quantize_(model, quantization.Int8WeightOnlyConfig()),
             lambda: passes(model),
         ]
-        for step in steps if first == 'quantised' else reversed(steps):
+        for step in steps if first == 'quantized' else reversed(steps):
             step()
         (out,) = model(images)
     assert type(model.blocks[0].attn.qkv.weight) is not nn.Parameter

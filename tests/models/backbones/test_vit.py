@@ -1,4 +1,4 @@
-"""The backbone's behaviour; what MMPretrain's own unit tests of its VisionTransformer ask is among
+"""The backbone's behavior; what MMPretrain's own unit tests of its VisionTransformer ask is among
 it.
 """
 
@@ -165,7 +165,7 @@ def test_other_tokens_start_apart(tiny):
     assert model.dist_token.std() > 0
 
 
-def test_meta_model_is_initialised_after_to_empty(tiny_hybrid):
+def test_meta_model_is_initialized_after_to_empty(tiny_hybrid):
     with torch.device('meta'):
         model = VisionTransformer(**tiny_hybrid, encoder=dict(layer_scale_init_value=0.5))
     model.to_empty(device='cpu')

@@ -78,8 +78,8 @@ def test_channels(channels):
     adapted = adapt_channels(kernel, channels)
     assert adapted.shape == (5, channels, 2, 2)
     if channels in (1, 3, 9):  # an image that is the same in all channels
-        grey = torch.randn(1, 1, 2, 2)
+        gray = torch.randn(1, 1, 2, 2)
         torch.testing.assert_close(
-            conv2d(grey.expand(-1, channels, -1, -1), adapted),
-            conv2d(grey.expand(-1, 3, -1, -1), kernel),
+            conv2d(gray.expand(-1, channels, -1, -1), adapted),
+            conv2d(gray.expand(-1, 3, -1, -1), kernel),
         )

@@ -33,9 +33,9 @@ def test_a_product_depends_on_the_difference_of_places(form):
 
 
 def test_coordinates():
-    centred = RotaryOptions('centred').coordinates((2, 4), torch.device('cpu'))
-    assert centred[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
-    assert centred[:4, 1].tolist() == [-0.75, -0.25, 0.25, 0.75]
+    centered = RotaryOptions('centred').coordinates((2, 4), torch.device('cpu'))
+    assert centered[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
+    assert centered[:4, 1].tolist() == [-0.75, -0.25, 0.25, 0.75]
     scaled = RotaryOptions('index', order='xy', native_grid=(4, 8), offset=1.0).coordinates(
         (2, 4), torch.device('cpu')
     )

@@ -25,7 +25,7 @@ def test_output_ignores_scale_and_shift_of_a_filter(scale, shift):
 
 
 @pytest.mark.parametrize('eps_inside_root', [False, True])
-def test_standardised_by_the_biased_deviation(eps_inside_root):
+def test_standardized_by_the_biased_deviation(eps_inside_root):
     weight = standardize(torch.randn(4, 3, 3, 3), 1e-8, eps_inside_root)
     torch.testing.assert_close(weight.flatten(1).mean(1), torch.zeros(4), atol=1e-6, rtol=0)
     torch.testing.assert_close(weight.flatten(1).square().mean(1), torch.ones(4))
@@ -33,17 +33,17 @@ def test_standardised_by_the_biased_deviation(eps_inside_root):
 
 def test_the_two_forms_of_eps():
     weight = torch.randn(1, 2, 3, 3) * 1e-3
-    centred = weight - weight.mean()
+    centered = weight - weight.mean()
     torch.testing.assert_close(
-        standardize(weight, 1e-3), centred / (centred.square().mean().sqrt() + 1e-3)
+        standardize(weight, 1e-3), centered / (centered.square().mean().sqrt() + 1e-3)
     )
     torch.testing.assert_close(
-        standardize(weight, 1e-3, True), centred / (centred.square().mean() + 1e-3).sqrt()
+        standardize(weight, 1e-3, True), centered / (centered.square().mean() + 1e-3).sqrt()
     )
 
 
 @pytest.mark.parametrize('eps_inside_root', [False, True])
-def test_gradients_of_the_standardisation(eps_inside_root):
+def test_gradients_of_the_standardization(eps_inside_root):
     weight = torch.randn(3, 2, 3, 3, dtype=torch.float64, requires_grad=True)
     check = functools.partial(standardize, eps=1e-2, eps_inside_root=eps_inside_root)
     assert torch.autograd.gradcheck(check, weight)
@@ -52,8 +52,8 @@ def test_gradients_of_the_standardisation(eps_inside_root):
 
 def test_closed_form_of_the_derivative_under_the_transforms_of_torch_func():
     def by_definition(weight):
-        centred = weight - weight.mean((1, 2, 3), keepdim=True)
-        return centred / (centred.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-2)
+        centered = weight - weight.mean((1, 2, 3), keepdim=True)
+        return centered / (centered.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-2)
 
     weights = torch.randn(2, 3, 2, 1, 3, dtype=torch.float64)  # of two models
     ours, expected = (
@@ -71,7 +71,7 @@ def test_a_constant_filter_becomes_zero_and_has_a_finite_gradient():
 
 
 @pytest.mark.nightly
-def test_standardisation_is_one_graph_to_a_compiler():
+def test_standardization_is_one_graph_to_a_compiler():
     weight = torch.randn(3, 2, 3, 3, requires_grad=True)
     grad = torch.randn(3, 2, 3, 3)
     compiled = torch.compile(standardize, backend='aot_eager', fullgraph=True)
@@ -80,7 +80,7 @@ def test_standardisation_is_one_graph_to_a_compiler():
     )
 
 
-def test_standardisation_of_fake_tensors():
+def test_standardization_of_fake_tensors():
     with FakeTensorMode():
         weight = torch.empty(3, 2, 3, 3, requires_grad=True)
         assert torch.autograd.grad(standardize(weight).sum(), weight)[0].shape == weight.shape

@@ -29,10 +29,10 @@ def test_patch_size_of_a_checkpoint_is_changed(tiny):
         torch.testing.assert_close(ours(larger)[0], theirs(images)[0], atol=1e-4, rtol=1e-4)
 
 
-def test_grey_kernels_of_a_hybrid_are_refused(tiny_hybrid):
+def test_gray_kernels_of_a_hybrid_are_refused(tiny_hybrid):
     theirs, ours = models(tiny_hybrid, None, dict(patch_embed=dict(in_channels=1)))
     with pytest.raises(
-        ConfigError, match='is not exact, since the kernel is standardised.*keep in_channels=3'
+        ConfigError, match='is not exact, since the kernel is standardized.*keep in_channels=3'
     ):
         load_weights(ours, theirs.state_dict())
 
@@ -41,8 +41,8 @@ def test_channels_of_a_checkpoint_are_changed(tiny):
     theirs, ours = models(tiny, None, dict(patch_embed=dict(in_channels=1)))
     report = load_weights(ours, theirs.state_dict())
     assert list(report.adapted.values()) == ['3 input channels to 1']
-    grey = torch.randn(1, 1, 32, 32)
+    gray = torch.randn(1, 1, 32, 32)
     with torch.no_grad():
         torch.testing.assert_close(
-            ours(grey)[0], theirs(grey.expand(-1, 3, -1, -1))[0], atol=1e-4, rtol=1e-4
+            ours(gray)[0], theirs(gray.expand(-1, 3, -1, -1))[0], atol=1e-4, rtol=1e-4
         )

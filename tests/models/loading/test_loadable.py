@@ -50,7 +50,7 @@ def test_every_key_is_accounted_for(tiny):
     report = load_weights(model, weights, skip=['stray'])
     assert report.ignored['decoder_norm.weight'] == 'decoder of masked pre-training'
     assert report.ignored['stray'] == 'skipped'
-    assert set(report.initialised) == {'head.layers.head.weight', 'head.layers.head.bias'}
+    assert set(report.initialized) == {'head.layers.head.weight', 'head.layers.head.bias'}
     used = [key for keys in report.matched.values() for key in keys]
     assert len(used) == len(set(used))
     assert set(used) | set(report.ignored) | {'head.weight', 'head.bias'} == set(weights)
@@ -88,12 +88,14 @@ def test_each_tensor_is_made_once(tiny, monkeypatch, name):
     assert sorted(made) == sorted(report.matched)
 
 
-@pytest.mark.parametrize('change', ['missing', 'misspelt', 'misshaped', 'foreign', 'nan', 'empty'])
+@pytest.mark.parametrize(
+    'change', ['missing', 'misspelled', 'misshaped', 'foreign', 'nan', 'empty']
+)
 def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
     model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
     value = weights.pop('blocks.1.mlp.fc2.weight')
     words = 'lacks blocks.1.mlp.fc2.weight'
-    if change == 'misspelt':
+    if change == 'misspelled':
         weights['blocks.1.mlp.fc_2.weight'] = value
         words = 'left over in it are blocks.1.mlp.fc_2.weight'
     elif change == 'misshaped':
@@ -153,8 +155,8 @@ def test_skipped_on_request(tiny):
     model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
     del weights['blocks.1.mlp.fc2.weight']
     report = load_weights(model, weights, skip=['blocks.1.mlp.{rest}'])
-    assert set(report.initialised.values()) == {'skipped'}
-    assert len(report.initialised) == 4
+    assert set(report.initialized.values()) == {'skipped'}
+    assert len(report.initialized) == 4
 
 
 def test_fewer_blocks_take_the_first_of_the_checkpoint(tiny):
@@ -277,7 +279,7 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
     )
     source = VisionTransformer(**tiny)
     report = load_weights(detector, exported(source))
-    assert report.initialised['rpn_head.weight'] == 'the checkpoint has no rpn_head'
+    assert report.initialized['rpn_head.weight'] == 'the checkpoint has no rpn_head'
     assert torch.equal(detector['backbone'].pos_embed, source.pos_embed)
 
 

@@ -167,10 +167,10 @@ def test_a_timm_model_may_have_the_prefix_of_its_address():
 
 
 @pytest.mark.parametrize('name', ['patch', 'resnet', 'timm'])
-def test_a_grey_image_is_one_of_equal_channels(name):
-    """Not the sum of the kernel's channels, which is another thing behind standardised weights."""
-    stem, grey = STEMS[name]().eval(), torch.randn(2, 1, 32, 32)
-    torch.testing.assert_close(stem(grey)[0], stem(grey.repeat(1, 3, 1, 1))[0])
+def test_a_gray_image_is_one_of_equal_channels(name):
+    """Not the sum of the kernel's channels, which is another thing behind standardized weights."""
+    stem, gray = STEMS[name]().eval(), torch.randn(2, 1, 32, 32)
+    torch.testing.assert_close(stem(gray)[0], stem(gray.repeat(1, 3, 1, 1))[0])
 
 
 @pytest.mark.parametrize('shape', [(1, 2, 32, 32), (3, 32, 32)])
@@ -268,7 +268,7 @@ def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
     torch.testing.assert_close(filters @ filters.T, torch.eye(12))
     root.act = nn.Identity()
     images = torch.randn(50, 5, 34, 34)
-    for axis in (1, 2, 3):  # neighbours that share most of what they are, as in photographs
+    for axis in (1, 2, 3):  # neighbors that share most of what they are, as in photographs
         images = sum(images.unfold(axis, 3, 1).unbind(-1))
     maps = root(images)
     assert maps.shape == (50, 24, 32, 32)
@@ -285,8 +285,8 @@ def test_pooled_stages_without_skip_begin_as_identities():
         3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(type='BN')), skip=False
     )
     stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
-    centre = standardize(stage.conv1.weight)[:8, :, 1, 1]
-    assert centre.diagonal().min() > 5 > 0.2 > (centre - centre.diagonal().diag()).abs().max()
+    center = standardize(stage.conv1.weight)[:8, :, 1, 1]
+    assert center.diagonal().min() > 5 > 0.2 > (center - center.diagonal().diag()).abs().max()
     first = stage.act(stage.norm1(F.max_pool2d(stage.conv1(x), 2, ceil_mode=True)))
     torch.testing.assert_close(stage(x), stage.act(stage.norm2(stage.conv2(first))))
 

@@ -342,7 +342,7 @@ class NoMaps(nn.Module):
             lambda: build(teacher_of_maps(), [loss('Logit')]),
             'LogitDistillation compares the logits of both, and the student has none',
         ),
-        (lambda: build(teacher_of_maps(), []), 'nothing is learnt from the teacher; give losses'),
+        (lambda: build(teacher_of_maps(), []), 'nothing is learned from the teacher; give losses'),
         (lambda: build(teacher_of_maps(), [loss('Map')] * 2), 'losses has MapDistillation, twice'),
         (
             lambda: build(teacher_of_maps(), [dict(type='vit_plugin.TokenPooling')]),
@@ -380,7 +380,7 @@ def train_sharded(name: str, expected: list[Tensor]) -> None:
 
 
 def check_shards(teacher: nn.Module) -> None:
-    """Each process has half of the teacher's parts after a forward, and nothing learnt."""
+    """Each process has half of the teacher's parts after a forward, and nothing learned."""
     parameters = [one for part in parts_to_shard(teacher) for one in part.parameters()]
     assert all(isinstance(one, DTensor) for one in parameters)
     held = sum(one.to_local().numel() for one in parameters)

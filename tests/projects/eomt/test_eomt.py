@@ -27,7 +27,7 @@ TINY = dict(
 )
 
 
-def randomised(model: nn.Module) -> nn.Module:
+def randomized(model: nn.Module) -> nn.Module:
     torch.manual_seed(0)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
@@ -65,7 +65,7 @@ def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn
     if name == V2:
         theirs.embeddings.position_embeddings = nn.Embedding(h * w, width)
         theirs.embeddings.position_ids = torch.arange(h * w)[None]
-    theirs, ours = randomised(theirs), backbone(name, width, heads, size)
+    theirs, ours = randomized(theirs), backbone(name, width, heads, size)
     load_weights(ours, theirs.state_dict())
     return theirs, ours
 
@@ -175,7 +175,7 @@ def record(name: str) -> None:
 
 
 def random_(**kwargs) -> EoMT:
-    return randomised(
+    return randomized(
         EoMT(**{**TINY, 'num_classes': 3, 'num_queries': 4, 'num_blocks': 2, **kwargs})
     )
 
@@ -259,7 +259,7 @@ def test_weights_of_a_plain_backbone():
         EoMT(**TINY, num_classes=3, num_blocks=2),
     )
     report = model.load(plain.state_dict())
-    assert report.initialised.keys() == {
+    assert report.initialized.keys() == {
         key for key in model.state_dict() if key.startswith('queries.')
     }
     model.queries.set_probs([0.0, 0.0])
@@ -268,7 +268,7 @@ def test_weights_of_a_plain_backbone():
     other.load_state_dict(model.state_dict())
     assert len(other(torch.zeros(1, 3, 32, 32))) == 1
     more = EoMT(**TINY, num_classes=7, num_blocks=2)
-    assert more.load(model.state_dict()).initialised.keys() == {
+    assert more.load(model.state_dict()).initialized.keys() == {
         'queries.class_head.weight',
         'queries.class_head.bias',
     }

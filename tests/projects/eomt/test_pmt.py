@@ -41,7 +41,7 @@ def pmt(**kwargs) -> PMT:
     )
 
 
-def randomised(model: nn.Module) -> nn.Module:
+def randomized(model: nn.Module) -> nn.Module:
     torch.manual_seed(0)
     for value in (
         *model.parameters(),
@@ -77,7 +77,7 @@ def test_equals_recorded_outputs(probs):
 
 def test_weights_in_and_out():
     """By the authors' names, with and without the encoder."""
-    model, other = randomised(pmt()), pmt()
+    model, other = randomized(pmt()), pmt()
     exported, left = FORMATS['pmt'].export(model.state_dict(), 2)
     assert not left
     assert {f'params/{key}' for key in exported} == {
@@ -109,12 +109,12 @@ def test_the_transformer_is_frozen():
     predictions = model(torch.randn(2, 3, 32, 32))
     assert len(predictions) == 3
     sum(part.square().mean() for pair in predictions for part in pair).backward()
-    learnt = {
+    learned = {
         name.partition('.')[0]
         for name, parameter in model.named_parameters()
         if parameter.grad is not None
     }
-    assert learnt == {'decoder', 'queries'}
+    assert learned == {'decoder', 'queries'}
     assert not [
         name
         for name, parameter in model.named_parameters()
@@ -158,7 +158,7 @@ def record() -> None:
     )
     inside.pixel_mean, inside.pixel_std = 0.0, 1.0
     theirs = authors.PMT(inside, 5, 6, 2, interaction_indices=list(DEPTHS), hidden_dim=16)
-    randomised(theirs).float()
+    randomized(theirs).float()
     names = {
         f'network.{key}': value
         for key, value in theirs.state_dict().items()

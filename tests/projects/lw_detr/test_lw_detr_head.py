@@ -133,7 +133,7 @@ def test_equals_recorded_outputs(kind):
     }
     model, images = detector(kind), arrays['images'].double()
     report = load_weights(model, weights)
-    assert not report.initialised
+    assert not report.initialized
     for name, shapes in (('whole', [(SIZE, SIZE)] * 2), ('padded', PADDED)):
         with torch.no_grad():
             logits, boxes, first_logits, first_boxes = model.bbox_head(

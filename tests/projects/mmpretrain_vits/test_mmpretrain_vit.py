@@ -80,7 +80,7 @@ def test_arguments_mean_the_same(kind, changes):
     cfg = dict(dict(TINY, type=kind, patch_size=8), **changes)
     mine = dropin.ours(cfg).double()
     theirs = dropin.original(cfg).double()
-    dropin.randomise(theirs)
+    dropin.randomize(theirs)
     dropin.MENDED.get(kind, lambda model: None)(theirs)
     mine.load_state_dict(theirs.state_dict(), strict=False)
     mine.eval(), theirs.eval()
@@ -182,7 +182,7 @@ def test_a_whole_config_by_one_line(tmp_path):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         theirs, mine = map(THEIRS.build, cfgs)
     assert isinstance(mine.backbone, VisionTransformer)
-    dropin.randomise(theirs)
+    dropin.randomize(theirs)
     mine.load_state_dict(theirs.state_dict(), strict=False)
     images = torch.randn(2, 3, 48, 48)
     mine.eval(), theirs.eval()
@@ -208,6 +208,6 @@ def test_a_plain_backbone_says_what_takes_their_second_norm():
 def test_ours_saves_and_loads_its_own(tmp_path):
     mine = dropin.ours(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
     again = dropin.ours(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
-    dropin.randomise(mine)
+    dropin.randomize(mine)
     again.load_state_dict(mine.state_dict())
     assert torch.equal(again.fc_norm.weight, mine.fc_norm.weight)

@@ -122,7 +122,7 @@ def test_half_of_the_masks_hide_their_share_in_blocks():
     expected = torch.linspace(0.1, 0.5, 200).double()
     assert (expected - shares[shares > 0].sort()[0]).abs().max() < 0.05
     assert shares.max() <= 0.5
-    # Random patches have as many neighbours that are hidden as there are hidden patches.
+    # Random patches have as many neighbors that are hidden as there are hidden patches.
     pairs = (masks[:, 1:] & masks[:, :-1]).sum() + (masks[:, :, 1:] & masks[:, :, :-1]).sum()
     assert pairs > 1.4 * masks.sum()
     assert not torch.equal(masks, block_masks(400, (14, 10), (0.1, 0.5)))
@@ -139,7 +139,7 @@ def test_small_grids_and_no_share():
 
 
 def gradients(centering: str, images: Tensor, patches: Tensor, hidden: Tensor) -> list[Tensor]:
-    """Of the class token's and the patches' loss, and the centres after it."""
+    """Of the class token's and the patches' loss, and the centers after it."""
     heads = [DINOHead(5, centering=centering).double() for _ in range(2)]
     students = [(images / 3).flip(0).requires_grad_(), (patches / 3).flip(1).requires_grad_()]
     loss = heads[0].loss(students[0], images) + heads[1].patch_loss(students[1], patches, hidden)

@@ -169,7 +169,7 @@ def options_of(name: str) -> dict:
     ],
 )
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(name, tmp_path):
-    """With the averages of the weights, their step and DINO's centre."""
+    """With the averages of the weights, their step and DINO's center."""
     train(tiny_cfg(tmp_path / 'whole', **options_of(name)))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(name))
     assert (

@@ -80,7 +80,7 @@ def test_out_and_in():
     report = load_weights(other, exported)
     assert report.format == 'transunet'
     assert not report.ignored
-    assert not report.initialised
+    assert not report.initialized
     assert not report.notes
     for key, value in model.state_dict().items():
         assert torch.equal(other.state_dict()[key], value), key
@@ -99,7 +99,7 @@ def test_by_our_names_and_back():
 
 def test_other_classes_keep_the_rest():
     report = load_weights(segmentor(5), export(ours(segmentor()), 'transunet', 2)[0])
-    assert report.initialised.keys() == {'decode_head.conv_seg.weight', 'decode_head.conv_seg.bias'}
+    assert report.initialized.keys() == {'decode_head.conv_seg.weight', 'decode_head.conv_seg.bias'}
 
 
 def test_another_heads_weights_are_left_out():
@@ -114,5 +114,5 @@ def test_another_heads_weights_are_left_out():
         loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
     )
     report = load_weights(segmentor(), linear.state_dict())
-    assert {key.partition('.')[0] for key in report.initialised} == {'decode_head'}
+    assert {key.partition('.')[0] for key in report.initialized} == {'decode_head'}
     assert {*report.ignored} == {'decode_head.conv_seg.weight', 'decode_head.conv_seg.bias'}

@@ -38,7 +38,7 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
     )
 
 
-def randomised(model: nn.Module) -> nn.Module:
+def randomized(model: nn.Module) -> nn.Module:
     """With no zero left, in float64 and in eval mode."""
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.is_floating_point():
@@ -104,7 +104,7 @@ CASES = {  # arguments of the adapter, of what is written out, and the image
 @pytest.mark.parametrize('case', CASES)
 def test_it_is_what_the_paper_says(case):
     arguments, expected, size = CASES[case]
-    model = randomised(adapter(**arguments))
+    model = randomized(adapter(**arguments))
     image = torch.randn(1, 3, *size, dtype=torch.float64, requires_grad=True)
     ours, theirs = model(image), written_out(model, image, norm=model.backbone.norm, **expected)
     weights = [torch.randn_like(x) for x in ours]
@@ -245,7 +245,7 @@ def test_rates_and_decay():
 def sharded_step() -> None:
     """A sharded adapter gives the maps and gradients of the whole one."""
     torch.manual_seed(0)
-    whole, model = (randomised(adapter(DINOV3, with_cp=True)) for _ in range(2))
+    whole, model = (randomized(adapter(DINOV3, with_cp=True)) for _ in range(2))
     model.load_state_dict(whole.state_dict())
     shard(model, Sharding(), 'cpu')
     images = torch.randn(1, 3, 64, 64, dtype=torch.float64)
@@ -312,7 +312,7 @@ def test_what_cannot_work(cfg, words):
 def test_images_are_checked():
     with pytest.raises(ConfigError, match=r'the backbone takes \(B, 3, H, W\)'):
         adapter()(torch.zeros(1, 4, 64, 64))
-    assert len(adapter().eval()(torch.zeros(1, 1, 64, 64))) == 4  # grey
+    assert len(adapter().eval()(torch.zeros(1, 1, 64, 64))) == 4  # gray
 
 
 def test_channels_are_compared_with_the_neck():
@@ -342,7 +342,7 @@ def test_every_host_builds_it(scope):
 
 @pytest.mark.nightly
 def test_it_compiles_as_one_graph():
-    model = randomised(adapter())
+    model = randomized(adapter())
     images = torch.randn(1, 3, 64, 96, dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(torch.compile(model, fullgraph=True)(images), model(images))

@@ -156,7 +156,7 @@ def test_the_authors_checkpoint(prefix):
         'pos_embed': 'the rows of the tokens before the patches are left out, as the model has '
         'no such tokens'
     }
-    assert set(report.initialised) == ({'rpn_head.weight', 'rpn_head.bias'} if prefix else set())
+    assert set(report.initialized) == ({'rpn_head.weight', 'rpn_head.bias'} if prefix else set())
     assert_loaded(model, weights, prefix)
 
 
@@ -192,14 +192,14 @@ def test_dinov3s_file_has_no_backbone(tmp_path):
         if not name.startswith('backbone.'):
             assert torch.equal(value, weights[f'segmentation_model.0.{name}']), name
     report = load_weights(model, weights)
-    assert set(report.initialised.values()) == {
+    assert set(report.initialized.values()) == {
         f'the checkpoint has no {part}' for part in ('blocks', 'norm', 'patch_embed', 'pos_embed')
     }
     assert report.ignored == {'segmentation_model.1.predictor.x': 'of the segmentor'}
 
 
 def test_a_backbone_alone_starts_an_adapter():
-    """The rest keeps its initialisation, and the report says so."""
+    """The rest keeps its initialization, and the report says so."""
     plain = VisionTransformer(
         arch=ARCH,
         img_size=64,
@@ -213,7 +213,7 @@ def test_a_backbone_alone_starts_an_adapter():
         nn.ModuleDict(dict(backbone=model, neck=SimpleFPN(WIDTH, 8))), plain.state_dict()
     )
     assert {
-        text for name, text in report.initialised.items() if name.startswith('interactions')
+        text for name, text in report.initialized.items() if name.startswith('interactions')
     } == {'the checkpoint has no interactions'}
     for name, value in plain.state_dict().items():
         assert torch.equal(model.backbone.state_dict()[name], value), name

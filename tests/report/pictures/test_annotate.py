@@ -29,7 +29,7 @@ def test_lines_are_as_wide_on_small_as_on_large_images(factor):
     assert np.flatnonzero(row.any(axis=1))[[0, -1]].tolist() == pytest.approx([120, 360], abs=2)
 
 
-def test_a_map_has_the_colours_of_its_classes_and_none_where_it_has_no_class():
+def test_a_map_has_the_colors_of_its_classes_and_none_where_it_has_no_class():
     classes = np.full((3, 4), 255)
     classes[:, 2:] = 2
     drawn = annotated(BLACK, Marks((30, 40), map=classes))

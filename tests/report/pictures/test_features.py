@@ -17,7 +17,7 @@ def test_features_are_the_feature_map(kind, tiny, tiny_hybrid):
     torch.testing.assert_close(features, model(images)[-1])
 
 
-def test_images_of_several_sizes_share_their_colours():
+def test_images_of_several_sizes_share_their_colors():
     base = torch.randn(16)
     first, second = torch.zeros(16, 2, 3), torch.zeros(16, 4, 4)
     first[:, 0], second[:, 2:] = base[:, None], base[:, None, None]

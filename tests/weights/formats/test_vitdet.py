@@ -236,7 +236,7 @@ def test_a_detector_takes_the_pyramid_too(style):
     neck = pyramid(style)
     report = load_weights(detector, names(style, checkpoint()) | neck)
     assert report.format == 'vitdet'
-    assert set(report.initialised) == {'rpn_head.weight', 'rpn_head.bias'}
+    assert set(report.initialized) == {'rpn_head.weight', 'rpn_head.bias'}
     assert set(report.ignored.values()) == {'of the detector'}
     own = detector['neck'].state_dict()
     assert len(own) == len(neck)
@@ -294,7 +294,7 @@ def test_weights_of_a_plain_vit_start_a_detector():
     detector = backbone(encoder=dict(final_norm=False))
     report = load_weights(detector, mae)
     assert (
-        report.initialised['blocks.2.attn.rel_pos_h']
+        report.initialized['blocks.2.attn.rel_pos_h']
         == 'relative positions start at zero, which changes nothing'
     )
     images = torch.randn(1, 3, 32, 32)

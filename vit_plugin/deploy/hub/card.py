@@ -37,7 +37,7 @@ class Card:
         name: ``USER/NAME``.
         library: another library that reads the folder.
         difference: of its logits, see :func:`~vit_plugin.deploy.hub.libraries.difference`.
-        licence: the hub's name of the licence.
+        license: the hub's name of the license.
 
     Attributes:
         pictures: the run's, as PNG, by their names.
@@ -54,11 +54,11 @@ class Card:
         name: str,
         library: Library | None,
         difference: float,
-        licence: str | None,
+        license: str | None,
     ) -> None:
         self.trained, self.checkpoint, self.name = trained, checkpoint, name
         self.run = Path(checkpoint).parent
-        self.library, self.difference, self.licence = library, difference, licence
+        self.library, self.difference, self.license = library, difference, license
         self.metrics = read_json(self.run, 'metrics.json')
         self.scores = read_json(self.run, 'classes.json')
         self.report = read_json(self.run, 'data_report.json')
@@ -82,8 +82,8 @@ class Card:
         yield '---'
         yield f'library_name: {self.library.name if self.library else "vit_plugin"}'
         yield f'pipeline_tag: {task}'
-        if self.licence:
-            yield f'license: {self.licence}'
+        if self.license:
+            yield f'license: {self.license}'
         yield 'tags: [vit_plugin, vision-transformer]'
         if self.metrics.get('last'):
             yield from (
@@ -175,9 +175,9 @@ class Card:
         yield f'The config of the training names {named} to begin with.'
 
     def _terms(self) -> Iterator[str]:
-        yield from ('## Licence', '')
-        stated = f'`{self.licence}`' if self.licence else 'Not stated by who uploaded this'
-        yield f'{stated}. Weights and data that it began with have licences of their own.'
+        yield from ('## License', '')
+        stated = f'`{self.license}`' if self.license else 'Not stated by who uploaded this'
+        yield f'{stated}. Weights and data that it began with have licenses of their own.'
 
 
 def _begun_with(settings: Any) -> Iterator[str]:

@@ -33,7 +33,7 @@ ACTIVATIONS = {
 # a deep ResNet makes more of it.
 TOLERANCE = 1e-2
 
-Logits = Callable[[Tensor], Tensor]  # of normalised images
+Logits = Callable[[Tensor], Tensor]  # of normalized images
 
 
 class Library(NamedTuple):
@@ -43,7 +43,7 @@ class Library(NamedTuple):
         name: its name on the hub.
         weights: the format of its weights.
         config: model and pixels -> the content of ``config.json``.
-        read: the folder -> logits of normalised images.
+        read: the folder -> logits of normalized images.
         example: how the folder is read, in Python.
     """
 

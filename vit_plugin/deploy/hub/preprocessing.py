@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from vit_plugin.deploy.deployed_module import normalisation_of
+from vit_plugin.deploy.deployed_module import normalization_of
 from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of, takes_rgb
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
@@ -22,7 +22,7 @@ def data_config_of(trained: TrainedModel) -> dict[str, Any]:
         ConfigError: if the pipeline has no such form: another step, or an order of channels that is
             not RGB.
     """
-    mean, std = (values.flatten() / 255 for values in normalisation_of(trained.model))
+    mean, std = (values.flatten() / 255 for values in normalization_of(trained.model))
     channels = trained.model.backbone.in_channels
     if channels == 3 and not takes_rgb(trained.model.data_preprocessor):
         raise ConfigError('its images are BGR, which other libraries do not have')

@@ -44,7 +44,7 @@ def publish(
     target: str,
     form: str | None = None,
     dtype: str | None = None,
-    licence: str | None = None,
+    license: str | None = None,
     private: bool = False,
     which: str | None = None,
 ) -> str:
@@ -56,7 +56,7 @@ def publish(
         form: ``'timm'``, which transformers reads too where timm is installed, ``'hf'`` for
             transformers alone, or ``'vit_plugin'``. Default: timm's where it has the model.
         dtype: that of the weights. Default: that of the source.
-        licence: the hub's name of the licence.
+        license: the hub's name of the license.
         private: whether an upload is private.
         which: the checkpoint of a run's folder, see
             :func:`~vit_plugin.inference.saved_model.find_checkpoint`.
@@ -86,7 +86,7 @@ def publish(
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
     with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
         found = _write(trained, folder, form, dtype)
-        card = Card(trained, path, name, found.library, found.difference, licence)
+        card = Card(trained, path, name, found.library, found.difference, license)
         (folder / 'README.md').write_text(card.text(), encoding='utf-8')
         for picture, content in card.pictures.items():
             (folder / picture).write_bytes(content)

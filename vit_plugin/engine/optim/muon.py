@@ -62,7 +62,7 @@ class Muon(Optimizer):
         steps: number of iterations that make a step orthogonal.
         betas, eps: of AdamW, for parameters that are not matrices.
         fixed_norm: whether a matrix gets the norm that rows of norm 1 have, before each step, in
-            place of weight decay. For filters that are standardised or that a norm follows, since
+            place of weight decay. For filters that are standardized or that a norm follows, since
             their scale changes nothing but the size of later steps. The learning rate then says how
             far they turn, until the end of training (K. Jordan, cifar10-airbench, 2024). Usually
             given to a part of the model, in ``paramwise_cfg.custom_keys``.

@@ -20,11 +20,11 @@ from .shard import is_sharded, shard
 
 
 def begin_sharded(runner: Runner, to_train: bool) -> None:
-    """If ``runner.sharding``, initialise the model, make it equal on all ranks, and shard it.
+    """If ``runner.sharding``, initialize the model, make it equal on all ranks, and shard it.
 
-    MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes
+    MMEngine's ``train`` would initialize the model only after the optimizer is built. So this comes
     before all of it. Until then, the model is complete and on the CPU. Without training, a
-    checkpoint has all weights, and nothing is initialised.
+    checkpoint has all weights, and nothing is initialized.
 
     Raises:
         ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.

@@ -45,7 +45,7 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     free their parts, these are freed after each forward.
 
     Each rank keeps its part of the values that it has, so all ranks must have the same ones. Every
-    rank must call this function. The optimizer must be built afterwards.
+    rank must call this function. The optimizer must be built afterward.
 
     Args:
         model: the model, on any device or the meta device.

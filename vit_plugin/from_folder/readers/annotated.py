@@ -36,7 +36,7 @@ class Form(NamedTuple):
 
     name: str
     read: Callable[[Tree, Any, Findings], Annotations]
-    files: dict[Path, Any]  # that were recognised, with what is in them
+    files: dict[Path, Any]  # that were recognized, with what is in them
 
 
 def forms_of(tree: Tree) -> list[Form]:

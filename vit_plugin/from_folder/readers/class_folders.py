@@ -151,10 +151,10 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
         if split_of(top) in ('val', 'test') and set(below) == {''}
     }
     classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
-    unlabelled = (
+    unlabeled = (
         all(map(split_of, classes)) and len(classes) + len(flat) > 1
     )  # parts without folders of classes
-    if 'train' in parts.values() or unlabelled:
+    if 'train' in parts.values() or unlabeled:
         classes = {}
     elif parts and not classes:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""CreateML: a JSON list of images with boxes by their centre."""
+"""CreateML: a JSON list of images with boxes by their center."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -57,7 +57,7 @@ def with_right_size(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
 def check_instances(photos: Sequence[Photo], findings: Findings, with_masks: bool = False) -> None:
     """Compare boxes with their images: clip and note what is outside, reject what cannot be right.
 
-    Afterwards every box has finite sides of at least a pixel within its image, and an area.
+    Afterward every box has finite sides of at least a pixel within its image, and an area.
 
     Args:
         photos: photographs whose size is known.

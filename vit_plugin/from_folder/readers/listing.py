@@ -149,8 +149,8 @@ class Listing:
             )
         )
 
-    def as_lines(self, part: Sequence[Photo], labelled: bool) -> str:
-        """Photographs as lines of text, each with the number of its class if ``labelled``.
+    def as_lines(self, part: Sequence[Photo], labeled: bool) -> str:
+        """Photographs as lines of text, each with the number of its class if ``labeled``.
 
         Raises:
             ConfigError: for a path that cannot be a line.
@@ -164,7 +164,7 @@ class Listing:
                     f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins '
                     'with a space, and a list of images has a path on each line; rename it.'
                 )
-            lines.append(f'{name} {numbers[photo.labels[0]]}' if labelled else name)
+            lines.append(f'{name} {numbers[photo.labels[0]]}' if labeled else name)
         return ''.join(f'{line}\n' for line in lines)
 
     def as_json(self, part: Sequence[Photo]) -> str:

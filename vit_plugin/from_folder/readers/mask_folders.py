@@ -20,10 +20,10 @@ from .findings import Findings
 from .identity import KINDS, Index
 from .listing import Listing
 from .mask_values import (
-    NOT_LABELLED,
+    NOT_LABELED,
     MaskValues,
     choose_classes,
-    colours_of,
+    colors_of,
     is_lossy,
     values_of,
 )
@@ -52,7 +52,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
     A mask has the name of its image, maybe with ``_mask`` behind it, or names differ in words that
     all images, or all masks, have. Its pixels are numbers of
-    classes, and 255 where there is none; or few grey values, or colours, which are understood as
+    classes, and 255 where there is none; or few gray values, or colors, which are understood as
     :mod:`.mask_values` says. ``classes.txt`` has the name of a class on each line. Without images
     to validate, a tenth is held out. Where there are no masks, the outlines of COCO, YOLO or
     LabelMe become masks, on a class of the background.
@@ -70,13 +70,13 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     used = [path for photo in photos for path in (photo.path, photo.mask) if path]
     note_unused(tree, [*used, *filter(None, [named]), *_lists(tree)], findings)
     photos = read_sizes(photos, findings)
-    found = _count(photos, bool(colours_of(named)), findings)
+    found = _count(photos, bool(colors_of(named)), findings)
     findings.check()
     lossy = next((mask for mask in found if mask and is_lossy(mask)), None)
     values = choose_classes(sum(found.values(), Counter()), named, findings, lossy)
     photos = [photo for photo in photos if photo.mask in found]
     for photo in photos:
-        numbers = sorted({values.numbers[value] for value in found[photo.mask]} - {NOT_LABELLED})
+        numbers = sorted({values.numbers[value] for value in found[photo.mask]} - {NOT_LABELED})
         photo.labels = tuple(values.classes[number] for number in numbers)
     parts, held_out = divide(photos, tree, findings)
     known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
@@ -150,13 +150,13 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
 
 
 def _file_of_names(tree: Tree) -> Path | None:
-    """The file with the names of the classes, known by its name, or as a table of colours."""
+    """The file with the names of the classes, known by its name, or as a table of colors."""
     for name in NAMES:
         for path in tree.others:
             if path.name.lower() == name:
                 return path
     tables = (path for path in tree.others if path.suffix.lower() == '.csv')
-    return next((path for path in tables if colours_of(path)), None)
+    return next((path for path in tables if colors_of(path)), None)
 
 
 def _cores(paths: list[Path]) -> list[str]:
@@ -185,14 +185,14 @@ def _listed(tree: Tree) -> Iterator[tuple[str, Split]]:
 
 
 def _count(
-    photos: list[Photo], by_colour: bool, findings: Findings
+    photos: list[Photo], by_color: bool, findings: Findings
 ) -> dict[Path | None, Counter[int]]:
     """The pixels of each value in each mask that has the size of its image."""
     counts: dict[Path | None, Counter[int]] = {}
     for photo in photos:
         assert photo.mask is not None
         try:
-            values = values_of(photo.mask, by_colour)
+            values = values_of(photo.mask, by_color)
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             findings.refuse(
                 'masks cannot be read',
@@ -252,14 +252,14 @@ def _from_outlines(tree: Tree, findings: Findings) -> Listing:
 
 
 def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
-    """The mask (H, W), uint8, of outlines, largest first, on class 0. Crowds are not labelled."""
+    """The mask (H, W), uint8, of outlines, largest first, on class 0. Crowds are not labeled."""
     from PIL import ImageDraw
 
     width, height = photo.size
     image = Image.new('L', (width, height), 0)
     draw = ImageDraw.Draw(image)
     for found in sorted(photo.instances, key=lambda found: -float(found.area)):
-        value = NOT_LABELLED if found.crowd else classes.index(found.name)
+        value = NOT_LABELED if found.crowd else classes.index(found.name)
         if isinstance(found.segmentation, dict):
             image.paste(
                 value, mask=Image.fromarray(mask_of(found.segmentation['counts'], photo.size))
@@ -275,4 +275,4 @@ def class_map(found: Listing, photo: Photo) -> np.ndarray:
     if photo.mask is None:
         return _drawn(photo, found.classes)
     assert found.masks is not None
-    return found.masks.apply(values_of(photo.mask, found.masks.by_colour))
+    return found.masks.apply(values_of(photo.mask, found.masks.by_color))

@@ -1,8 +1,8 @@
-"""The class of each value, grey or colour of masks.
+"""The class of each value, gray or color of masks.
 
 Programs export masks in several ways. Values that are numbers of classes stay what they are, and
-255 is a pixel of no class. Few values far apart, such as 0 and 255, or 0 and 128, are greys:
-classes in their order. Colours are looked up in CVAT's ``labelmap.txt``, or are classes in the
+255 is a pixel of no class. Few values far apart, such as 0 and 255, or 0 and 128, are grays:
+classes in their order. Colors are looked up in CVAT's ``labelmap.txt``, or are classes in the
 order of their values.
 """
 
@@ -23,17 +23,17 @@ from vit_plugin.files.text import read_lines, read_text
 from .class_names import class_name
 from .findings import Findings
 
-NOT_LABELLED = 255
+NOT_LABELED = 255
 MOST = 254  # classes
-GREY = 100  # among few values, one from here on is a grey rather than the number of a class
+GRAY = 100  # among few values, one from here on is a gray rather than the number of a class
 FEW = 8
 MAINLY = 0.9  # of the pixels
 
 JPEG = b'\xff\xd8'  # the first bytes
-# Words in the header of a table of colours: of the name, and of one column or three.
+# Words in the header of a table of colors: of the name, and of one column or three.
 TITLES = ('name', 'label', 'class', 'classes', 'class_name', 'label_name', 'category')
-COLOURS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb', 'color_rgb')
-COLOUR = 1 << 24  # from here on a value is a colour, COLOUR + 65536 red + 256 green + blue
+COLORS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb', 'color_rgb')
+COLOR = 1 << 24  # from here on a value is a color, COLOR + 65536 red + 256 green + blue
 
 
 @dataclass
@@ -43,12 +43,12 @@ class MaskValues:
     Attributes:
         classes: their names.
         numbers: the number of the class of each value, 255 for none.
-        by_colour: whether masks with a palette are read by its colours.
+        by_color: whether masks with a palette are read by its colors.
     """
 
     classes: tuple[str, ...]
     numbers: Mapping[int, int]
-    by_colour: bool = False
+    by_color: bool = False
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         """The classes (H, W), uint8, of values (H, W)."""
@@ -57,28 +57,26 @@ class MaskValues:
         return numbers[where].reshape(values.shape)
 
 
-def values_of(mask: Path, by_colour: bool = False) -> np.ndarray:
-    """The values (H, W), int32, of a mask: numbers, or from :data:`COLOUR` on, colours.
+def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
+    """The values (H, W), int32, of a mask: numbers, or from :data:`COLOR` on, colors.
 
     Args:
         mask: the file.
-        by_colour: whether the colours of a palette count rather than its numbers.
+        by_color: whether the colors of a palette count rather than its numbers.
     """
     with Image.open(mask) as stored:
         image = ImageOps.exif_transpose(stored)
         if (
             image.mode in ('L', '1')
             or image.mode.startswith('I')
-            or (image.mode == 'P' and not by_colour)
+            or (image.mode == 'P' and not by_color)
         ):
             return np.asarray(image).astype(np.int32)
         pixels = np.asarray(image.convert('L' if image.mode == 'LA' else 'RGB')).astype(np.int32)
     if pixels.ndim == 2:
         return pixels
-    grey = (pixels == pixels[..., :1]).all(axis=-1)
-    return np.where(
-        grey, pixels[..., 0], COLOUR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32)
-    )
+    gray = (pixels == pixels[..., :1]).all(axis=-1)
+    return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
 
 
 def is_lossy(mask: Path) -> bool:
@@ -93,7 +91,7 @@ def choose_classes(
     """The classes of masks that have these pixels of each value.
 
     Args:
-        counts: the pixels of each value, or colour.
+        counts: the pixels of each value, or color.
         named: the file with the names of the classes, or None.
         findings: what is noticed.
         lossy: one of the masks that is a JPEG file, or None.
@@ -102,9 +100,9 @@ def choose_classes(
         ConfigError: if the values cannot be those of classes, or are not as many as the names.
     """
     values = sorted(counts)
-    colours, names = colours_of(named), _names(named)
-    unnamed = len(values) > FEW and not (names or colours)
-    if lossy and min(np.diff(values), default=0) < GREY:
+    colors, names = colors_of(named), _names(named)
+    unnamed = len(values) > FEW and not (names or colors)
+    if lossy and min(np.diff(values), default=0) < GRAY:
         raise ConfigError(
             f'--data: {str(lossy)!r} is a JPEG file, which changes the values of masks at edges: '
             f'they have {len(values)}, which are not the numbers of classes; save masks as PNG.'
@@ -116,15 +114,15 @@ def choose_classes(
             'save masks as PNG with the number of the class of each pixel, or name the classes in '
             'classes.txt.'
         )
-    found = _by_colour(counts, colours, named) if colours else _numbers(values, names, findings)
+    found = _by_color(counts, colors, named) if colors else _numbers(values, names, findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
     findings.note_all(
         'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
     )
     total = sum(counts.values())
-    if NOT_LABELLED in found.numbers.values():
+    if NOT_LABELED in found.numbers.values():
         share = (
-            sum(counts[value] for value, number in found.numbers.items() if number == NOT_LABELLED)
+            sum(counts[value] for value, number in found.numbers.items() if number == NOT_LABELED)
             / total
         )
         findings.note(
@@ -134,19 +132,19 @@ def choose_classes(
 
 
 def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskValues:
-    """The classes of values, or of colours without names."""
-    labelled = [value for value in values if value != NOT_LABELLED]
-    as_greys = _are_greys(values)
-    if names and not as_greys and labelled[-1] < len(names):
+    """The classes of values, or of colors without names."""
+    labeled = [value for value in values if value != NOT_LABELED]
+    as_grays = _are_grays(values)
+    if names and not as_grays and labeled[-1] < len(names):
         numbers = {
             value: value for value in values
         }  # 255 is that of no class in the canonical form, too
         return MaskValues(tuple(names), numbers)
-    chosen = values if as_greys else labelled
-    if names and chosen[-1] >= COLOUR:
+    chosen = values if as_grays else labeled
+    if names and chosen[-1] >= COLOR:
         raise ConfigError(
-            f'--data: the masks have colours, such as {_word(chosen[-1])}, and the classes have '
-            'names in an order, which says nothing of colours; write class_dict.csv with the '
+            f'--data: the masks have colors, such as {_word(chosen[-1])}, and the classes have '
+            'names in an order, which says nothing of colors; write class_dict.csv with the '
             'columns name, r, g and b.'
         )
     if names and len(names) != len(chosen):
@@ -167,44 +165,44 @@ def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskVal
             (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
         )
     numbers = {value: number for number, value in enumerate(chosen)}
-    return MaskValues(classes, {value: numbers.get(value, NOT_LABELLED) for value in values})
+    return MaskValues(classes, {value: numbers.get(value, NOT_LABELED) for value in values})
 
 
-def _are_greys(values: list[int]) -> bool:
-    """True if few values are far apart, so that they are greys or colours, of which 255 is one."""
-    others = [value for value in values if value != NOT_LABELLED]
-    return len(values) <= FEW and (len(others) < 2 or max(others) >= GREY)
+def _are_grays(values: list[int]) -> bool:
+    """True if few values are far apart, so that they are grays or colors, of which 255 is one."""
+    others = [value for value in values if value != NOT_LABELED]
+    return len(values) <= FEW and (len(others) < 2 or max(others) >= GRAY)
 
 
 def _are_smoothed(counts: Counter[int]) -> bool:
-    """True if many values have gaps between them, or are the few pixels between two greys."""
+    """True if many values have gaps between them, or are the few pixels between two grays."""
     largest, total = max(counts), sum(counts.values())
     two = sum(count for _, count in counts.most_common(2))
-    return largest > 2 * len(counts) or (largest >= GREY and two > MAINLY * total)
+    return largest > 2 * len(counts) or (largest >= GRAY and two > MAINLY * total)
 
 
-def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | None) -> MaskValues:
-    """The classes of colours that a file names."""
+def _by_color(counts: Counter[int], colors: Mapping[int, str], file: Path | None) -> MaskValues:
+    """The classes of colors that a file names."""
     for value in counts:
-        if value not in colours:
+        if value not in colors:
             raise ConfigError(
-                f'--data: the masks have the colour {_hex(value)}, which {str(file)!r} does not '
+                f'--data: the masks have the color {_hex(value)}, which {str(file)!r} does not '
                 'name; add it.'
             )
-    classes = tuple(dict.fromkeys(name for value, name in colours.items() if value in counts))
+    classes = tuple(dict.fromkeys(name for value, name in colors.items() if value in counts))
     return MaskValues(
-        classes, {value: classes.index(colours[value]) for value in counts}, by_colour=True
+        classes, {value: classes.index(colors[value]) for value in counts}, by_color=True
     )
 
 
-def colours_of(named: Path | None) -> dict[int, str]:
-    """The names of colours, or nothing.
+def colors_of(named: Path | None) -> dict[int, str]:
+    """The names of colors, or nothing.
 
     CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table a column of names
-    and the columns r, g and b, or one of such colours or of hexadecimal ones.
+    and the columns r, g and b, or one of such colors or of hexadecimal ones.
 
     Raises:
-        ConfigError: for a colour that is none, or that has two names.
+        ConfigError: for a color that is none, or that has two names.
     """
     if named is None:
         return {}
@@ -214,8 +212,8 @@ def colours_of(named: Path | None) -> dict[int, str]:
     else:
         header, *lines = _table(named) or [[]]
         words = [word.strip().casefold() for word in header]
-        columns = [words.index(word) for word in words if word in COLOURS]
-        columns.sort(key=lambda column: COLOURS.index(words[column]))
+        columns = [words.index(word) for word in words if word in COLORS]
+        columns.sort(key=lambda column: COLORS.index(words[column]))
         names = [column for column, word in enumerate(words) if word in TITLES]
         if not names or len(columns) not in (1, 3):
             return {}
@@ -226,22 +224,20 @@ def colours_of(named: Path | None) -> dict[int, str]:
         ]
     found: dict[int, str] = {}
     for name, text in pairs:
-        value = _colour(text, named)
+        value = _color(text, named)
         if found.setdefault(value, class_name(name)) != class_name(name):
-            raise ConfigError(
-                f'--data: {str(named)!r} names the colour {text!r} twice; correct it.'
-            )
+            raise ConfigError(f'--data: {str(named)!r} names the color {text!r} twice; correct it.')
     return found
 
 
-def _colour(text: str, file: Path) -> int:
-    """The value of a colour: ``#ff0000``, or three numbers."""
+def _color(text: str, file: Path) -> int:
+    """The value of a color: ``#ff0000``, or three numbers."""
     if found := re.fullmatch(r'\s*#?([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})\s*', text):
         return _value(*(int(part, 16) for part in found.groups()))
     numbers = [int(number) for number in re.findall(r'\d+', text)]
     if len(numbers) != 3 or max(numbers) > 255:
         raise ConfigError(
-            f'--data: {text!r} in {str(file)!r} is no colour, which is three numbers from 0 to 255 '
+            f'--data: {text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 '
             'or #rrggbb; correct it.'
         )
     return _value(*numbers)
@@ -258,7 +254,7 @@ def _table(named: Path) -> list[list[str]]:
 
 
 def _value(red: int, green: int, blue: int) -> int:
-    return red if red == green == blue else COLOUR + (red << 16) + (green << 8) + blue
+    return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue
 
 
 def _names(named: Path | None) -> list[str]:
@@ -269,7 +265,7 @@ def _names(named: Path | None) -> list[str]:
     Raises:
         ConfigError: if a table has other columns.
     """
-    if named is None or colours_of(named):
+    if named is None or colors_of(named):
         return []
     if named.suffix.lower() != '.csv':
         return [class_name(name) for name in read_lines(named) if name != '__ignore__']
@@ -283,8 +279,8 @@ def _names(named: Path | None) -> list[str]:
 
 
 def _hex(value: int) -> str:
-    return f'#{value - COLOUR if value >= COLOUR else value * 0x10101:06x}'
+    return f'#{value - COLOR if value >= COLOR else value * 0x10101:06x}'
 
 
 def _word(value: int) -> str:
-    return str(value) if value < COLOUR else f'#{value - COLOUR:06x}'
+    return str(value) if value < COLOR else f'#{value - COLOR:06x}'

@@ -1,4 +1,4 @@
-"""YOLO: a text file per image. Lines are ``class x y width height`` or an outline, normalised."""
+"""YOLO: a text file per image. Lines are ``class x y width height`` or an outline, normalized."""
 
 import math
 import re

@@ -29,7 +29,7 @@ class Cluster:
     gpus_per_node: int
     memory: int  # bytes of a GPU that a run may take
     peak_tflops: float  # what a GPU computes at best
-    utilisation: float  # which part of that arithmetic reaches
+    utilization: float  # which part of that arithmetic reaches
     # Of a GPU's links within and between machines, in one direction.
     gigabytes_per_s: Mapping[str, float]
 
@@ -42,15 +42,15 @@ class Cluster:
 
     def arithmetic_s(self, flops: float) -> float:
         """Seconds that a GPU takes for a number of operations."""
-        return flops / (self.peak_tflops * 1e12 * self.utilisation)
+        return flops / (self.peak_tflops * 1e12 * self.utilization)
 
     def messages_s(self, traffic: Mapping[str, float]) -> float:
         """Seconds for a GPU to receive bytes ``within`` and ``between`` machines concurrently."""
         return max(traffic[link] / (speed * 1e9) for link, speed in self.gigabytes_per_s.items())
 
     def core_days(self, flops: float) -> float:
-        """Days of one TPUv3 core for a number of operations, at the same utilisation."""
-        return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilisation * DAY)
+        """Days of one TPUv3 core for a number of operations, at the same utilization."""
+        return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilization * DAY)
 
 
 def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:

@@ -68,7 +68,7 @@ class VisionTransformer(LayeredBackbone):
             Frozen parts stay in eval mode.
         with_cp: True recomputes blocks in the backward pass to save memory. ``'selective'`` keeps
             the results of products, convolutions and attention in them, and recomputes the rest.
-        init_cfg: MMEngine's initialisation config. By default the weights are initialised as the
+        init_cfg: MMEngine's initialization config. By default the weights are initialized as the
             authors do. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that
             ``arch`` names.
 
@@ -198,7 +198,7 @@ class VisionTransformer(LayeredBackbone):
         return stem
 
     def reset_parameters(self) -> None:
-        """Initialise positions and class token as the authors do, other tokens as DeiT does."""
+        """Initialize positions and class token as the authors do, other tokens as DeiT does."""
         for name in (*self.prefix_tokens, 'pos_embed'):
             parameter = getattr(self, name)
             if name == 'cls_token':

@@ -86,8 +86,8 @@ class DistilledViTClsHead(ViTClsHead):
         Raises:
             ConfigError: if the distillation needs a teacher but there is none.
         """
-        labelled, distilled = self.classify(feats)
-        losses = self._get_loss(labelled, data_samples, **kwargs)
+        labeled, distilled = self.classify(feats)
+        losses = self._get_loss(labeled, data_samples, **kwargs)
         if self.distillation == 'none':
             second = self._get_loss(distilled, data_samples, **kwargs)['loss']
         elif teacher is None:

@@ -34,8 +34,8 @@ class ViTClsHead(ClsHead):
         act_cfg: activation after the pre-logits, tanh in the paper.
         prior_prob: the probability of each class at the start, for a sigmoid loss
             (arXiv:1708.02002, Section 3.3). None means that the bias starts at zero.
-        init_cfg: MMEngine's initialisation config. By default, as in the authors' code, the
-            classifier starts at zero and the pre-logits have flax's default initialisation.
+        init_cfg: MMEngine's initialization config. By default, as in the authors' code, the
+            classifier starts at zero and the pre-logits have flax's default initialization.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
 
     Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used, and of a
@@ -90,7 +90,7 @@ class ViTClsHead(ClsHead):
                     )
 
     def reset_parameters(self) -> None:
-        """Initialise as the authors do."""
+        """Initialize as the authors do."""
         reset_head(self.layers, self.prior_prob)
 
     def pre_logits(self, feats: Features) -> Tensor:

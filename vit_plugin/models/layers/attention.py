@@ -35,7 +35,7 @@ class Attention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise as the authors do. They have separate layers for query, key and value."""
+        """Initialize as the authors do. They have separate layers for query, key and value."""
         width = self.proj.in_features
         others = (len(self.qkv.weight) - width) // 2
         for weight in (*self.qkv.weight.split((width, others, others)), self.proj.weight):

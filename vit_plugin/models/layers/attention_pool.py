@@ -48,7 +48,7 @@ class AttentionPool(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise as the authors do (`big_vision/models/vit.py`, `MAPHead`)."""
+        """Initialize as the authors do (`big_vision/models/vit.py`, `MAPHead`)."""
         for weight in (self.latent[0], self.q.weight, *self.kv.weight.chunk(2), self.proj.weight):
             nn.init.xavier_uniform_(weight)
         for layer in (self.q, self.kv, self.proj):

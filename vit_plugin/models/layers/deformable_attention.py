@@ -27,8 +27,8 @@ class Level(NamedTuple):
     size: Grid
     stride: int
 
-    def centres(self, like: Tensor) -> Tensor:
-        """Element centres (h*w, 2) in pixels, x before y, with the device and dtype of ``like``."""
+    def centers(self, like: Tensor) -> Tensor:
+        """Element centers (h*w, 2) in pixels, x before y, with the device and dtype of ``like``."""
         y, x = (
             self.stride * (torch.arange(side, device=like.device, dtype=like.dtype) + 0.5)
             for side in self.size
@@ -112,7 +112,7 @@ class PointAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise as the authors do: head k looks in direction k, point i at distance i + 1."""
+        """Initialize as the authors do: head k looks in direction k, point i at distance i + 1."""
         for layer in (self.value_proj, self.output_proj):
             nn.init.xavier_uniform_(layer.weight)
         for layer in (self.sampling_offsets, self.attention_weights):

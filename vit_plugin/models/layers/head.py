@@ -34,7 +34,7 @@ def head_layers(
 
 
 def reset_head(layers: nn.Sequential, prior_prob: float | None = None) -> None:
-    """Initialise :func:`head_layers` as the authors do: zero classifier, pre-logits as in flax.
+    """Initialize :func:`head_layers` as the authors do: zero classifier, pre-logits as in flax.
 
     Args:
         layers: the layers.

@@ -48,7 +48,7 @@ class Mlp(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise as the authors do (`vit_jax/models_vit.py`, `MlpBlock`)."""
+        """Initialize as the authors do (`vit_jax/models_vit.py`, `MlpBlock`)."""
         for weight in (*self.fc1.weight.chunk(self.halves), self.fc2.weight):
             nn.init.xavier_uniform_(weight)
         for layer in (self.fc1, self.fc2):

@@ -46,7 +46,7 @@ class Numerics:
         act_cfg: activation of the MLP. flax's ``gelu`` is the tanh approximation, torch's is exact.
         norm_cfg: norms of the encoder.
         stem_norm_cfg: norms of a :class:`~vit_plugin.models.ResNetEmbed`.
-        stem_conv_cfg: weight standardisation and padding of a ``ResNetEmbed``, see
+        stem_conv_cfg: weight standardization and padding of a ``ResNetEmbed``, see
             :class:`~vit_plugin.models.layers.std_conv.StdConv2d`.
         stem_shortcut_norm_cfg: norms of the shortcuts of a ``ResNetEmbed`` that have a convolution.
             If it is empty, they are as ``stem_norm_cfg`` says.
@@ -105,7 +105,7 @@ class ActChanges(TypedDict, total=False):
 
 
 class StemConvChanges(TypedDict, total=False):
-    """Details of how a stem standardises its kernels and pads its maps, see ``StdConv2d``."""
+    """Details of how a stem standardizes its kernels and pads its maps, see ``StdConv2d``."""
 
     eps: Eps
     eps_inside_root: bool

@@ -38,7 +38,7 @@ def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
     """Adapt a first convolution (D, C, h, w) to another number of channels.
 
     The channels are repeated in order and scaled to keep the size of the output, as timm does. For
-    one channel they are summed. A grey image then has the same output as before.
+    one channel they are summed. A gray image then has the same output as before.
     """
     old = kernel.shape[1]
     if channels == 1:

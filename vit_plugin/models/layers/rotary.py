@@ -204,7 +204,7 @@ class MixedRotary(Rotary):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise as in naver-ai/rope-vit: axial frequencies, a random angle for each head."""
+        """Initialize as in naver-ai/rope-vit: axial frequencies, a random angle for each head."""
         frequencies = 1.0 / self.periods()
         turns = 2 * math.pi * torch.rand(self.num_layers, self.num_heads, 1)
         turns = turns.expand(-1, -1, len(frequencies))

@@ -1,4 +1,4 @@
-"""Convolution with standardised weights, and max-pool, as in the authors' ResNet."""
+"""Convolution with standardized weights, and max-pool, as in the authors' ResNet."""
 
 from typing import Any, Literal
 
@@ -30,10 +30,10 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
 
 
 def _standardize(weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    centred = weight - weight.mean(_FILTER, keepdim=True)
+    centered = weight - weight.mean(_FILTER, keepdim=True)
     # By the norm, since torch.var is many times slower on a CPU.
-    std = torch.linalg.vector_norm(centred, dim=_FILTER, keepdim=True) * weight[0].numel() ** -0.5
-    return centred / (std + eps), std
+    std = torch.linalg.vector_norm(centered, dim=_FILTER, keepdim=True) * weight[0].numel() ** -0.5
+    return centered / (std + eps), std
 
 
 class _Standardize(torch.autograd.Function):
@@ -63,10 +63,10 @@ class _Standardize(torch.autograd.Function):
         # Y is 0 where a filter is constant.
         scale = (y[0].numel() * std).clamp_min(torch.finfo(std.dtype).tiny)
         along = (y * grad).sum(_FILTER, keepdim=True)
-        centred = (grad - grad.mean(_FILTER, keepdim=True)) / shifted
+        centered = (grad - grad.mean(_FILTER, keepdim=True)) / shifted
         # The norm's own gradient, d std/dw = y (std + eps) / (N std), comes from second derivatives
         # only.
-        return torch.addcmul(centred, y, (grad_std * shifted - along) / scale), None
+        return torch.addcmul(centered, y, (grad_std * shifted - along) / scale), None
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
@@ -76,7 +76,7 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 class StdConv2d(nn.Conv2d):
-    """Convolution with standardised filters and no bias.
+    """Convolution with standardized filters and no bias.
 
     Args:
         eps, eps_inside_root: see :func:`standardize`.

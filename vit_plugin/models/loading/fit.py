@@ -97,7 +97,7 @@ class Fitted(Mapping[str, Tensor]):
             raise ConfigError(
                 f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
                 f'({some(self.weights.steps[ours].theirs)}); build the model that the checkpoint '
-                'is of, or leave it at its initialisation with skip=(...).'
+                'is of, or leave it at its initialization with skip=(...).'
             )
 
 
@@ -149,8 +149,8 @@ class Adapter:
         if root and value.shape[1] != shape[1] == 1:
             raise ConfigError(
                 f'{ours}: summing its {value.shape[1]} input channels is not exact, since the '
-                f'kernel is standardised afterwards; keep in_channels={value.shape[1]}, and the '
-                'stem repeats a grey image itself.'
+                f'kernel is standardized afterward; keep in_channels={value.shape[1]}, and the '
+                'stem repeats a gray image itself.'
             )
         if value.shape[1] != shape[1] and (root or isinstance(self.stem, PatchEmbed)):
             changes.append(f'{value.shape[1]} input channels to {shape[1]}')

@@ -111,7 +111,7 @@ def load_weights(
             names[ours]: shard_like(fitted[ours], targets[ours], copy=is_meta) for ours in part
         }
         model.load_state_dict(tensors, strict=False, assign=is_meta)
-    empty = [ours for ours in report.initialised if targets[ours].is_meta]
+    empty = [ours for ours in report.initialized if targets[ours].is_meta]
     if empty:
         report.notes.append(f'{some(empty)} are still on the meta device: give them values')
     return report

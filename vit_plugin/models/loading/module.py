@@ -1,4 +1,4 @@
-"""Initialisation from a checkpoint, instead of by MMEngine's own reader."""
+"""Initialization from a checkpoint, instead of by MMEngine's own reader."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ class LoadableModule(BaseModule):
     """Base class of a module whose method ``load`` reads the checkpoint in its ``init_cfg``.
 
     Args:
-        init_cfg: MMEngine's initialisation config. In addition to MMEngine's keys, its entry
+        init_cfg: MMEngine's initialization config. In addition to MMEngine's keys, its entry
             ``type='Pretrained'`` may have ``skip`` and ``source_grid``. ``checkpoint=True`` means
             timm's weights that ``arch`` names.
         arch: the backbone's.
@@ -42,7 +42,7 @@ class LoadableModule(BaseModule):
         raise NotImplementedError
 
     def init_weights(self) -> None:
-        """MMEngine's initialisation, but :meth:`load` for a checkpoint in ``init_cfg``.
+        """MMEngine's initialization, but :meth:`load` for a checkpoint in ``init_cfg``.
 
         Raises:
             ConfigError: if its entry has any other key, or a checkpoint of another type, or does

@@ -138,15 +138,15 @@ class Plan:
                 continue
             part = ours.partition('.')[0]
             if self._skipped(ours):
-                self.report.initialised[ours] = 'skipped'
+                self.report.initialized[ours] = 'skipped'
             elif ours in self.weights:
                 self.report.matched[ours] = self.weights.steps[ours].theirs
             elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
-                self.report.initialised[ours] = f'relative positions start at zero, {HARMLESS}'
+                self.report.initialized[ours] = f'relative positions start at zero, {HARMLESS}'
             elif part not in given and (
                 ours in outside or part in self.backbone.added_parts or without_backbone
             ):
-                self.report.initialised[ours] = f'the checkpoint has no {part}'
+                self.report.initialized[ours] = f'the checkpoint has no {part}'
             else:
                 missing.append(ours)
         if missing:
@@ -155,7 +155,7 @@ class Plan:
             raise ConfigError(
                 f'The checkpoint (format {self.report.format}) lacks {some(missing)}{left_over}. '
                 'Build the model that the checkpoint is of, or name what to leave at its '
-                "initialisation with skip=('blocks.11.{rest}', ...) in load_weights or init_cfg."
+                "initialization with skip=('blocks.11.{rest}', ...) in load_weights or init_cfg."
             )
 
     def _reject(self, surplus: Mapping[str, str]) -> None:
@@ -190,7 +190,7 @@ class Plan:
                 and value.shape[1:] == target.shape[1:]
             ):
                 del self.report.matched[ours]
-                self.report.initialised[ours] = (
+                self.report.initialized[ours] = (
                     f'the checkpoint has {value.shape[0]} classes, the model {target.shape[0]}'
                 )
             elif ours.endswith('.weight') and not value.any():

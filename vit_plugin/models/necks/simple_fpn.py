@@ -69,7 +69,7 @@ class SimpleFPN(BaseModule):
             calls ``'on_output'``; that means the same as True here. False leaves out every other
             element.
         norm_cfg: the norms. ``'LN2d'`` norms over the channels.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
 
     Shape: a map (B, in_channels, h, w), or a tuple whose last element is this map -> ``num_outs``
     maps.
@@ -119,7 +119,7 @@ class SimpleFPN(BaseModule):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the convolutions as in detectron2's pyramids (Kaiming uniform, ``a=1``)."""
+        """Initialize the convolutions as in detectron2's pyramids (Kaiming uniform, ``a=1``)."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_uniform_(module.weight, a=1)

@@ -49,7 +49,7 @@ class TokenPooling(BaseModule):
         norm_cfg: norm of the pooled vector, such as ``dict(type='LN', eps=1e-6)``. It needs
             ``in_channels``. timm's models that average their patches have it in place of the
             backbone's final norm.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
 
     Shape: tokens (B, prefix + N, C) or a feature map (B, C, h, w) -> (B, C), for each input.
 

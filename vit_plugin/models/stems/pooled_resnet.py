@@ -30,7 +30,7 @@ def cosines(size: int) -> Tensor:
 
 
 class WhitenedRoot(nn.Module):
-    """Fixed filters that decorrelate the colours of 2 x 2 pixels.
+    """Fixed filters that decorrelate the colors of 2 x 2 pixels.
 
     They are the cosine transform of channels, rows and columns, which is close to the principal
     components of natural images. A BatchNorm without weights gives each the variance 1. Both signs
@@ -101,7 +101,7 @@ class PooledResNetEmbed(Stem):
     """A ResNet that halves its maps by max-pools, then patches of the last map.
 
     It learns small images in few epochs, as the ResNet-9 of DAWNBench does (Page 2018, "How to
-    train your ResNet"), on which its stages are modelled. The convolutions have standardised
+    train your ResNet"), on which its stages are modeled. The convolutions have standardized
     filters, as those of :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
 
     Args:

@@ -1,4 +1,4 @@
-"""The authors' ResNet as a stem: post-activation v1.5, GroupNorm, standardised weights.
+"""The authors' ResNet as a stem: post-activation v1.5, GroupNorm, standardized weights.
 
 The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and `models_vit.py` for
 the root.

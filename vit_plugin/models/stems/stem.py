@@ -87,9 +87,9 @@ class Stem(BaseModule):
             tokens.
         padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a full patch.
             ``'valid'`` crops them, as timm and big_vision do.
-        frozen: whether the entire stem stays as it is initialised or loaded. MoCo v3 trains a pure
+        frozen: whether the entire stem stays as it is initialized or loaded. MoCo v3 trains a pure
             ViT so (arXiv:2104.02057, Section 4.3). The backbone sees to it.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
         feature_strides: pixels per element of each map that the subclass computes. The last map
             becomes tokens. A subclass whose first layers, its root, make a map before the first
             stage takes ``with_root``, which puts this map, its stride and its channels first.
@@ -143,7 +143,7 @@ class Stem(BaseModule):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the projection as the authors do. The CNN's layers initialise themselves."""
+        """Initialize the projection as the authors do. The CNN's layers initialize themselves."""
         if isinstance(self.proj, nn.Conv2d):
             lecun_normal_(self.proj.weight)
             if self.proj.bias is not None:
@@ -168,7 +168,7 @@ class Stem(BaseModule):
 
     @property
     def stride(self) -> int:
-        """Pixels between neighbouring tokens."""
+        """Pixels between neighboring tokens."""
         return (1, *self.feature_strides)[-1] * self.patch_size
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
@@ -204,7 +204,7 @@ class Stem(BaseModule):
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[int, int], tuple[Tensor, ...]]:
         """Images (B, C, H, W) -> tokens (B, h*w, embed_dims), their grid (h, w), the CNN's maps.
 
-        The channel of grey images is repeated ``in_channels`` times.
+        The channel of gray images is repeated ``in_channels`` times.
 
         Raises:
             ConfigError: if the images have another number of channels, or are smaller than one

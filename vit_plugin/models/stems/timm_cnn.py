@@ -75,7 +75,7 @@ class TimmEmbed(Stem):
             feature_channels=info.channels(),
         )
         self.backbone = backbone
-        # Keeps MMEngine from overwriting pretrained weights by timm's initialisation.
+        # Keeps MMEngine from overwriting pretrained weights by timm's initialization.
         self.backbone.is_init = True
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:

@@ -34,13 +34,13 @@ class Outputs(NamedTuple):
 
 
 def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
-    """Outputs for normalised images (B, C, H, W), from one forward of the backbone.
+    """Outputs for normalized images (B, C, H, W), from one forward of the backbone.
 
     Args:
         model: a backbone; a classifier, of MMPretrain or a
             :class:`~vit_plugin.models.classifier.Classifier`; a model with a ``backbone``, such as
             MoCo v3, whose other parts are left out; or a model of timm.
-        images: normalised as the model expects.
+        images: normalized as the model expects.
     """
     if hasattr(model, 'forward_head'):
         return _of_timm(model, images)

@@ -30,7 +30,7 @@ class Distiller(ImageClassifier):
 
     The student is this model's backbone, with or without a neck and a head. So its checkpoint is
     that of a classifier, and predicts without the teacher. The teacher sees the same views,
-    augmented and mixed (arXiv:2106.05237), under its own normalisation and size.
+    augmented and mixed (arXiv:2106.05237), under its own normalization and size.
 
     Args:
         backbone: the student's, one of ours; of other models,
@@ -47,7 +47,7 @@ class Distiller(ImageClassifier):
 
     Raises:
         ConfigError: if the teacher cannot be read, lacks an output that a loss compares, or has
-            other classes; if nothing is learnt from it; or if the backbone is not one of ours.
+            other classes; if nothing is learned from it; or if the backbone is not one of ours.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Distiller(ImageClassifier):
         """The losses of the labels, if there is a head, and of the teacher's outputs.
 
         Args:
-            inputs: normalised images (B, C, H, W).
+            inputs: normalized images (B, C, H, W).
             data_samples: data samples with the labels, if they count.
 
         Raises:
@@ -119,7 +119,7 @@ class Distiller(ImageClassifier):
         if self._has_token:
             check_pair('DistilledViTClsHead', 'logits', mine, theirs)
         elif not cfgs:
-            raise ConfigError('Distiller: nothing is learnt from the teacher; give losses.')
+            raise ConfigError('Distiller: nothing is learned from the teacher; give losses.')
         built: dict[str, nn.Module] = {}
         for cfg in cfgs:
             kind: Any = MODELS.get(cfg['type']) if isinstance(cfg['type'], str) else cfg['type']

@@ -45,7 +45,7 @@ class TeacherCfg(TypedDict, total=False):
 
 
 class Pixels(NamedTuple):
-    """How a model's images are normalised.
+    """How a model's images are normalized.
 
     Attributes:
         mean, std: of values from 0 to 255; None if it gets images as another one does.
@@ -105,8 +105,8 @@ class Teacher:
         """Outputs in the precision of the images (B, C, H, W), which are a student's.
 
         Args:
-            images: normalised for the student.
-            pixels: how they were normalised.
+            images: normalized for the student.
+            pixels: how they were normalized.
         """
         first = next(self.model.parameters())
         if first.device != images.device and not isinstance(first, DTensor):
@@ -116,7 +116,7 @@ class Teacher:
         return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
-        """A student's images with the teacher's normalisation, order of channels and size."""
+        """A student's images with the teacher's normalization, order of channels and size."""
         if self.pixels.mean and self.pixels != pixels:
 
             def values(numbers: tuple[float, ...] | None) -> Tensor:

@@ -96,7 +96,7 @@ class EoMTHead(Mask2FormerHead):
         no_object_weight: weight of queries without an object in the loss of the classes.
         train_cfg: see :class:`PointOptions`.
         test_cfg: MMDetection's, which the fusion head reads.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
 
     Raises:
         ConfigError: in the forward, if the backbone has another number of classes.
@@ -132,7 +132,7 @@ class EoMTHead(Mask2FormerHead):
         )
 
     def init_weights(self) -> None:
-        """There is nothing to initialise."""
+        """There is nothing to initialize."""
 
     def forward(
         self, x: Sequence[Prediction], batch_data_samples: Any = None

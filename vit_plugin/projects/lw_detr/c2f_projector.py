@@ -97,7 +97,7 @@ class C2fProjector(BaseModule):
         scales: the size of each output over that of the maps: 2, 1 or 0.5. RF-DETR has 1.
         num_blocks: bottlenecks of each output.
         norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-5)``.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
 
     Shape: maps (B, C, h, w) of one size, as many as ``in_channels`` -> one map (B, out_channels,
     scale * h, scale * w) for each scale.

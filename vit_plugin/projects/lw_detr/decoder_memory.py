@@ -61,14 +61,14 @@ def _positions(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor,
         ends = -(-width * columns // outer_width), -(-height * rows // outer_height)
         end = torch.stack(ends, 1).to(dtype)
     end = end[:, None]  # (B, 1, 2)
-    at = Level((rows, columns), 1).centres(end)  # (h*w, 2)
-    centres = at / end  # (B, h*w, 2)
-    anchors = torch.cat((centres, torch.full_like(centres, side)), dim=-1)
+    at = Level((rows, columns), 1).centers(end)  # (h*w, 2)
+    centers = at / end  # (B, h*w, 2)
+    anchors = torch.cat((centers, torch.full_like(centers, side)), dim=-1)
     ratio = torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1)
     return anchors, (at > end).any(-1), ratio
 
 
 def moved(boxes: Tensor, deltas: Tensor) -> Tensor:
     """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
-    centres, sides = boxes.split(2, dim=-1)
-    return torch.cat((centres + deltas[..., :2] * sides, sides * deltas[..., 2:].exp()), dim=-1)
+    centers, sides = boxes.split(2, dim=-1)
+    return torch.cat((centers + deltas[..., :2] * sides, sides * deltas[..., 2:].exp()), dim=-1)

@@ -81,7 +81,7 @@ class LWDETRHead(DETRHead):
         test_cfg: ``max_per_img``, the most boxes of an image. ``num_queries`` and ``num_layers``
             make predictions faster with fewer of both; no training is needed. A detector gives its
             own ``test_cfg`` here.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
 
     Raises:
         ConfigError: if ``test_cfg`` has more queries or layers than there are. In the forward, if
@@ -160,7 +160,7 @@ class LWDETRHead(DETRHead):
 
         Returns:
             Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the
-            proposals. Boxes are (x, y, w, h) of their centre and size, as fractions of the image. Q
+            proposals. Boxes are (x, y, w, h) of their center and size, as fractions of the image. Q
             counts all groups.
         """
         self._check_maps(x)

@@ -51,7 +51,7 @@ class DINO(MultiViewSelfSupervisor):
             over the run.
         mask_ratio: least and largest share of patches that are hidden in half of the student's
             large views, of an ``IBOTViT``; (0.1, 0.5) in DINOv2 (arXiv:2304.07193). The teacher's
-            outputs of these patches are learnt too (iBOT, arXiv:2111.07832), through the same neck
+            outputs of these patches are learned too (iBOT, arXiv:2111.07832), through the same neck
             and by a second head of the same config.
         koleo_weight: of the loss that spreads the features of large views; 0.1 in DINOv2.
 
@@ -92,21 +92,21 @@ class DINO(MultiViewSelfSupervisor):
             self.teacher.update_parameters(self.student())
             taught = backbone(large)
             targets = neck(taught)[-1].unflatten(0, (self.num_large, -1))
-        learnt, losses, rest = [], {}, inputs
+        learned, losses, rest = [], {}, inputs
         if self.mask_ratio:
             grid = tuple(side // self.backbone.strides[-1] for side in large.shape[2:])
             hidden = block_masks(len(large), grid, self.mask_ratio).to(large.device)
-            learnt, rest = [self.backbone(large, hidden)], inputs[self.num_large :]
-            student, teacher = (each[0][hidden.flatten(1)] for each in (learnt[0], taught))
+            learned, rest = [self.backbone(large, hidden)], inputs[self.num_large :]
+            student, teacher = (each[0][hidden.flatten(1)] for each in (learned[0], taught))
             losses['loss_patches'] = self.patch_head.patch_loss(
                 self.neck((student,))[-1], neck((teacher,))[-1], hidden
             )
-        learnt += self.features(rest)
+        learned += self.features(rest)
         if self.koleo_weight:
-            vectors = precise(learnt[0][-1][: len(large)]).chunk(self.num_large)
+            vectors = precise(learned[0][-1][: len(large)]).chunk(self.num_large)
             losses['loss_koleo'] = self.koleo_weight * sum(map(koleo, vectors))
         name = 'loss_views' if losses else 'loss'  # the name of the sum in the log
-        return {name: self.head.loss(self.outputs(learnt, len(inputs)), targets), **losses}
+        return {name: self.head.loss(self.outputs(learned, len(inputs)), targets), **losses}
 
     def train(self, mode: bool = True) -> 'DINO':
         """Set the training mode and return the model.
@@ -128,7 +128,7 @@ class DINONeck(BaseModule):
         bottleneck: width of the unit vector.
         out_channels: number of prototypes.
         num_layers: number of linear layers before the prototypes.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
 
     Shape: a tuple of features, the last of them (B, in_channels) -> a tuple of one tensor (B,
     out_channels).
@@ -166,7 +166,7 @@ class DINONeck(BaseModule):
 class DINOHead(BaseModule):
     """DINO's loss: the cross entropy between teacher and student on different views (Equation 3).
 
-    The teacher's outputs are centred, so that no prototype wins always, and sharpened, so that not
+    The teacher's outputs are centered, so that no prototype wins always, and sharpened, so that not
     all are equal.
 
     Args:
@@ -175,10 +175,10 @@ class DINOHead(BaseModule):
         teacher_temperature: of the teacher, first and last.
         warmup: the part of the run in which the teacher's temperature goes linearly from the first
             to the last.
-        center_momentum: weight of the old centre in its moving average.
-        centering: ``'mean'`` subtracts the centre. ``'sinkhorn_knopp'`` does without it: the
+        center_momentum: weight of the old center in its moving average.
+        centering: ``'mean'`` subtracts the center. ``'sinkhorn_knopp'`` does without it: the
             teacher's distributions use all prototypes equally, as in DINOv2.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class DINOHead(BaseModule):
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Student (V, B, K) and teacher outputs (G, B, K) of the same first views -> the mean loss.
 
-        Then the centre moves to the mean of the teacher's outputs in all processes.
+        Then the center moves to the mean of the teacher's outputs in all processes.
         """
         log_student, teacher = self._log_student(outputs), self._teacher(targets)
         losses = -torch.einsum('gbk,vbk->gv', teacher, log_student) / outputs.shape[1]
@@ -214,7 +214,7 @@ class DINOHead(BaseModule):
     def patch_loss(self, outputs: Tensor, targets: Tensor, hidden: Tensor) -> Tensor:
         """Student and teacher outputs (M, K) of hidden patches, True in (N, h, w) -> iBOT's loss.
 
-        It is the mean over images of the mean over patches. Then the centre moves as in ``loss``.
+        It is the mean over images of the mean over patches. Then the center moves as in ``loss``.
         """
         losses = -(self._teacher(targets) * self._log_student(outputs)).sum(dim=-1)
         sums = F.pad(precise(targets).sum(dim=0), (0, 1), value=len(targets))

@@ -39,7 +39,7 @@ def block_masks(number: int, grid: Grid, ratio: Sequence[float]) -> Tensor:
 def koleo(features: Tensor) -> Tensor:
     """How close the features (B, C) are to each other: KoLeo (arXiv:1806.03198, Section 3).
 
-    Neighbours are sought in this process alone, as the authors of DINOv2 do.
+    Neighbors are sought in this process alone, as the authors of DINOv2 do.
     """
     x = F.normalize(features, dim=-1)
     nearest = torch.cdist(x.detach(), x.detach()).fill_diagonal_(torch.inf).argmin(dim=1)

@@ -52,7 +52,7 @@ class LeJEPAHead(BaseModule):
         num_slices: number of random directions on which the embeddings are compared with a
             Gaussian. They are drawn anew in each step, the same in all processes.
         reach: the end of the integral over the characteristic function.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
     """
 
     def __init__(

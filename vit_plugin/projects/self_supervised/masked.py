@@ -1,6 +1,6 @@
-"""Encoders for masked image modelling, in which some patches of each image are hidden.
+"""Encoders for masked image modeling, in which some patches of each image are hidden.
 
-Hidden patches are grey before the stem, and their tokens are left out or replaced after it. So a
+Hidden patches are gray before the stem, and their tokens are left out or replaced after it. So a
 CNN sees nothing of them either. For a plain patch embedding the first step changes nothing.
 """
 
@@ -27,7 +27,7 @@ class MaskedVisionTransformer(VisionTransformer):
     one_patch_size = True
 
     def hide(self, images: Tensor, hidden: Tensor) -> Tensor:
-        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> images that are grey there.
+        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> images that are gray there.
 
         Raises:
             ConfigError: if the images are not h x w full patches.
@@ -41,14 +41,14 @@ class MaskedVisionTransformer(VisionTransformer):
             )
         # (B, 1, H, W).
         pixels = hidden.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
-        return images.masked_fill(pixels, 0.0)  # the mean of normalised images
+        return images.masked_fill(pixels, 0.0)  # the mean of normalized images
 
 
 @MODELS.register_module()
 class MAEViT(MaskedVisionTransformer):
     """MAE's encoder (arXiv:2111.06377) for MMPretrain's ``MAE``: it computes only visible patches.
 
-    On a CNN, the stem still computes the entire image, in which the hidden patches are grey.
+    On a CNN, the stem still computes the entire image, in which the hidden patches are gray.
 
     Args:
         mask_ratio: share of the patches that are hidden.
@@ -92,7 +92,7 @@ class MAEViT(MaskedVisionTransformer):
         Hidden patches and order are (B, h*w).
 
         Args:
-            images: normalised images of the native size.
+            images: normalized images of the native size.
             mask: without it, the result is that of :class:`VisionTransformer`.
 
         Returns:
@@ -146,7 +146,7 @@ class SimMIMViT(MaskedVisionTransformer):
         """Images (B, C, H, W) -> one map (B, C, h, w) for each of ``out_indices``.
 
         Args:
-            images: normalised images.
+            images: normalized images.
             mask: 1 for each hidden patch (B, h, w). Without it, the result is that of
                 :class:`VisionTransformer`.
         """

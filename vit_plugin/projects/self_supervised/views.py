@@ -25,7 +25,7 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         head: the config of the loss.
         num_large: number of large views, the first ones. All of them have one size.
         data_preprocessor: the config of the preprocessor, which returns a list of views.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         return nn.Sequential(self.backbone, self.neck)
 
     def features(self, views: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-        """The backbone's outputs of views (B, C, H_v, W_v); neighbours of one size go together."""
+        """The backbone's outputs of views (B, C, H_v, W_v); neighbors of one size go together."""
         groups = groupby(views, key=lambda x: x.shape)
         return [self.backbone(torch.cat(list(group))) for _, group in groups]
 

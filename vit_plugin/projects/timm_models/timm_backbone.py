@@ -56,7 +56,7 @@ class TimmBackbone(LoadableModule):
             of timm's coarse ``group_matcher``, the blocks of a single-width encoder.
             ``'all'`` freezes the model. Frozen parts stay in eval mode.
         with_cp: recompute activations in the backward pass to save memory.
-        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)``
+        init_cfg: MMEngine's initialization config. ``dict(type='Pretrained', checkpoint=True)``
             loads timm's weights of this name. Any other checkpoint must have timm's names or ours.
 
     Attributes:
@@ -99,7 +99,7 @@ class TimmBackbone(LoadableModule):
         self.model = build_timm(self.model_name, num_classes=0, **given)
         native = self.model.pretrained_cfg['input_size'][-2:]
         self.img_size = (size, size) if isinstance(size, int) else size or native
-        # Timm's constructor has initialised it, and MMEngine would do so again.
+        # Timm's constructor has initialized it, and MMEngine would do so again.
         self.model.is_init = True
         self.infos = feature_infos(self.model)
         self.indices = self._check_out_indices(out_indices)

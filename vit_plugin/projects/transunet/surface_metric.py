@@ -26,7 +26,7 @@ class SurfaceMetric(BaseMetric):
 
     - ``mDice``: ``2 |P and T| / (|P| + |T|)`` of the predicted and the true pixels, in percent.
     - ``mHD95``: the 95th percentile of the distances from each surface to the other, both ways
-      together, as in medpy. A surface is the pixels of a class with a neighbour of another.
+      together, as in medpy. A surface is the pixels of a class with a neighbor of another.
     - ``mBF1``: F1 of the shares of the two surfaces that are within ``tolerance`` of the other, in
       percent (Csurka et al. 2013, "What is a good evaluation measure for semantic segmentation?").
 

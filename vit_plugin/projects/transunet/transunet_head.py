@@ -88,7 +88,7 @@ class TransUNetHead(BaseDecodeHead):
         norm_cfg: norm of the convolutions, of those in
             :data:`~vit_plugin.models.layers.numerics.MAP_NORMS`.
         align_corners: how maps are resized. The authors do it with True.
-        init_cfg: MMEngine's initialisation config.
+        init_cfg: MMEngine's initialization config.
         **kwargs: arguments of MMSegmentation's ``BaseDecodeHead``. By default, ``loss_decode`` is
             the authors': half cross entropy, half Dice, over pixels that are not ignored.
 

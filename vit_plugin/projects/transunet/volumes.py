@@ -87,7 +87,7 @@ class VolumeSlices(BaseSegDataset):
 
 @TRANSFORMS.register_module()
 class LoadImageSlice(BaseTransform):
-    """The image of a sample of :class:`VolumeSlices`: grey (H, W), in float32 from 0 to 255.
+    """The image of a sample of :class:`VolumeSlices`: gray (H, W), in float32 from 0 to 255.
 
     Args:
         window: the lower and the upper value that become 0 and 255. The authors' files have values

@@ -37,10 +37,10 @@ class AttentionCfg(TypedDict, total=False):
     value_ratio: Annotated[float, Field(gt=0, le=4)]
 
 
-def centres(levels: Sequence[Level], like: Tensor) -> Tensor:
-    """The centres of the elements of all levels in pixels (elements, 2), at least in float32."""
+def centers(levels: Sequence[Level], like: Tensor) -> Tensor:
+    """The centers of the elements of all levels in pixels (elements, 2), at least in float32."""
     like = like.new_empty(0, dtype=torch.promote_types(like.dtype, torch.float32))
-    return torch.cat([level.centres(like) for level in levels])
+    return torch.cat([level.centers(like) for level in levels])
 
 
 class Injector(nn.Module):
@@ -65,7 +65,7 @@ class Injector(nn.Module):
         self, patches: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]
     ) -> Tensor:
         """Patches (B, h*w, C) and the pyramid (B, elements, C) -> patches (B, h*w, C)."""
-        points = centres([patch_level], patches)
+        points = centers([patch_level], patches)
         return patches + self.gamma * self.attn(
             self.query_norm(patches), points, self.feat_norm(pyramid), levels
         )
@@ -98,7 +98,7 @@ class Extractor(nn.Module):
         self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level
     ) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
-        points = centres(levels, pyramid)
+        points = centers(levels, pyramid)
         x = pyramid + self.attn(
             self.query_norm(pyramid), points, self.feat_norm(patches), [patch_level]
         )

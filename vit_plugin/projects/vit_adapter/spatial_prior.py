@@ -74,7 +74,7 @@ def conv_norm_relu(
 
 
 def init_conv(conv: nn.Conv2d | nn.ConvTranspose2d) -> None:
-    """Initialise a convolution as the authors of ViT-Adapter do: normal, by its fan-out."""
+    """Initialize a convolution as the authors of ViT-Adapter do: normal, by its fan-out."""
     fan_out = math.prod(conv.kernel_size) * conv.out_channels // conv.groups
     nn.init.normal_(conv.weight, std=math.sqrt(2 / fan_out))
     if conv.bias is not None:

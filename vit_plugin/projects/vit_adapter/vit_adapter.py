@@ -88,7 +88,7 @@ class ViTAdapter(LoadableModule):
         drop_path_rate: stochastic depth of the extractors. The backbone has its own.
         with_cp: recompute injectors, extractors and, by default, the backbone's blocks in the
             backward pass to save memory.
-        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)``
+        init_cfg: MMEngine's initialization config. ``dict(type='Pretrained', checkpoint=...)``
             loads an adapter with or without its backbone (DINOv3's has none). The backbone's own
             ``init_cfg`` loads only the backbone.
 

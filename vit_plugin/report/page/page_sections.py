@@ -26,7 +26,7 @@ ANSWERS = {  # by task
 }
 # The title of each section, and its caption.
 SECTIONS = {
-    FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its colour.'),
+    FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its color.'),
     'attention': (
         'Attention',
         'Each panel is one head of the chosen block. Bright patches are those that the class '
@@ -38,8 +38,8 @@ SECTIONS = {
         'the chosen block.',
     ),
     'features': (
-        'Features as colours',
-        'Patches of one colour have similar features: three principal components as red, green '
+        'Features as colors',
+        'Patches of one color have similar features: three principal components as red, green '
         'and blue.',
     ),
     'cam': (

@@ -1,4 +1,4 @@
-"""Pictures of what a model has learnt."""
+"""Pictures of what a model has learned."""
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, attention_weights, class_attention

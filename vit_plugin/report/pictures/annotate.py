@@ -118,7 +118,7 @@ def _with_instances(
 
 @functools.cache
 def _supervision() -> tuple[Any, Any, Any]:
-    """The library, the colours of classes, and for each the colour of legible letters on it."""
+    """The library, the colors of classes, and for each the color of legible letters on it."""
     with needed_by('Drawing boxes and masks'):
         import supervision as sv
     colors = sv.ColorPalette.from_hex(CLASS_COLORS)

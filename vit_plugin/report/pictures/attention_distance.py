@@ -20,7 +20,7 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
 
     Returns:
         Distances in pixels (blocks, heads), the mean over images and patches. A patch is at its
-        centre. The tokens before the patches have no position and are left out, and so is the
+        center. The tokens before the patches have no position and are left out, and so is the
         padding of windows.
 
     Raises:
@@ -30,11 +30,11 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
     stride = backbone.patch_embed.stride
 
     def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:
-        centres = torch.cartesian_prod(
+        centers = torch.cartesian_prod(
             *(torch.arange(size, device=weights.device) for size in grid)
         ).to(weights.dtype)
-        apart = stride * torch.cdist(centres, centres)  # (h*w, h*w)
-        weights = weights[:, :, -len(centres) :, -len(centres) :]
+        apart = stride * torch.cdist(centers, centers)  # (h*w, h*w)
+        weights = weights[:, :, -len(centers) :, -len(centers) :]
         return ((weights * apart).sum(dim=-1) / weights.sum(dim=-1)).mean(dim=(0, 2))  # (heads,)
 
     return torch.stack(attention_weights(model, images, keep))

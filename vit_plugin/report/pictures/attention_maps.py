@@ -29,7 +29,7 @@ def attention_weights(
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
-        images: normalised images (B, C, H, W).
+        images: normalized images (B, C, H, W).
         keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w), so that the
             weights of only one block are in memory. Rows are queries and columns are keys. The last
             h*w tokens are the patches. Default: the weights.

@@ -13,7 +13,7 @@ from .style import (
     new_figure,
 )
 
-MOST_CURVES = 12  # classes whose curves have a colour and a name
+MOST_CURVES = 12  # classes whose curves have a color and a name
 ALL = 'all'
 
 

@@ -27,7 +27,7 @@ def class_activation(
 
     Args:
         model: a classifier of MMPretrain with a :class:`~vit_plugin.models.VisionTransformer`.
-        images: normalised images (B, C, H, W).
+        images: normalized images (B, C, H, W).
         labels: the class to look for in each image. Default: the most probable.
 
     Returns:

@@ -22,7 +22,7 @@ def draw_confusion_matrix(
     background: str = '',
     note: str = '',
 ) -> Figure:
-    """Draw which classes are taken for which. The colour is the share of the true class, in rows.
+    """Draw which classes are taken for which. The color is the share of the true class, in rows.
 
     Up to 20 classes have numbers, up to 60 have names. Above 20, the most frequent confusions are
     listed next to the matrix.
@@ -32,7 +32,7 @@ def draw_confusion_matrix(
         classes: names of the classes.
         unit: what was counted, if not images.
         background: the name of the last row and column of a detector: what is found and not there,
-            and what is there and not found. The colour of its row is the number over that of all
+            and what is there and not found. The color of its row is the number over that of all
             that is there.
         note: a second line of the title.
     """

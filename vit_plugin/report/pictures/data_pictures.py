@@ -125,7 +125,7 @@ def twin(dataset: Any) -> Any:
 def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
     """RGB pixels (H, W, 3) of an image (C, H, W).
 
-    The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalises.
+    The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalizes.
     """
     values = inputs.detach().float()
     if preprocessor is not None and hasattr(preprocessor, 'mean'):

@@ -1,4 +1,4 @@
-"""Principal components of patch features, as colours."""
+"""Principal components of patch features, as colors."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from vit_plugin.models.loading import find_backbone
 from .attention_maps import eval_mode
 from .style import panels
 
-# Of all values of a component, those beyond these shares have the darkest and the brightest colour.
+# Of all values of a component, those beyond these shares have the darkest and the brightest color.
 SPREAD = (0.01, 0.99)
 
 
@@ -24,7 +24,7 @@ def patch_features(model: nn.Module, images: Tensor) -> Tensor:
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
-        images: normalised images (B, C, H, W).
+        images: normalized images (B, C, H, W).
     """
     _, backbone = find_backbone(model)
     with eval_mode(model):
@@ -33,13 +33,13 @@ def patch_features(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
-    """Colours from the first three principal components of all patches together, as in DINOv2.
+    """Colors from the first three principal components of all patches together, as in DINOv2.
 
     Args:
         features: maps (C, h, w) of one or more images. They may differ in size.
 
     Returns:
-        For each map its colours (h, w, 3) between 0 and 1. The sign of a component is that of its
+        For each map its colors (h, w, 3) between 0 and 1. The sign of a component is that of its
         largest loading.
     """
     patches = torch.cat([one.flatten(1).T for one in features]).float()  # (patches, C)
@@ -61,11 +61,11 @@ def draw_feature_colors(
     beside: bool = True,
     titles: Sequence[str] = (),
 ) -> Figure:
-    """Draw the colours of each image's patches, next to the image.
+    """Draw the colors of each image's patches, next to the image.
 
     Args:
         images: images (H, W, 3) in RGB.
-        models: for each model the colours (h, w, 3) of each image's patches.
+        models: for each model the colors (h, w, 3) of each image's patches.
         beside: whether the image itself stands before them.
         titles: of the columns.
     """

@@ -100,7 +100,7 @@ def _draw_boxes(places: Axes, sizes: Axes, boxes: np.ndarray) -> None:
         (
             places,
             ((left + right) / 2, (top + bottom) / 2),
-            ('centre, from the left', 'centre, from the top'),
+            ('center, from the left', 'center, from the top'),
         ),
         (sizes, (right - left, bottom - top), ('width', 'height')),
     ):

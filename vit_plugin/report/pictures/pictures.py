@@ -87,7 +87,7 @@ def _queries(model: nn.Module) -> str:
 
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
-    """The features of patches as colours, next to each image."""
+    """The features of patches as colors, next to each image."""
     colors = feature_colors(
         [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
     )

@@ -17,7 +17,7 @@ MAX_TILES = 14  # along one side; more could not be read
 
 
 def position_similarity(model: nn.Module) -> Tensor:
-    """Cosine similarity of all positions in the native grid (arXiv:2010.11929, Figure 7 centre).
+    """Cosine similarity of all positions in the native grid (arXiv:2010.11929, Figure 7 center).
 
     Positions that are added to the patches are compared as vectors. If a model has only rotary
     positions, the result is the mean cosine of the angle between two positions, over all planes,

@@ -79,7 +79,7 @@ def draw_over(
     bright: float = 0.0,
     beside: bool = True,
 ) -> Figure:
-    """Draw an image, then each map over it in grey, on its own scale from 0 or its lowest value.
+    """Draw an image, then each map over it in gray, on its own scale from 0 or its lowest value.
 
     Args:
         image: the image (H, W, 3) in RGB.
@@ -113,7 +113,7 @@ def draw_over(
 
 
 def color_of(number: int) -> str:
-    """The colour of a class, as ``#rrggbb``."""
+    """The color of a class, as ``#rrggbb``."""
     return CLASS_COLORS[number % len(CLASS_COLORS)]
 
 

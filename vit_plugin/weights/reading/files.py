@@ -171,7 +171,7 @@ def _what_is_wrong(name: Any, value: Any) -> str:
     if not isinstance(value, Tensor):
         return f'no tensor but of type {type(value).__name__}'
     if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_complex():
-        return 'sparse, quantised, nested or complex; save it as a plain tensor'
+        return 'sparse, quantized, nested or complex; save it as a plain tensor'
     if type(value) not in (Tensor, nn.Parameter):  # such as a shard, which checks its own content
         return ''
     if value.is_meta or value.untyped_storage().nbytes() < value.numel() * value.element_size():

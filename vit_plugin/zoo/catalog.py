@@ -42,7 +42,7 @@ def stride_of(name: str) -> int:
 
 
 def config_of(name: str) -> dict[str, dict[str, Any]]:
-    """A config's backbone, spelt out, and its neck if timm pools with a norm or attention.
+    """A config's backbone, spelled out, and its neck if timm pools with a norm or attention.
 
     For a name of weights, with the line that loads them, and what they expect of the pixels.
 
@@ -81,8 +81,8 @@ def lines(names: Iterable[str]) -> Iterator[str]:
             yield f'{name:<50} not supported: {error}'
 
 
-def licences(names: Iterable[str]) -> Iterator[str]:
-    """A line for each name of weights, with its licence as timm states it."""
+def licenses(names: Iterable[str]) -> Iterator[str]:
+    """A line for each name of weights, with its license as timm states it."""
     return (
         f'{name:<66}{getattr(get_pretrained_cfg(name), "license", None) or "not stated"}'
         for name in names

@@ -5,13 +5,13 @@ import torch
 from mmengine.config import Config
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo.catalogue import config_of, licences, lines, pixels_of
+from vit_plugin.zoo.catalog import config_of, licenses, lines, pixels_of
 
 
 @pytest.mark.parametrize(
     'name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k']
 )
-def test_the_config_spelt_out_is_the_same_model(name):
+def test_the_config_spelled_out_is_the_same_model(name):
     cfg = Config.fromstring(Config(config_of(name)).pretty_text, '.py')
     assert cfg.backbone.pop('type') == 'vit_plugin.VisionTransformer'
     assert cfg.backbone.pop('init_cfg', {}).get('checkpoint') == (
@@ -34,4 +34,4 @@ def test_a_line_for_each_name():
     supported, other = list(lines(['vit_tiny_patch16_224', 'vit_dpwee_patch16_reg1_gap_256']))[1:]
     assert supported.split() == ['vit_tiny_patch16_224', '192', '12', '3', '16', '224', '5,524,416']
     assert 'not supported' in other
-    assert next(licences(['vit_base_patch16_dinov3.lvd1689m'])).split()[1] == 'dinov3-license'
+    assert next(licenses(['vit_base_patch16_dinov3.lvd1689m'])).split()[1] == 'dinov3-license'
