@@ -1,10 +1,13 @@
 import pytest
 import torch
 
-from vit_plugin.models.layers.deformable_attention import Level
+from vit_plugin.models.layers.deformable_attention import MapLevel
 from vit_plugin.projects.vit_adapter.interaction import Interaction, to_maps
 
-PATCHES, LEVELS = Level((3, 4), 16), [Level((6, 8), 8), Level((3, 4), 16), Level((2, 2), 32)]
+PATCHES, LEVELS = (
+    MapLevel((3, 4), 16),
+    [MapLevel((6, 8), 8), MapLevel((3, 4), 16), MapLevel((2, 2), 32)],
+)
 ELEMENTS = 48 + 12 + 4
 
 

@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from .block_cfg import Grid
 
 
-class Level(NamedTuple):
+class MapLevel(NamedTuple):
     """A map of an image.
 
     Attributes:
@@ -174,7 +174,7 @@ class DeformableAttention(PointAttention):
     """Attention around the position of each query, at distances in elements of each map."""
 
     def forward(
-        self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[Level]
+        self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[MapLevel]
     ) -> Tensor:
         """Queries (B, queries, C) -> (B, queries, C).
 

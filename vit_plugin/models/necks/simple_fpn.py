@@ -28,7 +28,7 @@ Scale = Annotated[float, Field(ge=1 / 32, le=32), AfterValidator(power_of_two)]
 Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 
-class Level(nn.Module):
+class PyramidScale(nn.Module):
     """The map at another scale: (B, in_channels, h, w) -> (B, out_channels, scale * h, scale * w).
 
     Each doubling halves the channels. Between two doublings there are a norm and a GELU. A max-pool
@@ -106,7 +106,7 @@ class SimpleFPN(BaseModule):
                 'scales.'
             )
         self.levels = nn.ModuleList(
-            Level(in_channels, out_channels, scale, norm_cfg) for scale in scales
+            PyramidScale(in_channels, out_channels, scale, norm_cfg) for scale in scales
         )
         self.extra_levels = nn.ModuleList()
         for i in range(num_outs - len(scales)):

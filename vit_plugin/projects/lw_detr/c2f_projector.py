@@ -48,7 +48,7 @@ class C2f(nn.Module):
         return self.conv2(torch.cat(parts, dim=1))
 
 
-class Level(nn.Module):
+class C2fScale(nn.Module):
     """All maps at one scale, joined and projected."""
 
     def __init__(
@@ -118,7 +118,8 @@ class C2fProjector(BaseModule):
         super().__init__(init_cfg)
         self.in_channels = list(in_channels)
         self.levels = nn.ModuleList(
-            Level(self.in_channels, out_channels, scale, num_blocks, norm_cfg) for scale in scales
+            C2fScale(self.in_channels, out_channels, scale, num_blocks, norm_cfg)
+            for scale in scales
         )
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from vit_plugin.models.layers.block_cfg import Grid
-from vit_plugin.models.layers.deformable_attention import Level
+from vit_plugin.models.layers.deformable_attention import MapLevel
 
 Sizes = tuple[Tensor, Grid]  # height and width of each image (B, 2), and of the padded batch
 
@@ -61,7 +61,7 @@ def _positions(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor,
         ends = -(-width * columns // outer_width), -(-height * rows // outer_height)
         end = torch.stack(ends, 1).to(dtype)
     end = end[:, None]  # (B, 1, 2)
-    at = Level((rows, columns), 1).centers(end)  # (h*w, 2)
+    at = MapLevel((rows, columns), 1).centers(end)  # (h*w, 2)
     centers = at / end  # (B, h*w, 2)
     anchors = torch.cat((centers, torch.full_like(centers, side)), dim=-1)
     ratio = torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1)

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.layers.deformable_attention import DeformableAttention, Level
+from vit_plugin.models.layers.deformable_attention import DeformableAttention, MapLevel
 from vit_plugin.models.layers.drop_path import build_drop_path
 from vit_plugin.models.layers.recompute import Recompute, recomputed
 
@@ -37,7 +37,7 @@ class AttentionCfg(TypedDict, total=False):
     value_ratio: Annotated[float, Field(gt=0, le=4)]
 
 
-def centers(levels: Sequence[Level], like: Tensor) -> Tensor:
+def centers(levels: Sequence[MapLevel], like: Tensor) -> Tensor:
     """The centers of the elements of all levels in pixels (elements, 2), at least in float32."""
     like = like.new_empty(0, dtype=torch.promote_types(like.dtype, torch.float32))
     return torch.cat([level.centers(like) for level in levels])
@@ -62,7 +62,7 @@ class Injector(nn.Module):
         self.gamma = nn.Parameter(torch.full((embed_dims,), float(init_values)))
 
     def forward(
-        self, patches: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]
+        self, patches: Tensor, patch_level: MapLevel, pyramid: Tensor, levels: Sequence[MapLevel]
     ) -> Tensor:
         """Patches (B, h*w, C) and the pyramid (B, elements, C) -> patches (B, h*w, C)."""
         points = centers([patch_level], patches)
@@ -95,7 +95,7 @@ class Extractor(nn.Module):
         self.drop_path = build_drop_path(drop_path_rate)
 
     def forward(
-        self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level
+        self, pyramid: Tensor, levels: Sequence[MapLevel], patches: Tensor, patch_level: MapLevel
     ) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
         points = centers(levels, pyramid)
@@ -113,7 +113,7 @@ class PyramidConv(nn.Module):
         self.dwconv = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
         init_conv(self.dwconv)
 
-    def forward(self, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+    def forward(self, pyramid: Tensor, levels: Sequence[MapLevel]) -> Tensor:
         return torch.cat(
             [self.dwconv(x).flatten(2).transpose(1, 2) for x in to_maps(pyramid, levels)], dim=1
         )
@@ -132,22 +132,23 @@ class ConvFFN(nn.Module):
             nn.init.trunc_normal_(layer.weight, std=0.02)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+    def forward(self, pyramid: Tensor, levels: Sequence[MapLevel]) -> Tensor:
         return self.fc2(self.act(self.dwconv(self.fc1(pyramid), levels)))
 
 
 def to_pyramid(
     maps: Sequence[Tensor], strides: Sequence[int], embeds: Tensor
-) -> tuple[Tensor, list[Level]]:
+) -> tuple[Tensor, list[MapLevel]]:
     """Maps (B, C, h, w) and a vector (C,) for each -> a pyramid (B, elements, C) and its levels."""
     levels = [
-        Level((x.shape[-2], x.shape[-1]), stride) for x, stride in zip(maps, strides, strict=True)
+        MapLevel((x.shape[-2], x.shape[-1]), stride)
+        for x, stride in zip(maps, strides, strict=True)
     ]
     parts = [x.flatten(2).transpose(1, 2) + embed for x, embed in zip(maps, embeds, strict=True)]
     return torch.cat(parts, dim=1), levels
 
 
-def to_maps(pyramid: Tensor, levels: Sequence[Level]) -> list[Tensor]:
+def to_maps(pyramid: Tensor, levels: Sequence[MapLevel]) -> list[Tensor]:
     """A pyramid (B, elements, C) -> its maps (B, C, h, w)."""
     parts = pyramid.split([level.size[0] * level.size[1] for level in levels], dim=1)
     return [
@@ -196,7 +197,7 @@ class Interaction(nn.Module):
         self.extractor, self.extra_extractors = extractors[0], nn.ModuleList(extractors[1:])
 
     def inject(
-        self, x: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]
+        self, x: Tensor, patch_level: MapLevel, pyramid: Tensor, levels: Sequence[MapLevel]
     ) -> Tensor:
         """Tokens (B, prefix + h*w, C) -> same shape, the tokens before the patches unchanged."""
         if self.injector is None:
@@ -207,7 +208,7 @@ class Interaction(nn.Module):
         return torch.cat((prefix, patches), dim=1)
 
     def extract(
-        self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level
+        self, pyramid: Tensor, levels: Sequence[MapLevel], patches: Tensor, patch_level: MapLevel
     ) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
         for extractor in (self.extractor, *self.extra_extractors):

@@ -21,7 +21,7 @@ from vit_plugin.arguments.fields import (
 )
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
-from vit_plugin.models.layers.deformable_attention import Level
+from vit_plugin.models.layers.deformable_attention import MapLevel
 from vit_plugin.models.layers.numerics import build_map_norm
 from vit_plugin.models.layers.outputs import resample
 from vit_plugin.models.layers.recompute import Recompute
@@ -182,7 +182,7 @@ class ViTAdapter(LoadableModule):
         x, grid, _, rotations = backbone.begin(images)  # (B, prefix + h*w, C)
         prior = self.spm(images.expand(-1, self.in_channels, -1, -1))
         pyramid, levels = to_pyramid(prior[-3:], STRIDES[-3:], self.level_embed)
-        patch_level = Level(grid, backbone.patch_embed.stride)
+        patch_level = MapLevel(grid, backbone.patch_embed.stride)
         patches = []
         for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
             x = interaction.inject(x, patch_level, pyramid, levels)
@@ -198,7 +198,7 @@ class ViTAdapter(LoadableModule):
         return tuple(norm(x) for norm, x in zip(norms, maps, strict=True))
 
     def _with_tokens(
-        self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: Level
+        self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: MapLevel
     ) -> list[Tensor]:
         """Add the patches (B, h*w, C) of the groups to the maps."""
         if self.add_tokens == 'none':
