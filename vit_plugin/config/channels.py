@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.outputs import MAPS
-from vit_plugin.models.protocol import TellsOutputs
+from vit_plugin.models.protocol import HasStrides
 
 POOLING = 'vit_plugin.TokenPooling'
 WIDTHS = ('in_channels', 'embed_dim')  # of what a part takes; the second is MAE's
@@ -89,7 +89,7 @@ def check_channels(model: Mapping) -> None:
         return
     with torch.device('meta'):
         built = MODELS.build(_untrained(backbone))
-    if not isinstance(built, TellsOutputs):
+    if not isinstance(built, HasStrides):
         return
     outputs = MetaOutputs.of(built)
     for field, neck in _parts(model, 'neck'):

@@ -13,7 +13,7 @@ from vit_plugin.weights.report import Report
 
 
 @runtime_checkable
-class TellsDepths(Protocol):
+class HasLayerDepths(Protocol):
     """Layer-wise decay of the learning rate can be computed for it."""
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
@@ -24,7 +24,7 @@ class TellsDepths(Protocol):
 
 
 @runtime_checkable
-class TellsUndecayed(Protocol):
+class HasNoWeightDecay(Protocol):
     """It names the parameters that have no weight decay besides norms and biases."""
 
     def no_weight_decay(self) -> set[str]:
@@ -32,7 +32,7 @@ class TellsUndecayed(Protocol):
 
 
 @runtime_checkable
-class TellsParts(Protocol):
+class Shardable(Protocol):
     """It can be sharded."""
 
     def parts_to_shard(self) -> list[nn.Module]:
@@ -43,7 +43,7 @@ class TellsParts(Protocol):
 
 
 @runtime_checkable
-class TellsFrozen(Protocol):
+class HasFrozenModels(Protocol):
     """It uses models that are not part of it: no parameters, no state, no gradients."""
 
     def frozen_models(self) -> list[nn.Module]:
@@ -51,7 +51,7 @@ class TellsFrozen(Protocol):
 
 
 @runtime_checkable
-class TellsChannels(Protocol):
+class HasChannels(Protocol):
     """Another model can learn from it."""
 
     @property
@@ -60,7 +60,7 @@ class TellsChannels(Protocol):
 
 
 @runtime_checkable
-class TellsOutputs(TellsChannels, Protocol):
+class HasStrides(HasChannels, Protocol):
     """What takes its outputs can be compared with it before anything is loaded."""
 
     @property
@@ -69,7 +69,7 @@ class TellsOutputs(TellsChannels, Protocol):
 
 
 @runtime_checkable
-class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsOutputs, Protocol):
+class Backbone(HasLayerDepths, HasNoWeightDecay, Shardable, HasStrides, Protocol):
     """A backbone of ours: ``forward`` maps images (B, in_channels, H, W) to a tuple of outputs."""
 
     def load(
@@ -83,14 +83,14 @@ class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsOutputs, Protocol):
 
 
 def frozen_models(model: nn.Module) -> list[nn.Module]:
-    """The models that the modules of a model use, see :class:`TellsFrozen`."""
-    users = [module for module in model.modules() if isinstance(module, TellsFrozen)]
+    """The models that the modules of a model use, see :class:`HasFrozenModels`."""
+    users = [module for module in model.modules() if isinstance(module, HasFrozenModels)]
     return [frozen for user in users for frozen in user.frozen_models()]
 
 
 def named_parts(model: nn.Module) -> list[nn.Module]:
-    """The parts with parameters that the modules of a model name, see :class:`TellsParts`."""
-    tell = [module for module in model.modules() if isinstance(module, TellsParts)]
+    """The parts with parameters that the modules of a model name, see :class:`Shardable`."""
+    tell = [module for module in model.modules() if isinstance(module, Shardable)]
     return [called for module in tell for part in module.parts_to_shard() for called in _of(part)]
 
 

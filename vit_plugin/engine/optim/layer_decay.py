@@ -11,7 +11,7 @@ from typing_extensions import Required, TypedDict
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import OPEN, NotNegative
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.protocol import TellsDepths, TellsUndecayed
+from vit_plugin.models.protocol import HasLayerDepths, HasNoWeightDecay
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
 
 DecayRate = Annotated[float, Field(gt=0, le=1)]
@@ -129,7 +129,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         telling = {
             name: module
             for name, module in model.named_modules()
-            if isinstance(module, TellsDepths)
+            if isinstance(module, HasLayerDepths)
         }
         # A classifier or detector may forward the call, so the innermost module with the method is
         # asked.
@@ -160,6 +160,6 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         return {
             f'{prefix}.{name}' if prefix else name
             for prefix, module in model.named_modules()
-            if isinstance(module, TellsUndecayed)
+            if isinstance(module, HasNoWeightDecay)
             for name in module.no_weight_decay()
         }

@@ -9,7 +9,7 @@ from vit_plugin.errors import leave_out_multimodal, needed_by
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.layers.outputs import MAPS, to_map
-from vit_plugin.models.protocol import TellsChannels, TellsParts
+from vit_plugin.models.protocol import HasChannels, Shardable
 from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
 
 with needed_by('Distiller'):
@@ -72,7 +72,7 @@ class OutputsOf(nn.Module):
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The parts of a model that does not name them: timm's, or the backbone."""
-        if any(isinstance(module, TellsParts) for module in self.model.modules()):
+        if any(isinstance(module, Shardable) for module in self.model.modules()):
             return []
         if hasattr(self.model, 'forward_head'):
             return feature_modules(self.model)
@@ -80,7 +80,7 @@ class OutputsOf(nn.Module):
 
 
 def _backbone_of(model: nn.Module) -> nn.Module:
-    return model if isinstance(model, TellsChannels) else model.backbone
+    return model if isinstance(model, HasChannels) else model.backbone
 
 
 def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
