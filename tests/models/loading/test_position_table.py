@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from models.loading.test_fit import models
+from models.loading.test_adapted_weights import models
 from scipy.ndimage import zoom
 
 from vit_plugin.errors import ConfigError

@@ -13,7 +13,7 @@ from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
 
-from .fit import Fitted
+from .adapted_weights import AdaptedWeights
 from .position_table import saved_grid
 
 PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
@@ -43,18 +43,18 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     weights = recognize(mine, targets)
     own = weights.is_own
     wanted = {key: value for key, value in targets.items() if not own or key in weights}
-    fitted = Fitted(backbone, wanted, weights, complete=not own)
-    report = fitted.report
+    adapted = AdaptedWeights(backbone, wanted, weights, complete=not own)
+    report = adapted.report
     if report.adapted or report.ignored or report.notes or not own:
         print_log(f'{report}', 'current')
     left = {
         key
         for key in report.ignored
-        if own and not fitted.plan.why_left(key.removeprefix(weights.prefix))
+        if own and not adapted.plan.why_left(key.removeprefix(weights.prefix))
     }
     for key in mine.keys() - left:
         del state[f'{prefix}{key}']
-    state.update({f'{prefix}{ours}': value for ours, value in fitted.items()})
+    state.update({f'{prefix}{ours}': value for ours, value in adapted.items()})
     keep_shards(backbone, state, prefix)
 
 
@@ -102,15 +102,15 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     # The backbone does not know the shapes of the neck and head. Their weights are passed on
     # unchanged.
     others = {ours: value for ours, value in weights.items() if ours.startswith(('neck.', 'head.'))}
-    fitted = Fitted(backbone, targets | others, weights)
+    adapted = AdaptedWeights(backbone, targets | others, weights)
     if others:
-        fitted.report.notes.append(
+        adapted.report.notes.append(
             f'{some(others)} are for the neck and head, and unused if the model has none'
         )
-    print_log(f'{fitted.report}', 'current')
+    print_log(f'{adapted.report}', 'current')
     for key in mine:
         del state[f'{prefix}{key}']
-    for ours, value in fitted.items():
+    for ours, value in adapted.items():
         state[f'{prefix}{ours if ours in others else f"backbone.{ours}"}'] = value
 
 

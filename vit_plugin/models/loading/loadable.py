@@ -22,8 +22,8 @@ from vit_plugin.weights.rules import GRID, check_real
 
 from ..layers.attention_pool import AttentionPool
 from ..protocol import Backbone
+from .adapted_weights import AdaptedWeights
 from .evidence import numerics_of_name
-from .fit import Fitted
 from .hooks import fit_backbone, fit_classifier, inside, shard_like
 from .module import LoadableModule
 
@@ -98,17 +98,19 @@ def load_weights(
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     weights = recognize(given, targets)
-    fitted = Fitted(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
-    report = fitted.report
+    adapted = AdaptedWeights(
+        backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics
+    )
+    report = adapted.report
     used = report.matched.items()
     check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
     # One block at a time, so that the complete file is never in memory. Meta tensors can only be
     # replaced.
     parts = groupby(report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
-    grid = {names[GRID]: fitted[GRID]} if GRID in fitted else {}
+    grid = {names[GRID]: adapted[GRID]} if GRID in adapted else {}
     for (_, is_meta), part in parts:
         tensors = grid | {
-            names[ours]: shard_like(fitted[ours], targets[ours], copy=is_meta) for ours in part
+            names[ours]: shard_like(adapted[ours], targets[ours], copy=is_meta) for ours in part
         }
         model.load_state_dict(tensors, strict=False, assign=is_meta)
     empty = [ours for ours in report.initialized if targets[ours].is_meta]
@@ -178,7 +180,7 @@ def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
         if mine and not targets.keys() <= mine.keys():
             found = recognize(mine, targets)
             if found.is_own:  # the hook converts the others, completely
-                Fitted(backbone, targets, found, complete=False)
+                AdaptedWeights(backbone, targets, found, complete=False)
 
 
 def check_kinds(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

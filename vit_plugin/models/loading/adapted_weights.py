@@ -24,7 +24,7 @@ from .plan import Plan
 from .position_table import TOKENS, PositionTable, by, saved_grid
 
 
-class Fitted(Mapping[str, Tensor]):
+class AdaptedWeights(Mapping[str, Tensor]):
     """Weights of a checkpoint for one model, by our names. Each is made on access, and only then.
 
     Args:
