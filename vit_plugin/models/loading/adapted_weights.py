@@ -19,7 +19,7 @@ from ..layers.attention_pool import AttentionPool
 from ..layers.patch_resize import adapt_channels, resize_patches
 from ..layers.relative_position import resample_relative
 from ..stems import PatchEmbed, ResNetEmbed
-from .evidence import check_heads, check_tables, note_numerics
+from .consistency import check_heads, check_tables, note_numerics
 from .plan import Plan
 from .position_table import TOKENS, PositionTable, by, saved_grid
 

@@ -50,7 +50,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     left = {
         key
         for key in report.ignored
-        if own and not adapted.plan.why_left(key.removeprefix(weights.prefix))
+        if own and not adapted.plan.why_unused(key.removeprefix(weights.prefix))
     }
     for key in mine.keys() - left:
         del state[f'{prefix}{key}']

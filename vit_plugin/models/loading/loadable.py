@@ -23,7 +23,7 @@ from vit_plugin.weights.rules import GRID, check_real
 from ..layers.attention_pool import AttentionPool
 from ..protocol import Backbone
 from .adapted_weights import AdaptedWeights
-from .evidence import numerics_of_name
+from .consistency import numerics_of_name
 from .hooks import fit_backbone, fit_classifier, inside, shard_like
 from .module import LoadableModule
 

@@ -80,7 +80,7 @@ class Plan:
             self._reject(surplus)
         self._leave_other_classifiers()
 
-    def why_left(self, ours: str) -> str:
+    def why_unused(self, ours: str) -> str:
         """The reason why the model has no parameter of this name. Empty if there is none."""
         if len(self.backbone.blocks) <= _block(ours) < self.backbone.num_layers:
             return 'of a block that no output needs'
@@ -123,7 +123,7 @@ class Plan:
             target.startswith(f'{part}.') for target in self.targets
         ):
             return f'the model has no {part}'
-        reason = self.why_left(ours) or self.weights.format.why_ignored(key, self.weights.prefix)
+        reason = self.why_unused(ours) or self.weights.format.why_ignored(key, self.weights.prefix)
         if not reason and ours.endswith('bias') and not self.weights[ours].any():
             return f'all zeros, {HARMLESS}'
         return reason or ''

@@ -10,7 +10,7 @@ from benchmarks.dropin import rotary_of_eva02
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.layers import Numerics
-from vit_plugin.models.loading.evidence import numerics_of_name
+from vit_plugin.models.loading.consistency import numerics_of_name
 
 DINO = 'timm://vit_base_patch16_224.dino'
 
