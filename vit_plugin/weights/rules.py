@@ -11,8 +11,8 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .claims import Claim
 from .patterns import Pattern
+from .traits import KnownNumerics
 
 # The grid (h, w) of the position table. Only our own checkpoints have it.
 GRID = 'position._extra_state'
@@ -227,7 +227,7 @@ class Format:
         rules: the table. The first rule that matches a key is used.
         prefixes: possible prefixes of all keys. Writing uses the first.
         outside: first parts of keys that never have the prefix.
-        claims: what is certain about the numerics of the format's own code.
+        known_numerics: what is certain about the numerics of the format's own code.
         ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder
             or stem must have a place in the model.
         notes: conditions of a state by our names, and what to say about checkpoints that meet them.
@@ -238,7 +238,7 @@ class Format:
     rules: tuple[Rule, ...]
     prefixes: tuple[str, ...] = ('',)
     outside: tuple[str, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    known_numerics: tuple[KnownNumerics, ...] = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[tuple[Callable[[Mapping[str, Tensor]], bool], str], ...] = ()
     has_backbone: bool = True

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.claims import Fields, traits
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.rules import COMPUTED
+from vit_plugin.weights.traits import Fields, traits
 
 from ..layers.attention import Attention
 from ..layers.attention_pool import AttentionPool
@@ -174,15 +174,15 @@ def note_numerics(
     """
     report.notes += [note for applies, note in weights.format.notes if applies(weights)]
     found = traits(weights)
-    claims = [
-        claim.numerics
-        for claim in weights.format.claims
-        if claim.having <= found and not claim.lacking & found
+    of_format = [
+        known.numerics
+        for known in weights.format.known_numerics
+        if known.having <= found and not known.lacking & found
     ]
     hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
     facts = {
         field: change
-        for known in (*claims, named)
+        for known in (*of_format, named)
         for field, change in known.items()
         if hybrid or not field.startswith('stem')
     }

@@ -1,14 +1,5 @@
 """The tables of EoMT and PMT: their authors' names, and those of transformers' models."""
 
-from vit_plugin.weights.claims import (
-    EPS_1E_5,
-    EPS_1E_6,
-    GELU,
-    SILU,
-    Claim,
-    Fields,
-    is_gated,
-)
 from vit_plugin.weights.formats.hugging_face import dinov3, dinov3_block, two_gates
 from vit_plugin.weights.formats.own import LAYERS, TOKENS
 from vit_plugin.weights.rules import (
@@ -18,6 +9,15 @@ from vit_plugin.weights.rules import (
     Rule,
     pair,
     separate_qkv,
+)
+from vit_plugin.weights.traits import (
+    EPS_1E_5,
+    EPS_1E_6,
+    GELU,
+    SILU,
+    Fields,
+    KnownNumerics,
+    is_gated,
 )
 
 _LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
@@ -46,7 +46,11 @@ def _queries(prefix: str = '') -> tuple[Rule, ...]:
 def authors_eomt(name: str, encoder: tuple[Rule, ...], numerics: Fields) -> Format:
     """The format of the authors' EoMT with these rules of its encoder."""
     return Format(
-        name, (*encoder, *_queries()), ('network.', ''), claims=(Claim(numerics),), ignored=_UNUSED
+        name,
+        (*encoder, *_queries()),
+        ('network.', ''),
+        known_numerics=(KnownNumerics(numerics),),
+        ignored=_UNUSED,
     )
 
 
@@ -132,7 +136,7 @@ HF_EOMT = Format(
         *pair('layernorm.', 'norm'),
         *_HF,
     ),
-    claims=(Claim(EPS_1E_6), Claim(GELU, lacking={'gated'}), SILU),
+    known_numerics=(KnownNumerics(EPS_1E_6), KnownNumerics(GELU, lacking={'gated'}), SILU),
     ignored=_LOSS,
 )
 

@@ -5,7 +5,6 @@ The names of the files come first: those that ``save_pretrained`` of transformer
 modules.
 """
 
-from vit_plugin.weights.claims import EPS_1E_6, GELU, Claim
 from vit_plugin.weights.rules import (
     ROW_MORE,
     Format,
@@ -14,6 +13,7 @@ from vit_plugin.weights.rules import (
     pair,
     separate_qkv,
 )
+from vit_plugin.weights.traits import EPS_1E_6, GELU, KnownNumerics
 
 # For a class token that LW-DETR has not.
 _UNUSED_ROW = Transform(lambda x: x[:, 1:], ROW_MORE.backward)
@@ -107,7 +107,7 @@ def _encoder(norms: tuple[str, str], mlp: str, scale: str, out: str) -> tuple[Ru
 
 
 _OUTSIDE = ('model.', 'transformer.', *(f'{file}.' for file, *_ in _DECODER))
-_CLAIMS = (Claim(GELU | EPS_1E_6),)
+_NUMERICS = (KnownNumerics(GELU | EPS_1E_6),)
 _SCALE, _LEVEL = 'model.backbone.projector.scale_layers.{i}', 'neck.levels.{i}'
 _BOTTLENECK = 'c2f.bottlenecks.{j}.{k}'
 
@@ -131,7 +131,7 @@ HF_LW_DETR = Format(
     ),
     ('model.backbone.backbone.',),
     _OUTSIDE,
-    _CLAIMS,
+    _NUMERICS,
 )
 
 # The C2f of RF-DETR's projector, in files and in modules.
@@ -165,6 +165,6 @@ HF_RF_DETR = Format(
     ),
     ('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),
     ('backbone.0.projector.', *_OUTSIDE),
-    _CLAIMS,
+    _NUMERICS,
     ignored={'embeddings.mask_token': 'of masked pre-training'},
 )

@@ -1,16 +1,16 @@
 """The table of TransUNet's authors: backbone and decoder (Beckschen/TransUNet)."""
 
-from vit_plugin.weights.claims import (
-    EPS_1E_6,
-    GELU,
-    Claim,
-    Fields,
-)
 from vit_plugin.weights.rules import (
     Format,
     Rule,
     pair,
     separate_qkv,
+)
+from vit_plugin.weights.traits import (
+    EPS_1E_6,
+    GELU,
+    Fields,
+    KnownNumerics,
 )
 
 _EMBEDDINGS, _BLOCK, _HEAD = 'embeddings', 'encoder.layer.{i}', 'decode_head'
@@ -45,8 +45,8 @@ TRANSUNET = Format(
     ),
     ('transformer.',),
     ('decoder.', 'segmentation_head.'),
-    claims=(
-        Claim(
+    known_numerics=(
+        KnownNumerics(
             Fields(
                 stem_norm_cfg=dict(eps=1e-6),
                 stem_conv_cfg=dict(eps=1e-5, eps_inside_root=True, padding='symmetric'),

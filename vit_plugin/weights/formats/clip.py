@@ -1,7 +1,7 @@
 """The image towers of OpenAI's and OpenCLIP's CLIP, and of transformers'."""
 
-from ..claims import EPS_1E_5, Claim, is_plain
 from ..rules import TABLE, TOKEN, Format, Rule, pair, separate_qkv
+from ..traits import EPS_1E_5, KnownNumerics, is_plain
 
 _POOL_OURS = 'neck.attn_pool'
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
@@ -42,7 +42,7 @@ CLIP = Format(
         # OpenAI and LAION use different GELUs.
     ),
     ('visual.', 'vision_model.', ''),
-    claims=(Claim(EPS_1E_5),),
+    known_numerics=(KnownNumerics(EPS_1E_5),),
     ignored={
         'transformer.{rest}': 'text tower',
         'text_model.{rest}': 'text tower',

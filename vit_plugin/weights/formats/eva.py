@@ -6,8 +6,8 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from ..claims import is_gated, norms_input
 from ..rules import Rule, pair
+from ..traits import is_gated, norms_input
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
 _KINDS = ('weight', 'bias')

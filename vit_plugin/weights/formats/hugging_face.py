@@ -5,8 +5,18 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from ..claims import AUTHORS, EPS_1E_5, EPS_1E_6, EPS_1E_12, GELU, SILU, Claim, is_gated, is_plain
 from ..rules import COMPUTED, ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
+from ..traits import (
+    AUTHORS_NUMERICS,
+    EPS_1E_5,
+    EPS_1E_6,
+    EPS_1E_12,
+    GELU,
+    SILU,
+    KnownNumerics,
+    is_gated,
+    is_plain,
+)
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'
@@ -59,7 +69,7 @@ def two_gates(
 _VIT = _hugging_face(
     ('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'
 )
-_CLAIMS = (Claim(GELU | EPS_1E_12),)
+_NUMERICS = (KnownNumerics(GELU | EPS_1E_12),)
 
 HF = Format(
     'hf',
@@ -76,7 +86,7 @@ HF = Format(
     ),
     ('vit.', ''),
     ('classifier.',),
-    claims=_CLAIMS,
+    known_numerics=_NUMERICS,
 )
 
 HF_DEIT = Format(
@@ -91,7 +101,7 @@ HF_DEIT = Format(
     ),
     ('deit.', ''),
     ('classifier.', 'cls_classifier.', 'distillation_classifier.'),
-    claims=_CLAIMS,
+    known_numerics=_NUMERICS,
     ignored={'embeddings.mask_token': 'of masked pre-training'},
 )
 
@@ -109,7 +119,7 @@ HF_DINOV2 = Format(
     ),
     ('', 'dinov2.', 'dinov2_with_registers.'),
     ('classifier.',),
-    claims=(Claim(EPS_1E_6), Claim(GELU, lacking={'gated'}), SILU),
+    known_numerics=(KnownNumerics(EPS_1E_6), KnownNumerics(GELU, lacking={'gated'}), SILU),
     ignored={'embeddings.mask_token': 'of masked pre-training'},
 )
 
@@ -157,7 +167,7 @@ HF_DINOV3 = Format(
     ),
     ('', 'dinov3_vit.'),
     ('classifier.',),
-    claims=(Claim(EPS_1E_5), SILU),
+    known_numerics=(KnownNumerics(EPS_1E_5), SILU),
     ignored={
         'embeddings.mask_token': 'of masked pre-training',
         'rope_embeddings.inv_freq': COMPUTED,
@@ -195,7 +205,7 @@ HF_SIGLIP = Format(
     ),
     ('vision_model.', ''),
     ('classifier.',),
-    claims=(AUTHORS,),
+    known_numerics=(AUTHORS_NUMERICS,),
     ignored={
         'text_model.{rest}': 'text tower',
         'logit_scale': 'contrastive loss',

@@ -1,6 +1,5 @@
 """The table of google-research/vision_transformer and big_vision."""
 
-from ..claims import AUTHORS, is_plain
 from ..rules import (
     CONV,
     HEADS_BIAS,
@@ -12,6 +11,7 @@ from ..rules import (
     Rule,
     pair,
 )
+from ..traits import AUTHORS_NUMERICS, is_plain
 
 
 def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
@@ -75,7 +75,7 @@ JAX = Format(
         *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
     ),
     ('', 'opt/target/', 'params/', 'params/img/'),
-    claims=(AUTHORS,),
+    known_numerics=(AUTHORS_NUMERICS,),
     ignored={
         'opt/state/{rest}': 'state of the optimizer',
         'params/txt/{rest}': 'text tower',

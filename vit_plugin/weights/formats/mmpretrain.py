@@ -1,7 +1,7 @@
 """Names of MMPretrain's Vision Transformers."""
 
-from ..claims import GELU, SILU, Claim, is_deit3, is_gated
 from ..rules import COMPUTED, Format, Rule, pair, same
+from ..traits import GELU, SILU, KnownNumerics, is_deit3, is_gated
 from .timm import NORMS
 
 MMPRETRAIN = Format(
@@ -28,7 +28,7 @@ MMPRETRAIN = Format(
     ),
     ('backbone.', ''),
     ('head.',),
-    claims=(*NORMS, SILU, Claim(GELU, lacking={'norm_pre', 'gated'})),
+    known_numerics=(*NORMS, SILU, KnownNumerics(GELU, lacking={'norm_pre', 'gated'})),
     notes=(
         (
             is_deit3,

@@ -1,7 +1,7 @@
 """Sapiens 2 of its authors. Its keys and values have fewer heads than its queries."""
 
-from ..claims import SILU
 from ..rules import COMPUTED, Format, Rule, pair, same, separate_qkv
+from ..traits import SILU
 
 SAPIENS2 = Format(
     'sapiens2',
@@ -22,6 +22,6 @@ SAPIENS2 = Format(
         Rule('ln1.{rest}', 'norm.{rest}'),
     ),
     ('', 'backbone.'),
-    claims=(SILU,),
+    known_numerics=(SILU,),
     ignored={'mask_token': 'of masked pre-training', 'rope_embed.periods': COMPUTED},
 )

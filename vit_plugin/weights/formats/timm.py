@@ -1,14 +1,14 @@
 """timm's names, and what is published by them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02."""
 
-from ..claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim
 from ..rules import COMPUTED, Format, Rule, pair, same
+from ..traits import EPS_1E_5, EPS_1E_6, GELU, SILU, KnownNumerics
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
 from .own import LAYERS, RESNET, TOKENS
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
 NORMS = (
-    Claim(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
-    Claim(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
+    KnownNumerics(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
+    KnownNumerics(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
 )
 
 _LAYERS = (
@@ -46,13 +46,13 @@ TIMM = Format(
         *_LAYERS,
     ),
     ('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'),
-    claims=(
+    known_numerics=(
         *NORMS,
         SILU,
         # SigLIP has no class token, CLIP has a norm before the blocks. Some of both have another
         # GELU
-        Claim(GELU, having={'cls_token', 'norm_bias'}, lacking={'norm_pre', 'gated'}),
-        Claim(
+        KnownNumerics(GELU, having={'cls_token', 'norm_bias'}, lacking={'norm_pre', 'gated'}),
+        KnownNumerics(
             dict(stem_norm_cfg=dict(eps=1e-5), stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True)),
             having={'hybrid'},
         ),
@@ -70,4 +70,6 @@ TIMM = Format(
 )
 
 # timm's class Eva has some other names. Reading takes them with the others above.
-TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_LAYERS), claims=(SILU,))
+TIMM_EVA = Format(
+    'timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_LAYERS), known_numerics=(SILU,)
+)

@@ -1,7 +1,7 @@
 """Names of torchvision's Vision Transformers."""
 
-from ..claims import EPS_1E_6, GELU, Claim, is_plain
 from ..rules import Format, Rule, pair
+from ..traits import EPS_1E_6, GELU, KnownNumerics, is_plain
 
 _BLOCK = 'encoder.layers.encoder_layer_{i}'
 
@@ -21,5 +21,5 @@ TORCHVISION = Format(
         *pair('heads.pre_logits.', 'head.layers.pre_logits'),
         *pair('heads.head.', 'head.layers.head'),
     ),
-    claims=(Claim(GELU | EPS_1E_6),),
+    known_numerics=(KnownNumerics(GELU | EPS_1E_6),),
 )

@@ -1,7 +1,7 @@
 """ViTDet of detectron2, whose backbone holds the pyramid, and of MMDetection."""
 
-from ..claims import EPS_1E_6, GELU, Claim
 from ..rules import Format, Rule, pair, same
+from ..traits import EPS_1E_6, GELU, KnownNumerics
 
 # The last resizing layer of each level of detectron2's pyramid, from the finest on; two
 # convolutions follow it.
@@ -52,7 +52,7 @@ VITDET = Format(
     ),
     ('backbone.net.', 'net.', 'backbone.'),
     ('backbone.simfp_', 'simfp_', 'neck.'),
-    claims=(Claim(GELU | EPS_1E_6),),
+    known_numerics=(KnownNumerics(GELU | EPS_1E_6),),
     ignored={
         f'{part}{{rest}}': 'of the detector'
         for part in ('proposal_generator.', 'rpn_head.', 'roi_head', 'pixel_')

@@ -50,7 +50,7 @@ def is_deit3(state: Mapping[str, Tensor]) -> bool:
 
 
 @dataclass(frozen=True)
-class Claim:
+class KnownNumerics:
     """The known numerics of a format's own code, for checkpoints with certain traits.
 
     Attributes:
@@ -67,11 +67,11 @@ class Claim:
 Fields = dict[str, dict[str, Any]]
 GELU: Fields = dict(act_cfg=dict(type='GELU', approximate='none'))
 EPS_1E_6, EPS_1E_5, EPS_1E_12 = (Fields(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
-SILU = Claim(
+SILU = KnownNumerics(
     dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'})
 )
 # google-research/vision_transformer and big_vision.
-AUTHORS = Claim(
+AUTHORS_NUMERICS = KnownNumerics(
     Fields(
         act_cfg=dict(type='GELU', approximate='tanh'),
         stem_norm_cfg=dict(eps=1e-6),
