@@ -130,7 +130,7 @@ def check(args: argparse.Namespace) -> None:
         check_choice('--task', args.task, TASKS)
 
 
-def settle_config(args: argparse.Namespace) -> None:
+def resolve_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
     if args.data:
         from vit_plugin.from_folder.request import Request
@@ -144,7 +144,7 @@ def settle_config(args: argparse.Namespace) -> None:
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 
-    settle_config(args)
+    resolve_config(args)
     if args.check:
         from vit_plugin.from_folder.write import draw_pictures
 

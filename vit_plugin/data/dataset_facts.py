@@ -11,7 +11,7 @@ def classes_of(dataset: Any) -> tuple[str, ...]:
     return tuple(map(str, (classes,) if isinstance(classes, str) else classes))
 
 
-def evenly(count: int, most: int) -> list[int]:
+def evenly_spaced(count: int, most: int) -> list[int]:
     """At most so many numbers below ``count``, evenly spaced from 0 on."""
     return list(
         dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist())

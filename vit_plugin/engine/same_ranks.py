@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.dist import all_gather_object, get_world_size
 
-from vit_plugin.data.dataset_facts import classes_of, evenly
+from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
 
@@ -65,7 +65,7 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     if hasattr(dataset, '__len__'):
         facts[f'{NUMBER}{name}'] = str(len(dataset))
     if hasattr(dataset, 'get_data_info'):
-        infos = map(dataset.get_data_info, evenly(len(dataset), SAMPLES))
+        infos = map(dataset.get_data_info, evenly_spaced(len(dataset), SAMPLES))
         text = '\n'.join(_stable(repr(sorted(info.items()))) for info in infos)
         root = str(getattr(dataset, 'data_root', None) or '')
         facts[f'{CONTENT}{name}'] = _digest(text.replace(root, '') if root else text)

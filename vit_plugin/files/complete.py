@@ -55,7 +55,7 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
             _sync(temporary)
             temporary.chmod(mode)  # safetensors writes files that others cannot read
             os.replace(temporary, real)
-            settle_folder(real.parent)
+            fsync_dir(real.parent)
     finally:
         temporary.unlink(missing_ok=True) if temporary.parent.is_dir() else None
 
@@ -114,7 +114,7 @@ def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
             if target.is_dir():
                 target.rmdir()
             os.replace(temporary, target)
-            settle_folder(target.parent)
+            fsync_dir(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -161,7 +161,7 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def settle_folder(folder: Path) -> None:
+def fsync_dir(folder: Path) -> None:
     """Wait until the names in a folder are on the disk."""
     if not hasattr(os, 'O_DIRECTORY'):  # Windows opens no folders
         return

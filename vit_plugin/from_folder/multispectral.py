@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.config import data_workers
-from vit_plugin.data.dataset_facts import evenly
+from vit_plugin.data.dataset_facts import evenly_spaced
 from vit_plugin.files.images import read_image
 
 from .readers.listing import Listing
@@ -44,7 +44,7 @@ def normalization_of(request: Request, found: Listing) -> dict[str, Any]:
     """
     if found.bands in (0, len(request.saved.get('mean', ()))):
         return request.normalization
-    paths = [found.train[i].path for i in evenly(len(found.train), MOST_IMAGES)]
+    paths = [found.train[i].path for i in evenly_spaced(len(found.train), MOST_IMAGES)]
     with ThreadPoolExecutor(data_workers()) as pool:
         count, total, squares = np.sum(list(pool.map(_moments, paths)), axis=0)
     mean = total / count

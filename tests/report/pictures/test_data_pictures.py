@@ -7,7 +7,7 @@ from mmengine.dataset import BaseDataset, ConcatDataset, RepeatDataset
 from mmengine.structures import BaseDataElement, PixelData
 from torch.utils.data import IterableDataset
 
-from vit_plugin.data.dataset_facts import evenly
+from vit_plugin.data.dataset_facts import evenly_spaced
 from vit_plugin.data.seeded import Seeded
 from vit_plugin.report.pictures import draw_data
 from vit_plugin.report.pictures.data_pictures import (
@@ -137,9 +137,9 @@ def test_pixels_are_counted_up_to_the_step_that_reads_the_mask():
 
 @pytest.mark.parametrize('limit', [LISTED, MASKS, 3])
 def test_what_is_read_is_bounded_and_even(limit):
-    assert len(evenly(10 * limit + 1, limit)) == limit
-    assert evenly(7, 3) == [0, 3, 6]
-    assert evenly(2, limit) == [0, 1]
+    assert len(evenly_spaced(10 * limit + 1, limit)) == limit
+    assert evenly_spaced(7, 3) == [0, 3, 6]
+    assert evenly_spaced(2, limit) == [0, 1]
 
 
 def test_what_has_no_classes_or_no_length_has_no_picture():

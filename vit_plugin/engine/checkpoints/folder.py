@@ -26,7 +26,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.complete import settle_folder
+from vit_plugin.files.complete import fsync_dir
 from vit_plugin.weights.reading.folders import (
     FORMAT,
     MANIFEST,
@@ -118,7 +118,7 @@ def _rename(partial: Path, folder: Path) -> None:
     if folder.exists():
         folder.rename(before)
     partial.rename(folder)
-    settle_folder(folder.parent)
+    fsync_dir(folder.parent)
     shutil.rmtree(before, ignore_errors=True)
 
 
@@ -198,7 +198,7 @@ class _Writer(HuggingFaceStorageWriter):
                 )
             ).encode(),
         )
-        settle_folder(self._partial)
+        fsync_dir(self._partial)
         self._planned = {name: tensor.size for name, tensor in metadata.state_dict_metadata.items()}
 
     def what_is_wrong(self, share: tuple[int, int]) -> str:

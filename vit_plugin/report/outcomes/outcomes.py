@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
-from vit_plugin.data.dataset_facts import evenly
+from vit_plugin.data.dataset_facts import evenly_spaced
 
 from ..pictures.marks import name_of
 from ..pictures.sheets import Panel
@@ -32,7 +32,9 @@ class Outcomes(ABC):
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         self.classes, self.size = classes, size
-        self.examples = evenly(size, self.shown)  # which are drawn, whatever their errors are
+        self.examples = evenly_spaced(
+            size, self.shown
+        )  # which are drawn, whatever their errors are
 
     @property
     def shown(self) -> int:

@@ -14,7 +14,7 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
-from vit_plugin.data.dataset_facts import classes_of, evenly
+from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
 from vit_plugin.files.bands import as_photograph
@@ -159,7 +159,7 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
     kind, _, read, limit = found
     counts, notes, boxes = {}, [], None
     for split, dataset in splits.items():
-        indices = evenly(len(dataset), limit)
+        indices = evenly_spaced(len(dataset), limit)
         labels, places = read(dataset, indices, len(classes))
         counts[split], boxes = labels, places if boxes is None else boxes
         images = (
@@ -236,7 +236,7 @@ def _batch(
     dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
 ) -> Figure | None:
     """Images after augmentation, with what is true of them."""
-    items = list(_readable(dataset, evenly(len(dataset), SHOWN), dataset.__getitem__))
+    items = list(_readable(dataset, evenly_spaced(len(dataset), SHOWN), dataset.__getitem__))
     items = [
         one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
     ]
