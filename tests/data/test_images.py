@@ -9,7 +9,7 @@ from PIL import Image
 
 from benchmarks.images import READERS, outcome
 from vit_plugin.data import LoadCachedImage, LoadImage
-from vit_plugin.data.readers import read_by_us
+from vit_plugin.data.readers import use_our_image_reader
 from vit_plugin.errors import ConfigError
 
 
@@ -109,14 +109,14 @@ def test_every_pipeline_of_a_run_reads_by_ours():
     cfg = ConfigDict(
         batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))])
     )
-    found = read_by_us(cfg)
+    found = use_our_image_reader(cfg)
     assert found.dataset.datasets[0].pipeline == (
         dict(type='vit_plugin.LoadImage', to_float32=True),
         other,
     )
     assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
     unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
-    assert read_by_us(unknown) == unknown
+    assert use_our_image_reader(unknown) == unknown
 
 
 def test_a_window_reads_all_bits(tmp_path):

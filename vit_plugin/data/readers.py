@@ -17,7 +17,7 @@ LOADED_BY_US = {
 }
 
 
-def read_by_us(cfg: Any) -> Any:
+def use_our_image_reader(cfg: Any) -> Any:
     """A config with our reader for ``LoadImageFromFile``: all commands see the same pixels.
 
     It is :class:`~vit_plugin.data.images.LoadImage`. The config itself stays as it is: the
@@ -29,8 +29,8 @@ def read_by_us(cfg: Any) -> Any:
         theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
         if theirs and cfg.keys() - {'type', '_scope_'} <= LOADED_BY_US:
             return dict(cfg, type='vit_plugin.LoadImage')
-        entries = {key: read_by_us(value) for key, value in cfg.items()}
+        entries = {key: use_our_image_reader(value) for key, value in cfg.items()}
         return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries
     if type(cfg) in (list, tuple):
-        return type(cfg)(map(read_by_us, cfg))
+        return type(cfg)(map(use_our_image_reader, cfg))
     return cfg

@@ -20,7 +20,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.data.readers import read_by_us
+from vit_plugin.data.readers import use_our_image_reader
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import write_text
@@ -305,7 +305,9 @@ class Runner(mmengine.runner.Runner):
         # More workers than cores are a recipe on a small machine, and right where they wait for a
         # disk.
         warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
-        return mmengine.runner.Runner.build_dataloader(read_by_us(dataloader), seed, diff_rank_seed)
+        return mmengine.runner.Runner.build_dataloader(
+            use_our_image_reader(dataloader), seed, diff_rank_seed
+        )
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
         made_for = self.cfg.get('schedule_length')

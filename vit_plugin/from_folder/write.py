@@ -10,7 +10,7 @@ from mmengine.registry import DATASETS, DefaultScope
 from vit_plugin.config import read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
-from vit_plugin.data.readers import read_by_us
+from vit_plugin.data.readers import use_our_image_reader
 from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
@@ -103,7 +103,7 @@ def draw_pictures(config: Path) -> list[Path]:
     # pycocotools prints what it does.
     with DefaultScope.overwrite_default_scope(cfg.default_scope), redirect_stdout(io.StringIO()):
         train, val = (
-            DATASETS.build(read_by_us(cfg[f'{split}_dataloader'].dataset))
+            DATASETS.build(use_our_image_reader(cfg[f'{split}_dataloader'].dataset))
             for split in ('train', 'val')
         )
         return draw_data(train, config.parent, val)

@@ -30,7 +30,7 @@ from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.recognition import recognize
-from vit_plugin.weights.report import some
+from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
@@ -148,7 +148,8 @@ def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: boo
     if lost:
         raise ConfigError(
             f'The checkpoint {checkpoint.source!r} is not of the complete model: it has no values '
-            f'for {some(lost)} ({next(iter(lost.values()))}); give the checkpoint of its training.'
+            f'for {shortened_list(lost)} ({next(iter(lost.values()))}); give the checkpoint of its '
+            'training.'
         )
 
 

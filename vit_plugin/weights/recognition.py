@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError
 from .formats import FORMATS, OWN
 from .reading.files import checked
 from .reading.lazy import LazyArrays
-from .report import some
+from .report import shortened_list
 from .rules import Format, Step
 
 REGISTERS = 'register_tokens'
@@ -90,8 +90,8 @@ def recognize(weights: Mapping[str, Tensor], targets: Container[str] | None = No
         raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:
         raise ConfigError(
-            f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a '
-            'known Vision Transformer, as those of a plain CNN; give weights of one of '
+            f'The checkpoint is of no known format: its keys ({shortened_list(weights)}) name no '
+            'block of a known Vision Transformer, as those of a plain CNN; give weights of one of '
             f'{", ".join(FORMATS)}.'
         )
     *_, form, prefix, steps = max(candidates, key=lambda candidate: candidate[:2])

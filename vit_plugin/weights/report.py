@@ -42,11 +42,13 @@ class Report:
             reasons: dict[str, list[str]] = {}
             for key, reason in getattr(self, name).items():
                 reasons.setdefault(reason, []).append(key)
-            lines += [f'{name:<12} {some(keys)} ({reason})' for reason, keys in reasons.items()]
+            lines += [
+                f'{name:<12} {shortened_list(keys)} ({reason})' for reason, keys in reasons.items()
+            ]
         return '\n'.join(lines + [f'note         {note}' for note in self.notes])
 
 
-def some(keys: Iterable[str]) -> str:
+def shortened_list(keys: Iterable[str]) -> str:
     """The first few keys, and the number of the others."""
     keys = list(keys)
     return ', '.join(keys[:MAX_LISTED]) + (

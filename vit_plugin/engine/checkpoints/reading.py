@@ -16,7 +16,7 @@ from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.lora import merged
 from vit_plugin.weights.reading.files import find_tensors
-from vit_plugin.weights.report import some
+from vit_plugin.weights.report import shortened_list
 
 from ..sharding import is_sharded, unwrapped
 from .read_state import read_state
@@ -85,8 +85,8 @@ def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[s
         ]
         if kept[0]:
             runner.logger.info(
-                f'The checkpoint has other classes ({some(theirs)}) than the data ({some(ours)}): '
-                f'{some(kept[0])} begin anew.'
+                f'The checkpoint has other classes ({shortened_list(theirs)}) than the data '
+                f'({shortened_list(ours)}): {shortened_list(kept[0])} begin anew.'
             )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.lazy import LazyArrays
 from vit_plugin.weights.recognition import Recognized
-from vit_plugin.weights.report import some
+from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.rules import GRID
 
 from ..layers.attention_pool import AttentionPool
@@ -96,8 +96,8 @@ class AdaptedWeights(Mapping[str, Tensor]):
         if wanted != given:
             raise ConfigError(
                 f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
-                f'({some(self.weights.steps[ours].theirs)}); build the model that the checkpoint '
-                'is of, or leave it at its initialization with skip=(...).'
+                f'({shortened_list(self.weights.steps[ours].theirs)}); build the model that the '
+                'checkpoint is of, or leave it at its initialization with skip=(...).'
             )
 
 

@@ -18,7 +18,7 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.recognition import Recognized
-from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.report import Report, shortened_list
 from vit_plugin.weights.rules import COMPUTED
 from vit_plugin.weights.traits import Fields, traits
 
@@ -126,9 +126,9 @@ def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str,
     if other:
         skip = sorted({re.sub(r'\.\d+\.', '.{i}.', key) for key in other})
         raise ConfigError(
-            f'{some(other)}: the model computes other rotary positions than the checkpoint '
-            'was trained with; set rotary in pos_embed to those, or leave the tables out with '
-            f'skip={skip} in load_weights or init_cfg, and fine-tune.'
+            f'{shortened_list(other)}: the model computes other rotary positions than the '
+            'checkpoint was trained with; set rotary in pos_embed to those, or leave the tables '
+            f'out with skip={skip} in load_weights or init_cfg, and fine-tune.'
         )
 
 

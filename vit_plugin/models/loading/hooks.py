@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.recognition import recognize
-from vit_plugin.weights.report import some
+from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.rules import GRID
 
 from .adapted_weights import AdaptedWeights
@@ -105,7 +105,7 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     adapted = AdaptedWeights(backbone, targets | others, weights)
     if others:
         adapted.report.notes.append(
-            f'{some(others)} are for the neck and head, and unused if the model has none'
+            f'{shortened_list(others)} are for the neck and head, and unused if the model has none'
         )
     print_log(f'{adapted.report}', 'current')
     for key in mine:

@@ -17,7 +17,7 @@ from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.opening import Checkpoint, Source, named_weights
 from vit_plugin.weights.recognition import recognize
-from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.report import Report, shortened_list
 from vit_plugin.weights.rules import GRID, check_real
 
 from ..layers.attention_pool import AttentionPool
@@ -115,7 +115,9 @@ def load_weights(
         model.load_state_dict(tensors, strict=False, assign=is_meta)
     empty = [ours for ours in report.initialized if targets[ours].is_meta]
     if empty:
-        report.notes.append(f'{some(empty)} are still on the meta device: give them values')
+        report.notes.append(
+            f'{shortened_list(empty)} are still on the meta device: give them values'
+        )
     return report
 
 

@@ -11,7 +11,7 @@ from vit_plugin.project import declared
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.recognition import Recognized
-from vit_plugin.weights.report import HARMLESS, Report, some
+from vit_plugin.weights.report import HARMLESS, Report, shortened_list
 from vit_plugin.weights.rules import GRID
 
 # Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
@@ -153,16 +153,17 @@ class Plan:
             near = closest(missing[0], self.report.ignored, most=3, cutoff=0.4)
             left_over = f'; left over in it are {", ".join(near)}' if near else ''
             raise ConfigError(
-                f'The checkpoint (format {self.report.format}) lacks {some(missing)}{left_over}. '
-                'Build the model that the checkpoint is of, or name what to leave at its '
-                "initialization with skip=('blocks.11.{rest}', ...) in load_weights or init_cfg."
+                f'The checkpoint (format {self.report.format}) lacks '
+                f'{shortened_list(missing)}{left_over}. Build the model that the checkpoint is of, '
+                "or name what to leave at its initialization with skip=('blocks.11.{rest}', ...) "
+                'in load_weights or init_cfg.'
             )
 
     def _reject(self, surplus: Mapping[str, str]) -> None:
         groups: dict[str, list[str]] = {}
         for key, ours in surplus.items():
             groups.setdefault(self._taken(ours), []).append(key)
-        listed = '; '.join(f'{some(keys)} ({taken})' for taken, keys in groups.items())
+        listed = '; '.join(f'{shortened_list(keys)} ({taken})' for taken, keys in groups.items())
         raise ConfigError(
             f'The checkpoint (format {self.report.format}) has weights that the model lacks, and '
             f'without which it computes something else: {listed}. Build the model that the '

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.patch_resize import adapt_channels
-from vit_plugin.weights.report import some
+from vit_plugin.weights.report import shortened_list
 
 
 def fit_timm(model: nn.Module, name: str, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -28,8 +28,8 @@ def fit_timm(model: nn.Module, name: str, given: Mapping[str, Tensor]) -> dict[s
     }
     if wrong := _unfit(fitted, targets):
         raise ConfigError(
-            f'The checkpoint does not fit TimmBackbone {name!r}: {some(wrong)} are missing or of '
-            'another shape; give the weights of this model, under the names of timm.'
+            f'The checkpoint does not fit TimmBackbone {name!r}: {shortened_list(wrong)} are '
+            'missing or of another shape; give the weights of this model, under the names of timm.'
         )
     return fitted
 
