@@ -21,7 +21,7 @@ THEIRS = {
 PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
 
 
-def with_ours(hooks: Mapping[str, Any] | None) -> dict[str, Any]:
+def with_default_hooks(hooks: Mapping[str, Any] | None) -> dict[str, Any]:
     """``default_hooks`` with ours, and with our checkpoint hook in place of MMEngine's."""
     complete: dict[str, Any] = {name: dict(type=kind) for name, kind in OURS.items()}
     for name, hook in (hooks or {}).items():

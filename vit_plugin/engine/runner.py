@@ -45,7 +45,7 @@ from .console import (
     summary,
     without_stderr,
 )
-from .default_hooks import with_ours
+from .default_hooks import with_default_hooks
 from .distributed import dist_settings, from_rank_0, init_distributed, naming_lost_ranks
 from .exact.loops import resumable
 from .exact.randomness import SeedHook
@@ -246,7 +246,7 @@ class Runner(mmengine.runner.Runner):
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
         self.saver, self.hook_states = Saver(self), HookStates(self)
-        super().register_default_hooks(with_ours(hooks))
+        super().register_default_hooks(with_default_hooks(hooks))
         self.unreadable = UnreadableHook(**(self.cfg.get('unreadable') or {}))
         self.register_hook(self.unreadable)
         self.register_hook(SeedHook())

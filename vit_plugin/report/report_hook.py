@@ -24,11 +24,11 @@ from .outcomes import Outcomes, kind_of
 from .pictures import draw_learning_curve
 from .pictures.class_scores import as_markdown, rows_of
 from .pictures.data_pictures import (
-    as_they_were,
+    copy_dataset,
     data_figures,
     file_of,
     pixels_of,
-    twin,
+    preserved_rng,
 )
 from .pictures.sheets import draw_sheet
 from .pictures.style import save_figure
@@ -183,13 +183,13 @@ class ReportHook(Hook):
             self._save(runner, name, figure)
 
     def _draw_images(self, runner: Runner) -> None:
-        for name, figure in self._pages(twin(runner.val_dataloader.dataset)):
+        for name, figure in self._pages(copy_dataset(runner.val_dataloader.dataset)):
             self._save(runner, name, figure)
 
     def _pages(self, dataset: Any) -> Iterator[tuple[str, Figure]]:
         assert self._outcomes is not None
         for name, (heading, positions) in self._outcomes.pages().items():
-            with as_they_were():
+            with preserved_rng():
                 items = [(position, dataset[position]) for position in positions]
             panels = [
                 panel._replace(file=file_of(item['data_samples']))

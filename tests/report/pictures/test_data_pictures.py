@@ -13,9 +13,9 @@ from vit_plugin.report.pictures import draw_data
 from vit_plugin.report.pictures.data_pictures import (
     LISTED,
     MASKS,
+    copy_dataset,
     data_figures,
     pixels_of,
-    twin,
 )
 
 CLASSES = ('cat', 'dog', 'cow')
@@ -178,6 +178,6 @@ def test_pixels_are_those_before_the_preprocessor():
 
 def test_a_twin_has_steps_of_its_own_and_the_same_samples():
     made = dataset(3, gt_label=int)
-    other = twin(ConcatDataset([made])).datasets[0]
+    other = copy_dataset(ConcatDataset([made])).datasets[0]
     assert other.pipeline is not made.pipeline
     assert other.data_bytes is made.data_bytes

@@ -78,12 +78,14 @@ def data_figures(
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not classes or not len(dataset):
         return
-    splits = {'train': twin(dataset)} | ({} if held_out is None else {'validation': twin(held_out)})
-    with as_they_were(seed):
+    splits = {'train': copy_dataset(dataset)} | (
+        {} if held_out is None else {'validation': copy_dataset(held_out)}
+    )
+    with preserved_rng(seed):
         labels = _labels(splits, classes)
     if labels is not None:
         yield 'labels', labels
-    with as_they_were(seed):
+    with preserved_rng(seed):
         batch = _batch(splits['train'], classes, preprocessor, collate)
     if batch is not None:
         yield 'train_batch', batch
@@ -103,22 +105,22 @@ def kept_generators() -> Iterator[None]:
 
 
 @contextmanager
-def as_they_were(seed: int = 0) -> Iterator[None]:
+def preserved_rng(seed: int = 0) -> Iterator[None]:
     """Seed the generators for a block, and set them back after it."""
     with kept_generators():
         seed_host(seeds(seed, 0, 0))
         yield
 
 
-def twin(dataset: Any) -> Any:
+def copy_dataset(dataset: Any) -> Any:
     """A data set with the same list of samples, and steps of its own, which may remember images."""
     dataset = copy.copy(getattr(dataset, 'unseeded', dataset))
     if getattr(dataset, 'pipeline', None) is not None:
         dataset.pipeline = copy.deepcopy(dataset.pipeline)
     if hasattr(dataset, 'datasets'):
-        dataset.datasets = [twin(part) for part in dataset.datasets]
+        dataset.datasets = [copy_dataset(part) for part in dataset.datasets]
     elif hasattr(dataset, 'dataset'):
-        dataset.dataset = twin(dataset.dataset)
+        dataset.dataset = copy_dataset(dataset.dataset)
     return dataset
 
 
