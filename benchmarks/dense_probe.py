@@ -30,7 +30,7 @@ from vit_plugin.measure.dense_probing import (
     table,
 )
 from vit_plugin.models.classifier import create_model
-from vit_plugin.zoo.pixels import data_config_of
+from vit_plugin.zoo.data_config import data_config_of
 
 NAMES = (
     'vit_tiny_patch16_224.augreg_in21k',

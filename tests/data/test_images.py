@@ -9,7 +9,7 @@ from PIL import Image
 
 from benchmarks.images import READERS, outcome
 from vit_plugin.data import LoadCachedImage, LoadImage
-from vit_plugin.data.readers import use_our_image_reader
+from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ from mmengine.config import ConfigDict
 from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError, needed_by
 
-from .categories import check_annotations
+from .annotated_classes import check_annotations
 
 # Metrics, MMDetection's and ours, that ask for a package only when all images are done.
 PACKAGES = {'FasterCocoMetric': 'faster_coco_eval'}
@@ -25,7 +25,7 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
 
     Raises:
         ConfigError: if one is missing, or see
-            :func:`~vit_plugin.config.categories.check_annotations`.
+            :func:`~vit_plugin.config.annotated_classes.check_annotations`.
     """
     downloads = 'download' in Signature.of(kind).fields and dataset.get('download', True)
     missing = next(_missing(dataset), None)

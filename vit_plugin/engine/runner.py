@@ -20,7 +20,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.data.readers import use_our_image_reader
+from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import write_text

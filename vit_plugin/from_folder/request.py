@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.inference.saved_model import find_checkpoint
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.saved_settings import saved_backbone, training_settings
-from vit_plugin.zoo.pixels import data_config_of
+from vit_plugin.zoo.data_config import data_config_of
 
 from .readers.findings import Findings
 from .readers.photos import read_sizes
@@ -183,7 +183,7 @@ class Request:
 
     @cached_property
     def pixels(self) -> dict[str, Any]:
-        """See :func:`~vit_plugin.zoo.pixels.data_config_of`."""
+        """See :func:`~vit_plugin.zoo.data_config.data_config_of`."""
         return data_config_of(self.arch, self.weights)
 
     @property

@@ -10,7 +10,7 @@ from mmengine.registry import DATASETS, DefaultScope
 from vit_plugin.config import read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
-from vit_plugin.data.readers import use_our_image_reader
+from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text

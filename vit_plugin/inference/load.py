@@ -32,7 +32,7 @@ from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.saved_settings import training_settings
-from vit_plugin.zoo.pixels import data_config_of
+from vit_plugin.zoo.data_config import data_config_of
 
 from .model_inputs import TimmPixels
 from .saved_model import SavedModel, find_checkpoint, open_model

@@ -12,8 +12,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
 from vit_plugin.weights.saved_settings import training_settings
+from vit_plugin.zoo.data_config import data_config_of
 from vit_plugin.zoo.definition import pooled
-from vit_plugin.zoo.pixels import data_config_of
 
 from .backbones import VisionTransformer
 from .layers.head import head_layers, reset_head

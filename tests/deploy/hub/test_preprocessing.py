@@ -5,7 +5,7 @@ import pytest
 from vit_plugin.deploy.hub.preprocessing import data_config_of, processor_of
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
-from vit_plugin.zoo import pixels as zoo
+from vit_plugin.zoo import data_config as zoo
 
 EDGE = dict(type='ResizeEdge', scale=36, edge='short', interpolation='bicubic', backend='pillow')
 PIPELINES = {

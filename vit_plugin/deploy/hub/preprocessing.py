@@ -8,7 +8,7 @@ from vit_plugin.deploy.deployed_module import normalization_of
 from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of, takes_rgb
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.zoo.pixels import INTERPOLATIONS
+from vit_plugin.zoo.data_config import INTERPOLATIONS
 
 RESAMPLE = {name: number for number, name in INTERPOLATIONS.items() if number is not None}
 
@@ -64,7 +64,7 @@ def _scale(steps: list[PipelineStep], native: tuple[int, int]) -> dict[str, Any]
 def processor_of(pixels: Mapping[str, Any]) -> dict[str, Any]:
     """The content of transformers' ``preprocessor_config.json`` for a data config of timm's.
 
-    :func:`~vit_plugin.zoo.pixels.data_config_of` is the opposite.
+    :func:`~vit_plugin.zoo.data_config.data_config_of` is the opposite.
     """
     _, height, width = pixels['input_size']
     rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))

@@ -18,8 +18,8 @@ from vit_plugin.arguments.fields import Size, Typed
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.zoo.data_config import data_config_of
 from vit_plugin.zoo.feature_maps import build_timm
-from vit_plugin.zoo.pixels import data_config_of
 
 from .compared_outputs import Outputs, OutputsOf
 

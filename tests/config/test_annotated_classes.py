@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vit_plugin.config.categories import check_annotations
+from vit_plugin.config.annotated_classes import check_annotations
 from vit_plugin.errors import ConfigError
 
 NAMES = ('square', 'triangle', 'disc')

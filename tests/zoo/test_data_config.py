@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.zoo.pixels import AUTHORS, data_config_of
+from vit_plugin.zoo.data_config import AUTHORS, data_config_of
 
 CLIP = dict(
     mean=(0.48145466, 0.4578275, 0.40821073),
@@ -81,7 +81,7 @@ def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
     assert data_config_of('B/16', 'hf://org/name') == expected
     (tmp_path / 'preprocessor_config.json').write_text('{}')
     said = []
-    monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
+    monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: said.append(text))
     assert data_config_of('B/16', 'hf://org/name') == AUTHORS
     assert said[0].startswith(
         'hf://org/name does not say in its preprocessor_config.json the mean, std'
@@ -111,7 +111,7 @@ def test_each_file_that_says_it_is_read(monkeypatch, tmp_path, name, content, me
         (tmp_path / file).write_text('{}')
     (tmp_path / name).write_text(json.dumps(content), encoding='utf-8-sig')
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda _, file: str(tmp_path / file))
-    monkeypatch.setattr('vit_plugin.zoo.pixels.training_settings', lambda source: {})
+    monkeypatch.setattr('vit_plugin.zoo.data_config.training_settings', lambda source: {})
     found = data_config_of('B/16', str(tmp_path) if local else 'hf://org/name')
     assert found['mean'] == mean
 
@@ -180,7 +180,7 @@ def test_an_unknown_field_is_named_and_the_others_stay(monkeypatch, tmp_path):
     (tmp_path / 'preprocessor_config.json').write_text(json.dumps(dict(FILE, resample=9)))
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
     said = []
-    monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
+    monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: said.append(text))
     assert data_config_of('B/16', 'hf://org/name')['mean'] == tuple(FILE['image_mean'])
     assert said == [
         'hf://org/name does not say in its preprocessor_config.json the interpolation that its '
