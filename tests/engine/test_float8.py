@@ -8,7 +8,8 @@ from torch import nn
 
 from benchmarks.exactness import train
 from benchmarks.tiny_run import MODEL, differences, final_checkpoint, tiny_cfg
-from vit_plugin.engine.float8 import Float8, float8_of
+from vit_plugin.engine.float8 import Float8
+from vit_plugin.engine.model_settings import model_setting
 from vit_plugin.errors import ConfigError
 
 pytest.importorskip('torchao.float8')
@@ -66,9 +67,9 @@ def test_a_cpu_has_to_emulate():
 
 def test_bad_settings():
     with pytest.raises(ConfigError, match=r'float8=True must be a dict, such as float8=dict\(\)'):
-        float8_of(dict(float8=True))
-    with pytest.raises(ConfigError, match='leave one out'):
-        float8_of(dict(float8={}, lora={}))
+        model_setting(dict(float8=True), 'float8')
+    with pytest.raises(ConfigError, match='leave one of them out'):
+        model_setting(dict(float8={}, lora={}), 'float8')
     with pytest.raises(ConfigError, match="recipe='blocks' must be 'tensorwise' or 'rowwise'"):
         Float8(recipe='blocks')
 

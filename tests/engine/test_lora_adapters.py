@@ -139,7 +139,7 @@ def test_what_an_adapter_has_besides_learns():
     [
         (
             dict(targets=('q',)),
-            "targets=.'q'. are no linear layers of the blocks; there are fc1, fc2, proj, qkv",
+            "targets=.'q'. are not linear layers of the blocks, which are fc1, fc2, proj, qkv",
         ),
         (dict(rank=3), 'takes no rank'),
         (3, 'must be a dict, such as lora=dict'),

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.engine.compile import OPTIONS
-from vit_plugin.engine.default_hooks import THEIRS, with_default_hooks
+from vit_plugin.engine.default_hooks import OF_MMENGINE, with_default_hooks
 from vit_plugin.engine.faults.unreadable_hook import UnreadableHook
 from vit_plugin.engine.float8 import Float8
 from vit_plugin.engine.lora_adapters import Lora
@@ -102,7 +102,7 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADERS
         if isinstance(hook, Mapping) and 'type' not in hook:
             raise ConfigError(
                 f'default_hooks.{name} has no type, and no hook of a run has this name; '
-                f'{suggestion(name, {**with_default_hooks(None), **THEIRS})}'
+                f'{suggestion(name, {**with_default_hooks(None), **OF_MMENGINE})}'
             )
         _check(f'default_hooks.{name}', 'custom_hooks', root.HOOKS, hook, scope)
 

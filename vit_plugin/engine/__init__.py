@@ -9,10 +9,9 @@ from .checkpoints.hook import CheckpointHook
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable_hook import UnreadableHook
-from .optim.amp import AmpOptimWrapper
 from .optim.layer_decay import LayerDecayOptimWrapperConstructor
 from .optim.muon import Muon
-from .optim.wrapper import OptimWrapper
+from .optim.wrappers import AmpOptimWrapper, OptimWrapper
 from .optimize_hook import OptimizeHook
 from .progress import ProgressHook
 from .runner import Runner

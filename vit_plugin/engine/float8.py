@@ -1,8 +1,7 @@
 """Products of the blocks in float8, through the library torchao."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -82,14 +81,3 @@ class Float8:
             return False
         widths = (layer.in_features, layer.out_features)
         return min(widths) >= self.min_width and not any(width % 16 for width in widths)
-
-
-def float8_of(cfg: Mapping[str, Any]) -> Float8:
-    """The ``float8`` of a config. Raises a ``ConfigError`` if it is wrong."""
-    if not isinstance(cfg['float8'], Mapping):
-        raise ConfigError(f'float8={cfg["float8"]!r} must be a dict, such as float8=dict().')
-    if cfg.get('lora') is not None:
-        raise ConfigError(
-            'float8 and lora do not go together: adapters are too small for float8; leave one out.'
-        )
-    return Float8(**cfg['float8'])

@@ -105,26 +105,10 @@ class Lora:
         unknown = set(self.targets or ()) - set(known)
         if unknown:
             raise ConfigError(
-                f'lora: targets={sorted(unknown)} are no linear layers of the blocks; there are '
+                f'lora: targets={sorted(unknown)} are not linear layers of the blocks, which are '
                 f'{", ".join(known)}.'
             )
         return [name for name in layers if name.rpartition('.')[2] in (self.targets or known)]
-
-
-def lora_of(cfg: Mapping[str, Any]) -> Lora:
-    """The ``lora`` of a config.
-
-    Raises:
-        ConfigError: if it is wrong, or is next to ``sharding``.
-    """
-    if not isinstance(cfg['lora'], Mapping):
-        raise ConfigError(f'lora={cfg["lora"]!r} must be a dict, such as lora=dict(r=8, alpha=16).')
-    if cfg.get('sharding') is not None:
-        raise ConfigError(
-            'lora and sharding do not go together: a frozen model needs neither gradients nor '
-            'optimizer state to shard; leave sharding out, and the processes train by DDP.'
-        )
-    return Lora(**cfg['lora'])
 
 
 def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:

@@ -97,11 +97,14 @@ def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (dict(find_unused_parameters=True), 'find_unused_parameters is an option of that'),
-        (dict(sync_bn='torch'), 'sync_bn is an option of that'),
+        (
+            dict(find_unused_parameters=True),
+            'find_unused_parameters do not go together',
+        ),
+        (dict(sync_bn='torch'), 'sharding and sync_bn do not go together'),
         (
             dict(model_wrapper_cfg=dict(type='MMDistributedDataParallel')),
-            'model_wrapper_cfg is an option of that',
+            'sharding and model_wrapper_cfg do not go together',
         ),
         (dict(sharding='all'), "sharding='all' must be a dict"),
         (dict(sharding=dict(group=0)), 'group=0 must be'),

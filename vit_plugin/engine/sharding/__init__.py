@@ -3,7 +3,7 @@
 from .begin import begin_sharded, check_steps
 from .ema import EMAHook
 from .shard import is_sharded, parts_to_shard, reshard, shard, unwrapped
-from .sharding_options import Sharding, sharding_of
+from .sharding_options import Sharding
 
 __all__ = [
     'EMAHook',
@@ -14,6 +14,5 @@ __all__ = [
     'parts_to_shard',
     'reshard',
     'shard',
-    'sharding_of',
     'unwrapped',
 ]

@@ -2,7 +2,6 @@
 
 import os
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,22 +77,3 @@ def _ranks_per_node() -> int:
             'start them so, or give group=NUMBER.'
         )
     return size
-
-
-def sharding_of(cfg: Mapping[str, Any]) -> Sharding:
-    """The ``sharding`` of a config.
-
-    Raises:
-        ConfigError: if it is wrong, or is next to an option of DDP.
-    """
-    for name in ('model_wrapper_cfg', 'find_unused_parameters', 'sync_bn'):
-        if cfg.get(name):
-            raise ConfigError(
-                f'sharding takes the place of DDP, and {name} is an option of that; leave one of '
-                'them out.'
-            )
-    if not isinstance(cfg['sharding'], Mapping):
-        raise ConfigError(
-            f"sharding={cfg['sharding']!r} must be a dict, such as sharding=dict(group='node')."
-        )
-    return Sharding(**cfg['sharding'])

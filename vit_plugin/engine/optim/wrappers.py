@@ -1,18 +1,17 @@
-"""Mixed precision on any device."""
+"""The optimizer wrappers, in the precision of the parameters and in mixed precision."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
+import mmengine.optim
 import torch
 from mmengine.device import get_device
 from mmengine.logging import print_log
-from mmengine.optim import AmpOptimWrapper as AcceleratorAmpOptimWrapper
-from mmengine.optim import OptimWrapper
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from typing_extensions import TypedDict
+from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
@@ -20,9 +19,29 @@ from vit_plugin.passes import processor
 from vit_plugin.registry import OPTIM_WRAPPERS
 
 from ..step import BaseOptimWrapper
-from .wrapper import Clip
 
 DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
+
+
+class ClipNorm(TypedDict, total=False):
+    """``clip_grad`` by the norm of all gradients: arguments of torch's ``clip_grad_norm_``."""
+
+    type: Literal['norm']
+    max_norm: Required[Positive]
+    norm_type: Positive | Literal['inf']
+    error_if_nonfinite: bool
+    foreach: bool | None
+
+
+class ClipValue(TypedDict, total=False):
+    """``clip_grad`` of each value: arguments of torch's ``clip_grad_value_``."""
+
+    type: Required[Literal['value']]
+    clip_value: Required[Positive]
+    foreach: bool | None
+
+
+Clip = ClipNorm | ClipValue
 
 
 class ScalerOptions(TypedDict, total=False):
@@ -35,7 +54,20 @@ class ScalerOptions(TypedDict, total=False):
 
 
 @OPTIM_WRAPPERS.register_module()
-class AmpOptimWrapper(BaseOptimWrapper, AcceleratorAmpOptimWrapper):
+class OptimWrapper(BaseOptimWrapper):
+    """MMEngine's ``OptimWrapper`` without waiting for gradient norms, also for sharded models."""
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        accumulative_counts: PositiveInt = 1,
+        clip_grad: Clip | None = None,
+    ) -> None:
+        super().__init__(optimizer, accumulative_counts, clip_grad)
+
+
+@OPTIM_WRAPPERS.register_module()
+class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
     """MMEngine's ``AmpOptimWrapper`` that also works on a CPU. Only float16 uses loss scaling.
 
     Args:
@@ -63,7 +95,7 @@ class AmpOptimWrapper(BaseOptimWrapper, AcceleratorAmpOptimWrapper):
         clip_grad: Clip | None = None,
     ) -> None:
         # The parent's constructor needs an accelerator, so its state is set here.
-        OptimWrapper.__init__(self, optimizer, accumulative_counts, clip_grad)
+        mmengine.optim.OptimWrapper.__init__(self, optimizer, accumulative_counts, clip_grad)
         device = get_device()
         if dtype is None:
             old_gpu = device == 'cuda' and not torch.cuda.is_bf16_supported(

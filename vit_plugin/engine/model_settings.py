@@ -1,0 +1,46 @@
+"""The settings of a config that say how a model is trained: ``lora``, ``float8``, ``sharding``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vit_plugin.errors import ConfigError
+
+from .float8 import Float8
+from .lora_adapters import Lora
+from .sharding import Sharding
+
+# By name in a config: the class of a setting, and an example of it.
+SETTINGS = {
+    'lora': (Lora, 'r=8, alpha=16'),
+    'float8': (Float8, ''),
+    'sharding': (Sharding, "group='node'"),
+}
+DDP = 'sharding takes the place of DDP, whose option this is; leave one of them out'
+# What a setting does not go together with, and why.
+CONFLICTS = {
+    ('lora', 'sharding'): (
+        'a frozen model needs neither gradients nor optimizer state to shard; leave sharding out, '
+        'and the processes train by DDP'
+    ),
+    ('float8', 'lora'): 'adapters are too small for float8; leave one of them out',
+    ('sharding', 'model_wrapper_cfg'): DDP,
+    ('sharding', 'find_unused_parameters'): DDP,
+    ('sharding', 'sync_bn'): DDP,
+}
+
+
+def model_setting(cfg: Mapping[str, Any], name: str) -> Any:
+    """A setting of a config, as an instance of its class. None if the config does not have it.
+
+    Raises:
+        ConfigError: if it is wrong, or is next to one that it does not go together with.
+    """
+    if cfg.get(name) is None:
+        return None
+    kind, example = SETTINGS[name]
+    if not isinstance(cfg[name], Mapping):
+        raise ConfigError(f'{name}={cfg[name]!r} must be a dict, such as {name}=dict({example}).')
+    for (one, other), why in CONFLICTS.items():
+        if one == name and cfg.get(other) not in (None, False):
+            raise ConfigError(f'{name} and {other} do not go together: {why}.')
+    return kind(**cfg[name])

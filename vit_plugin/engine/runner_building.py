@@ -1,0 +1,209 @@
+"""What our runner builds, and how: the model, data loaders, loops, the optimizer and schedules."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from multiprocessing.util import get_temp_dir
+from typing import Any, TypeVar
+
+import mmengine.runner
+from mmengine.device import get_device
+from mmengine.dist import get_rank
+from mmengine.evaluator import Evaluator
+from mmengine.hooks import Hook
+from mmengine.logging import MMLogger
+from mmengine.optim import OptimWrapperDict
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop
+from torch import nn
+from torch.utils.data import DataLoader
+
+from vit_plugin.arguments import as_config_error
+from vit_plugin.data.image_reader import use_our_image_reader
+from vit_plugin.data.seeded import seeded_loader
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.classes import check_classes, check_head
+
+from .compile import compile_blocks
+from .console import LoggedEvaluator, print_safely, printing_logged, quieten
+from .default_hooks import with_default_hooks
+from .distributed import dist_settings, init_distributed
+from .exact.loops import resumable
+from .exact.randomness import SeedHook
+from .faults.unreadable_hook import UnreadableHook
+from .lora_adapters import Lora, adapt
+from .model_settings import model_setting
+from .optim.schedules import scaled
+from .same_ranks import check_same, facts_of_config, facts_of_data
+from .sharding import Sharding, check_steps, is_sharded, unwrapped
+from .throughput import ThroughputHook
+
+Kind = TypeVar('Kind', bound=Hook)
+
+
+class BuildingRunner(mmengine.runner.Runner):
+    """MMEngine's runner that builds our parts. :class:`vit_plugin.Runner` says which.
+
+    Attributes:
+        unreadable: the hook that knows what could not be read.
+        base_seed: the seed of the run, the same in all processes.
+        data_facts: what is known of the data to train on, see
+            :func:`~vit_plugin.engine.same_ranks.facts_of_data`.
+        sharding: how the model is sharded; None if it is not.
+        lora: the adapters that learn in place of the backbone; None if there are none.
+    """
+
+    optim_wrapper: Any
+    param_schedulers: Any
+    _train_dataloader: Any
+
+    sharding: Sharding | None = None
+    lora: Lora | None = None
+    data_facts: Mapping[str, str] = {}
+    _compiled = False
+
+    def find_hook(self, kind: type[Kind]) -> Kind | None:
+        """The first hook of a class, or None."""
+        return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
+
+    def setup_env(self, env_cfg: dict) -> None:
+        if self.distributed:
+            env_cfg = {**env_cfg, 'dist_cfg': dist_settings(env_cfg)}
+            init_distributed(self.launcher, env_cfg)
+            if get_device() == 'cpu' and self.cfg.get('sharding') is None:
+                wrapper = dict(
+                    type='MMDistributedDataParallel',
+                    broadcast_buffers=False,
+                    find_unused_parameters=self.cfg.get('find_unused_parameters', False),
+                )
+                self.cfg.model_wrapper_cfg = {
+                    **(self.cfg.get('model_wrapper_cfg') or wrapper),
+                    'device_ids': None,
+                }
+        super().setup_env(env_cfg)
+        check_same(facts_of_config(self.cfg.to_dict()))
+
+    def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
+        """Add adapters to the model, then wrap it in DDP. Sharding waits until the run begins."""
+        if lora := model_setting(self.cfg, 'lora'):
+            self.lora = lora
+            adapt(self, model, lora)
+        if float8 := model_setting(self.cfg, 'float8'):
+            self.logger.info(f'{float8.convert(model)} layers compute in float8.')
+        self.sharding = model_setting(self.cfg, 'sharding')
+        return super().wrap_model(model_wrapper_cfg, model) if self.sharding is None else model
+
+    def _init_model_weights(self) -> None:
+        if self.sharding is None and self.lora is None:  # otherwise it was done before
+            super()._init_model_weights()
+
+    def register_default_hooks(self, hooks: dict | None = None) -> None:
+        super().register_default_hooks(with_default_hooks(hooks))
+        self.unreadable = UnreadableHook(**(self.cfg.get('unreadable') or {}))
+        self.register_hook(self.unreadable)
+        self.register_hook(SeedHook())
+        self.register_hook(ThroughputHook())
+
+    def set_randomness(
+        self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False
+    ) -> None:
+        super().set_randomness(seed, diff_rank_seed, deterministic)
+        self.base_seed = self.seed - get_rank() * diff_rank_seed  # the same in all processes
+
+    def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
+        logger = super().build_logger(*args, **kwargs)
+        print_safely(logger)
+        if not self.cfg.get('verbose', True):
+            quieten(logger)
+        return logger
+
+    def _maybe_compile(self, target: str) -> None:
+        settings = self.cfg.get('compile')
+        if not isinstance(settings, Mapping) or 'blocks' not in settings:
+            super()._maybe_compile(target)
+        elif settings['blocks'] and not self._compiled:
+            self._compiled = True
+            number = compile_blocks(
+                self.model, **{name: value for name, value in settings.items() if name != 'blocks'}
+            )
+            self.logger.info(f'{number} blocks are compiled at their first forward.')
+
+    def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
+        built = super().build_optim_wrapper(optim_wrapper)
+        if isinstance(built, OptimWrapperDict):
+            raise ConfigError(
+                'optim_wrapper: vit_plugin.Runner trains with one optimizer, and the constructor '
+                f"made {len(built)}; take runner_type='Runner'."
+            )
+        if is_sharded(unwrapped(self.model)):
+            check_steps(built.optimizer)
+        return built
+
+    def build_param_scheduler(self, scheduler: Any) -> Any:
+        made_for = self.cfg.get('schedule_length')
+        by_epoch = isinstance(self.train_loop, EpochBasedTrainLoop)
+        length = self.max_epochs if by_epoch else self.max_iters
+        if made_for:
+            if made_for != length:
+                self.logger.info(
+                    f'The schedules, made for {made_for} '
+                    f'{"epochs" if by_epoch else "iterations"}, are scaled to {length}.'
+                )
+            scheduler = scaled(scheduler, length, made_for, by_epoch, len(self.train_dataloader))
+        if not isinstance(scheduler, (list, tuple)):
+            return super().build_param_scheduler(scheduler)
+        built = []
+        for i, one in enumerate(scheduler):
+            # MMEngine names neither.
+            with as_config_error(f'param_scheduler.{i}, {one},', (ValueError,)):
+                built += super().build_param_scheduler(one)
+        return built
+
+    @staticmethod
+    def build_dataloader(
+        dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
+    ) -> DataLoader:
+        """Build a data loader with our image reader and any number of workers.
+
+        The temporary folder of their sockets is made here, since a worker that a signal ends does
+        not remove its own.
+        """
+        get_temp_dir()
+        # More workers than cores are a recipe on a small machine, and right where they wait for a
+        # disk.
+        warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
+        return mmengine.runner.Runner.build_dataloader(
+            use_our_image_reader(dataloader), seed, diff_rank_seed
+        )
+
+    def build_evaluator(self, evaluator: Any) -> Evaluator:
+        built = super().build_evaluator(evaluator)
+        return LoggedEvaluator(built.metrics) if type(built) is Evaluator else built
+
+    def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        loop = resumable(loop) if isinstance(loop, dict) else loop
+        return self._build_loop(super().build_train_loop, loop, 'train')
+
+    def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        return self._build_loop(super().build_val_loop, loop, 'val')
+
+    def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        return self._build_loop(super().build_test_loop, loop, 'test')
+
+    def _build_loop(self, build: Callable, loop: BaseLoop | dict, part: str) -> BaseLoop:
+        """Build a loop whose samples are functions of their position and may be unreadable."""
+        name = f'_{part}_dataloader'
+        given = getattr(self, name)
+        if isinstance(loop, dict) and isinstance(given, dict):
+            listed = self.unreadable.list_of(self, part)
+            setattr(self, name, seeded_loader(given, self.base_seed, listed))
+        with printing_logged(self.logger):
+            built = build(loop)
+        setattr(self, name, given)
+        check_head(self.model)
+        dataset = built.dataloader.dataset
+        facts = facts_of_data(dataset, f'{part}_dataloader')
+        check_same(facts)
+        if part == 'train':
+            self.data_facts = facts
+        kind = type(getattr(dataset, 'unseeded', dataset)).__name__
+        check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
+        return built

@@ -1,0 +1,136 @@
+"""What our runner resumes from and saves, see :mod:`.checkpoints`."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+from vit_plugin.errors import naming
+from vit_plugin.weights.for_mmengine import reading_safely
+
+from .checkpoints.hook import CheckpointHook
+from .checkpoints.hook_states import HookStates
+from .checkpoints.newest import has_checkpoints, newest_checkpoint
+from .checkpoints.reading import read_for, resumable_only
+from .checkpoints.run_settings import settings_of
+from .checkpoints.saver import Saver
+from .console import summary
+from .distributed import from_rank_0
+from .runner_building import BuildingRunner
+from .same_ranks import check_same, facts_of_checkpoint
+from .sharding import is_sharded, unwrapped
+
+
+class ResumableRunner(BuildingRunner):
+    """A runner that resumes from the newest complete checkpoint, if it is of the same run.
+
+    Attributes:
+        saver: writes the checkpoints.
+        hook_states: takes and restores the state of the hooks.
+        resuming: whether a checkpoint is being read to resume from, and not for its weights alone.
+        checked_checkpoint: the checkpoint that was found complete.
+    """
+
+    _load_from: str | None
+    _resume: bool
+
+    resuming = False
+    checked_checkpoint: str | None = None
+    _resumed_at: int | None = None
+
+    def register_default_hooks(self, hooks: dict | None = None) -> None:
+        self.saver, self.hook_states = Saver(self), HookStates(self)
+        super().register_default_hooks(hooks)
+
+    def call_hook(self, fn_name: str, **kwargs: Any) -> None:
+        super().call_hook(fn_name, **kwargs)
+        if fn_name == 'before_train':
+            self.hook_states.begin()
+
+    def load_or_resume(self) -> None:
+        if is_sharded(unwrapped(self.model)):
+            # Made here, in all processes, because a hook may save in some alone.
+            _ = self.saver.group
+        if self._resume and self._load_from is None and not self._has_loaded:
+            saving = self.find_hook(CheckpointHook)
+            folder = saving.folder_of(self.work_dir) if saving else self.work_dir
+            self._load_from = self.checked_checkpoint = from_rank_0(
+                partial(newest_checkpoint, self.work_dir, folder)
+            )
+            if self._load_from is None:
+                self._resume = False
+                self._load_from = None if self.lora else self.cfg.get('begin_from')
+                self.logger.info(
+                    f'There is no checkpoint in {self.work_dir} yet: training starts from scratch.'
+                )
+        if self._load_from and not self._has_loaded:
+            check_same(
+                facts_of_checkpoint(self._load_from),
+                'put the same file or folder at this path for all ranks, such as on a shared disk',
+            )
+        super().load_or_resume()
+        if self._train_loop is not None and not isinstance(self._train_loop, dict):
+            self.logger.info(f'Training:\n{summary(self)}')
+            if not self._resume and has_checkpoints(self.work_dir):
+                self.logger.warning(
+                    f'{self.work_dir} has checkpoints of an earlier run. This one replaces those '
+                    'of the same names, and until its first one is saved, --resume continues that '
+                    'run; to keep it, give another --work-dir.'
+                )
+
+    def load_checkpoint(
+        self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any
+    ) -> Any:
+        with naming(filename), reading_safely(partial(read_for, self)):
+            return super().load_checkpoint(filename, map_location, *args, **kwargs)
+
+    def resume(
+        self,
+        filename: str,
+        resume_optimizer: bool = True,
+        resume_param_scheduler: bool = True,
+        map_location: str | Callable = 'cpu',
+    ) -> None:
+        self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
+        if self.param_schedulers:
+            self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
+        try:
+            with resumable_only(self, filename):
+                super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
+        finally:
+            self.resuming = False
+        self._resumed_at = self.iter
+
+    def save_checkpoint(
+        self,
+        out_dir: str,
+        filename: str,
+        file_client_args: dict | None = None,
+        save_optimizer: bool = True,
+        save_param_scheduler: bool = True,
+        meta: dict | None = None,
+        by_epoch: bool = True,
+        backend_args: dict | None = None,
+    ) -> None:
+        """Save the run's state in a file, see :meth:`.checkpoints.saver.Saver.save`.
+
+        See also MMEngine's method.
+        """
+        self.saver.save(
+            out_dir,
+            filename,
+            remote=dict(file_client_args=file_client_args, backend_args=backend_args),
+            save_optimizer=save_optimizer,
+            save_param_scheduler=save_param_scheduler,
+            meta=meta,
+            by_epoch=by_epoch,
+        )
+
+    @cached_property
+    def config_text(self) -> str:
+        """The config as text, formatted once, since that takes longer than copying the state."""
+        return self.cfg.pretty_text
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """What of the config determines the run, see :mod:`.checkpoints.run_settings`."""
+        return settings_of(self.cfg)
