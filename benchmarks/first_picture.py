@@ -30,11 +30,11 @@ from PIL import Image, ImageDraw, ImageOps
 import vit_plugin
 from benchmarks.defaults import HEIGHT, RADII, SHAPES, THIN, WIDTH, draw_shape
 from benchmarks.focus import ARCH, MEAN, STD
+from vit_plugin.inference.palette import hex_of
 from vit_plugin.inference.predictions import Prediction
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
 from vit_plugin.report.pictures.features import feature_colors, patch_features
-from vit_plugin.report.pictures.style import color_of
 
 TIMES = 3  # a scene's pixels over those of the training
 SIDES = (TIMES * WIDTH, TIMES * HEIGHT)
@@ -70,7 +70,7 @@ def draw_boxes(panel: Axes, found: Prediction) -> None:
         if score < SCORE:
             continue
         left, top, right, bottom = box.clip(2, [SIDES[0] - 3, SIDES[1] - 3] * 2)
-        color = color_of(label + 1)  # as that of its mask
+        color = hex_of(label + 1)  # as that of its mask
         panel.add_patch(
             Rectangle((left, top), right - left, bottom - top, fill=False, ec=color, lw=3.5)
         )
@@ -90,11 +90,11 @@ def draw_masks(panel: Axes, classes: np.ndarray) -> None:
     for label in range(1, len(SHAPES)):
         mask = (classes == label).astype(float)
         if mask.any():
-            color = color_of(label)
+            color = hex_of(label)
             panel.contourf(mask, [0.5, 1.5], colors=[color], alpha=OPACITY)
             panel.contour(mask, [0.5], colors=[color], linewidths=3)
     panel.legend(
-        handles=[Patch(color=color_of(i), label=name) for i, name in enumerate(SHAPES) if i],
+        handles=[Patch(color=hex_of(i), label=name) for i, name in enumerate(SHAPES) if i],
         loc='lower right',
         fontsize=LETTERS,
         framealpha=0.85,

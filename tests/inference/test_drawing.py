@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from vit_plugin.inference.drawing import color_of, draw
+from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.palette import color_of
 from vit_plugin.inference.predictions import Prediction
 
 
@@ -18,7 +19,7 @@ def test_boxes_and_masks_above_the_score_are_drawn_where_they_are():
         masks,
     )
     picture = draw(image, found, 0.3)
-    assert tuple(picture[150, 200]) == color_of(4)  # the box
+    assert tuple(picture[150, 200]) == color_of(4)[::-1]  # the box, in BGR
     assert (picture[150, 250] != 128).any()  # the mask
     assert (picture[290:, 490:] == 128).all()
     assert (image == 128).all()
@@ -62,11 +63,25 @@ def test_many_boxes_have_a_legend():
     assert (picture[:16, :30] != 128).any(axis=-1).all()
 
 
-def test_a_map_has_one_color_for_a_class():
-    labels = np.repeat(np.array([[3, 3, 300]]), 100, axis=0).repeat(200, axis=1)
+def test_a_map_has_one_tint_for_a_class_and_none_for_the_background():
+    labels = np.repeat(np.array([[3, 3, 300, 0]]), 100, axis=0).repeat(200, axis=1)
     found = Prediction(
-        None, np.array([3, 300]), ['sky', '300'], np.array([2 / 3, 1 / 3]), map=labels
+        None,
+        np.array([3, 300, 0]),
+        ['sky', '300', 'Background'],
+        np.array([0.5, 0.25, 0.25]),
+        map=labels,
     )
-    picture = draw(np.full((100, 600, 3), 128, np.uint8), found, 0.3)
-    assert np.ptp(picture[60:, :400], axis=(0, 1)).max() == 0
-    assert (picture[90, 0] != picture[90, 500]).any()
+    picture = draw(np.full((100, 800, 3), 128, np.uint8), found, 0.3)
+    assert np.ptp(picture[80:95, 5:395], axis=(0, 1)).max() == 0
+    assert (picture[90, 5] != picture[90, 500]).any()
+    assert (picture[80:, 605:] == 128).all()
+    assert tuple(picture[90, 400]) == color_of(300)[::-1]  # the outline
+
+
+def test_labels_of_boxes_at_one_place_do_not_cover_each_other():
+    boxes = np.array([[100.0, 200.0, 300.0, 300.0]] * 3)
+    found = Prediction(None, np.arange(3), ['a'] * 3, np.array([0.9, 0.8, 0.7]), boxes)
+    picture = draw(np.full((400, 400, 3), 128, np.uint8), found, 0.3)
+    for label in range(3):
+        assert (picture == color_of(label)[::-1]).all(axis=-1).sum() > 300

@@ -93,11 +93,7 @@ def write_config(request: Request, resume: bool = False) -> Path:
 
 
 def draw_pictures(config: Path) -> list[Path]:
-    """Draw the labels and a training batch of a written config, next to it. Return the pictures.
-
-    Raises:
-        MissingExtraError: if there are boxes or masks, and supervision is not installed.
-    """
+    """Draw the labels and a training batch of a written config, next to it. Return the pictures."""
     cfg = read_config(str(config))
     import_data_sets(cfg.default_scope)
     # pycocotools prints what it does.

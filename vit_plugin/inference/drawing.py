@@ -1,8 +1,8 @@
-"""Draw a prediction over its image, by OpenCV alone, so that it takes no torch."""
+"""Boxes, masks and maps of classes over an image, by OpenCV alone, so that it takes no torch."""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import cv2
 import numpy as np
@@ -10,19 +10,19 @@ import numpy as np
 from vit_plugin.files.bands import as_photograph
 from vit_plugin.files.untrusted_text import printable
 
+from .palette import Color, color_of
 from .predictions import Prediction
 
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 LEAST_SIDE = 320  # pixels of the longer side; smaller images are enlarged, so that text is legible
 TEXT = 0.03  # height of a line of text over the longer side of the picture
 LEAST_TEXT = 18  # the same in pixels
-LINE = 350  # pixels of the longer side for each pixel of a line's width
+LINE = 240  # pixels of the longer side for each pixel of a line's width
 OPACITY = 0.45
 CROWDED = 0.15  # of the picture, from which on there are no texts at the boxes
+BACKGROUND = 'background'  # the name of a class that is not tinted
 WHITE = (255, 255, 255)
 DARK = 140  # the brightness of a color from which on text on it is black
-
-Color = tuple[int, int, int]
 
 
 def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
@@ -33,30 +33,35 @@ def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndar
     classes of an image, or of a map.
     """
     times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
-    picture = _enlarged(as_photograph(image), times)
-    if prediction.map is not None:
-        _fill_map(picture, _enlarged(prediction.map, times))
-    if prediction.boxes is None:
-        _legend(picture, _classes_of(prediction))
-        return picture
+    picture = np.ascontiguousarray(_enlarged(as_photograph(image), times)[..., ::-1])
+    if prediction.boxes is not None:
+        _draw_boxes(picture, prediction, score_thr, times)
+    elif prediction.map is None:
+        entries = [(f'{row["class"]} {row["score"]:.2f}', WHITE) for row in prediction.rows()]
+        _draw_legend(picture, entries)
+    else:
+        classes = list(zip(prediction.labels.tolist(), prediction.names, strict=True))
+        background = background_of(classes)
+        draw_map(picture, _enlarged(prediction.map, times), background)
+        entries = [
+            (f'{name} {share:.0%}', WHITE if label in background else color_of(label))
+            for (label, name), share in zip(classes, prediction.scores, strict=True)
+        ]
+        _draw_legend(picture, entries)
+    return np.ascontiguousarray(picture[..., ::-1])
+
+
+def _draw_boxes(picture: np.ndarray, prediction: Prediction, score_thr: float, times: int) -> None:
+    assert prediction.boxes is not None
     shown = np.flatnonzero(prediction.scores > score_thr)[::-1]  # the surest is drawn last
-    colors = [color_of(prediction.labels[i]) for i in shown]
-    if prediction.masks is not None:
-        for i, color in zip(shown, colors, strict=True):
-            _fill(picture, _enlarged(prediction.masks[i], times), color)
-    boxes = (prediction.boxes[shown] * times).round().astype(int)
-    for box, color in zip(boxes, colors, strict=True):
-        _rectangle(picture, box, color)
-    texts = [f'{prediction.names[i]} {prediction.scores[i]:.2f}' for i in shown]
-    covered = sum(math.prod(_size(picture, text)) for text in texts)
-    if covered > CROWDED * math.prod(picture.shape[:2]):
-        names = [prediction.names[i] for i in shown]
-        counts = Counter(zip(names, colors, strict=True)).most_common()
-        _legend(picture, [(f'{count} {name}', color) for (name, color), count in counts])
-        return picture
-    for box, text, color in zip(boxes, texts, colors, strict=True):
-        _label(picture, box, text, color)
-    return picture
+    names, labels = [prediction.names[i] for i in shown], prediction.labels[shown].tolist()
+    texts = [f'{name} {prediction.scores[i]:.2f}' for name, i in zip(names, shown, strict=True)]
+    masks = prediction.masks
+    regions = () if masks is None else (_enlarged(masks[i], times) for i in shown)
+    if not draw_objects(picture, prediction.boxes[shown] * times, labels, texts, regions):
+        counts = Counter(zip(names, labels, strict=True)).most_common()
+        entries = [(f'{count} {name}', color_of(label)) for (name, label), count in counts]
+        _draw_legend(picture, entries)
 
 
 def _enlarged(array: np.ndarray, times: int) -> np.ndarray:
@@ -64,76 +69,100 @@ def _enlarged(array: np.ndarray, times: int) -> np.ndarray:
     return array.repeat(times, axis=0).repeat(times, axis=1)
 
 
-def _classes_of(prediction: Prediction) -> list[tuple[str, Color]]:
-    """Legend for the classes of an image or a map, with their colors."""
-    if prediction.map is None:
-        return [(f'{row["class"]} {row["score"]:.2f}', WHITE) for row in prediction.rows()]
-    return [
-        (f'{row["class"]} {row["share"]:.0%}', color_of(label))
-        for row, label in zip(prediction.rows(), prediction.labels, strict=True)
-    ]
+def background_of(classes: Iterable[tuple[int, str]]) -> list[int]:
+    """The numbers of the classes, given with their names, that are called background."""
+    return [label for label, name in classes if name.lower() == BACKGROUND]
 
 
-def color_of(label: int) -> Color:
-    """The color of a class in BGR. Neighboring numbers have hues far apart."""
-    hue = math.modf(int(label) * 0.618)[0] * 179
-    pixel = np.array([[[hue, 200, 255]]], np.uint8)
-    blue, green, red = cv2.cvtColor(pixel, cv2.COLOR_HSV2BGR)[0, 0].tolist()
-    return blue, green, red
+def draw_objects(
+    picture: np.ndarray,
+    boxes: np.ndarray,
+    labels: Sequence[int],
+    texts: Sequence[str],
+    masks: Iterable[np.ndarray] = (),
+) -> bool:
+    """Draw objects, the most important last. Texts are left out where they would cover much.
+
+    Args:
+        picture: RGB pixels (H, W, 3), which are written over.
+        boxes: left, top, right and bottom in pixels of the picture, of shape (N, 4).
+        labels: their classes.
+        texts: what is written at each box.
+        masks: pixels (H, W) of each object, if there are masks.
+
+    Returns:
+        Whether there are texts.
+    """
+    colors = [color_of(label) for label in labels]
+    for mask, color in zip(masks, colors, strict=False):
+        _fill(picture, mask, color)
+    corners = boxes.round().astype(int).tolist()
+    for box, color in zip(corners, colors, strict=True):
+        _draw_rectangle(picture, box, color)
+    covered = sum(math.prod(_size(picture, text)) for text in texts)
+    if covered > CROWDED * math.prod(picture.shape[:2]):
+        return False
+    taken = np.zeros(picture.shape[:2], bool)
+    # The most important has the first choice of a place.
+    for box, text, color in reversed(list(zip(corners, texts, colors, strict=True))):
+        _write(picture, text, _free_place(taken, box, _size(picture, text)), color)
+    return True
+
+
+def draw_map(picture: np.ndarray, labels: np.ndarray, untinted: Collection[int] = ()) -> None:
+    """Tint and outline the pixels of each class (H, W) in a picture, but not of those untinted."""
+    for label in np.unique(labels).tolist():
+        if label not in untinted:
+            _fill(picture, labels == label, color_of(label))
 
 
 def _fill(picture: np.ndarray, mask: np.ndarray, color: Color) -> None:
     """Tint the pixels of a mask (H, W), and draw its outline."""
     region = mask.astype(bool)
     picture[region] = (1 - OPACITY) * picture[region] + OPACITY * np.array(color)
-    outlines, _ = cv2.findContours(
-        region.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE
-    )
+    outlines, _ = cv2.findContours(region.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
     cv2.drawContours(picture, outlines, -1, color, _thickness(picture), cv2.LINE_AA)
 
 
-def _fill_map(picture: np.ndarray, labels: np.ndarray) -> None:
-    """Tint every pixel by its class (H, W)."""
-    classes, inverse = np.unique(labels, return_inverse=True)
-    colors = np.array([color_of(label) for label in classes], np.float32)
-    picture[:] = (1 - OPACITY) * picture + OPACITY * colors[inverse.reshape(labels.shape)]
-
-
-def _legend(picture: np.ndarray, entries: Sequence[tuple[str, Color]]) -> None:
+def _draw_legend(picture: np.ndarray, entries: Sequence[tuple[str, Color]]) -> None:
     """Texts at the upper left, one below the other as far as there is room."""
-    bottom = 0
+    top = 0
     for text, color in entries:
-        bottom += _size(picture, text)[1]
-        if bottom > picture.shape[0]:
+        height = _size(picture, text)[1]
+        if top + height > picture.shape[0]:
             break
-        _write(picture, text, (0, bottom), color)
+        _write(picture, text, (0, top), color)
+        top += height
 
 
-def _rectangle(picture: np.ndarray, box: np.ndarray, color: Color) -> None:
-    left, top, right, bottom = box.tolist()
+def _draw_rectangle(picture: np.ndarray, box: Sequence[int], color: Color) -> None:
+    left, top, right, bottom = box
     thickness = min(_thickness(picture), max(min(right - left, bottom - top) // 6, 1))
     cv2.rectangle(picture, (left, top), (right, bottom), color, thickness)
 
 
-def _label(picture: np.ndarray, box: np.ndarray, text: str, color: Color) -> None:
-    """A text above a box, or below it at the upper edge."""
-    left, top, _, bottom = box.tolist()
-    height = _size(picture, text)[1]
-    below = min(bottom + height, picture.shape[0])
-    _write(picture, text, (left, top if top >= height else below), color)
+def _free_place(taken: np.ndarray, box: Sequence[int], size: tuple[int, int]) -> tuple[int, int]:
+    """The left and top of a text at a box where it covers the least of others; then it is taken."""
+    (left, top, right, bottom), (width, height) = box, size
+    rows, columns = taken.shape
+    places = [
+        (max(min(x, columns - width), 0), y)
+        for y in (top - height, bottom, top, bottom - height)
+        for x in (left, right - width)
+        if 0 <= y <= rows - height
+    ] or [(max(min(left, columns - width), 0), 0)]
+    x, y = min(places, key=lambda at: taken[at[1] : at[1] + height, at[0] : at[0] + width].sum())
+    taken[y : y + height, x : x + width] = True
+    return x, y
 
 
 def _write(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color) -> None:
-    """Text on a ground of a color, its lower left corner at (x, y), moved into the picture."""
-    width, height = _size(picture, text)
-    left = max(min(corner[0], picture.shape[1] - width), 0)
-    bottom = max(corner[1], height)
-    corners = (left, bottom - height), (left + width - 1, bottom - 1)
-    cv2.rectangle(picture, *corners, color, cv2.FILLED)
-    blue, green, red = color
-    ink = (0, 0, 0) if 0.114 * blue + 0.587 * green + 0.299 * red > DARK else WHITE
+    """Text on a ground of a color, its upper left corner at (x, y)."""
+    (width, height), (left, top) = _size(picture, text), corner
+    cv2.rectangle(picture, corner, (left + width - 1, top + height - 1), color, cv2.FILLED)
+    ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > DARK else WHITE
     scale, thickness = _text(picture)
-    at = left + height // 4, bottom - height // 4 - 1
+    at = left + height // 4, top + height - height // 4 - 1
     cv2.putText(picture, printable(text), at, FONT, scale, ink, thickness, cv2.LINE_AA)
 
 

@@ -1,16 +1,11 @@
 import numpy as np
 import pytest
 
-from vit_plugin.report.pictures.annotate import NAMED, annotated, resized
+from vit_plugin.inference.palette import color_of
+from vit_plugin.report.pictures.annotate import annotated, resized
 from vit_plugin.report.pictures.marks import Instances, Marks
-from vit_plugin.report.pictures.style import color_of
 
-pytest.importorskip('supervision')
 BLACK = np.zeros((30, 40, 3), np.uint8)
-
-
-def rgb(label: int) -> list[int]:
-    return list(bytes.fromhex(color_of(label)[1:]))
 
 
 @pytest.mark.parametrize('factor', [1, 4, 100])  # images of 40, 160 and 4,000 pixels
@@ -22,9 +17,7 @@ def test_lines_are_as_wide_on_small_as_on_large_images(factor):
     )
     assert drawn.shape == (360, 480, 3)
     row = drawn[200]  # through both sides of the box
-    assert [tuple(pixel) for pixel in row[row.any(axis=1)]] == [tuple(rgb(1))] * row.any(
-        axis=1
-    ).sum()
+    assert [tuple(pixel) for pixel in row[row.any(axis=1)]] == [color_of(1)] * row.any(axis=1).sum()
     assert 4 <= row.any(axis=1).sum() <= 8
     assert np.flatnonzero(row.any(axis=1))[[0, -1]].tolist() == pytest.approx([120, 360], abs=2)
 
@@ -34,7 +27,7 @@ def test_a_map_has_the_colors_of_its_classes_and_none_where_it_has_no_class():
     classes[:, 2:] = 2
     drawn = annotated(BLACK, Marks((30, 40), map=classes))
     assert not drawn[:, :235].any()
-    assert drawn[5, 400].tolist() == pytest.approx([0.45 * part for part in rgb(2)], abs=2)
+    assert drawn[50, 400].tolist() == pytest.approx([0.45 * part for part in color_of(2)], abs=2)
 
 
 def test_names_stay_in_the_image_and_give_way_to_many_boxes():
@@ -44,9 +37,7 @@ def test_names_stay_in_the_image_and_give_way_to_many_boxes():
         BLACK,
         Marks(
             (30, 40),
-            instances=Instances(
-                np.repeat(corner.boxes, NAMED + 1, axis=0), np.zeros(NAMED + 1, int)
-            ),
+            instances=Instances(np.repeat(corner.boxes, 99, axis=0), np.zeros(99, int)),
         ),
         ['cat'],
     )

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from vit_plugin.report.pictures.marks import Marks
 from vit_plugin.report.pictures.sheets import LEGEND, Panel, draw_sheet
@@ -24,7 +23,6 @@ def test_titles_say_the_file_and_what_is_wrong():
 
 
 def test_a_legend_has_the_classes_that_are_there():
-    pytest.importorskip('supervision')
     figure = draw_sheet(
         [Panel(IMAGE, Marks((6, 8), map=np.array([[0, 2], [255, 2]])), '')], ['sky', 'sea', 'land']
     )

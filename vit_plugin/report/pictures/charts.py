@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
+from vit_plugin.inference.palette import SERIES, hex_of
+
 from .style import (
-    SERIES,
-    color_of,
     new_axes,
     new_figure,
 )
@@ -88,7 +88,7 @@ def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> 
     left, right = figure.subplots(1, 2)
     few = len(curves) <= MOST_CURVES + 1
     for number, (name, curve) in enumerate(curves.items()):
-        style: dict[str, Any] = dict(color=color_of(number - 1) if few else '0.8', linewidth=1)
+        style: dict[str, Any] = dict(color=hex_of(number - 1) if few else '0.8', linewidth=1)
         texts = (
             f'{name}  AP50 {curve.ap50:.1f}',
             f'{name}  F1 {np.interp(best, curve.score, curve.f1):.1f}',

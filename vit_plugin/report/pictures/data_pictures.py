@@ -56,9 +56,6 @@ def draw_data(
     Returns:
         The paths of what was written. A data set without classes, or without a length, has no
         picture.
-
-    Raises:
-        MissingExtraError: if there are boxes or maps, and supervision is not installed.
     """
     written = []
     for name, figure in data_figures(dataset, held_out, preprocessor, collate, seed):

@@ -8,9 +8,9 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from vit_plugin.inference.palette import SERIES, hex_of
+
 from .style import (
-    SERIES,
-    color_of,
     new_figure,
     shortened,
 )
@@ -65,7 +65,7 @@ def _draw_counts(
         width = 0.8 / len(counts)
         for row, (split, numbers) in enumerate(counts.items()):
             places = np.arange(len(classes)) + (row - (len(counts) - 1) / 2) * width
-            colors = [color_of(label) for label in range(len(classes))]
+            colors = [hex_of(label) for label in range(len(classes))]
             bars = axes.barh(places, numbers, width, color=colors, alpha=1 / (1 + row), label=split)
             axes.bar_label(
                 bars, [_short(number) for number in numbers], padding=2, fontsize='x-small'

@@ -1,6 +1,6 @@
 """Ground truth and predictions for an image, as arrays to compare and to draw."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,14 +35,21 @@ class Instances:
         return len(self.labels)
 
     def where(self, keep: np.ndarray) -> 'Instances':
-        """Those where a mask of shape (N,) is true."""
+        """Those where a mask of shape (N,) is true, or those of some indices, in their order."""
         return Instances(
             self.boxes[keep],
             self.labels[keep],
             None if self.scores is None else self.scores[keep],
-            None if self.masks is None else [self.masks[i] for i in np.flatnonzero(keep).tolist()],
+            None if self.masks is None else [self.masks[i] for i in np.arange(len(self))[keep]],
             None if self.crowd is None else self.crowd[keep],
         )
+
+    def dense_masks(self) -> Iterator[np.ndarray]:
+        """The pixels (H, W) of each mask, one after the other."""
+        if self.masks is not None:
+            from pycocotools.mask import decode
+
+            yield from map(decode, self.masks)
 
     def above(self, score: float) -> 'Instances':
         """Those with at least this score."""

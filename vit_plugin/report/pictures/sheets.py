@@ -7,9 +7,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from vit_plugin.inference.drawing import background_of
+from vit_plugin.inference.palette import hex_of
+
 from .annotate import annotated
 from .marks import IGNORED, Marks, name_of
-from .style import color_of, new_figure, shortened
+from .style import new_figure, shortened
 
 COLUMNS = 4
 TITLE = 44  # letters
@@ -52,7 +55,8 @@ def draw_sheet(
     aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
     high = PANEL / float(np.clip(np.median(aspects), 0.6, 1.8))
     lines = LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
-    shown = _classes_of(one.marks for one in panel_list)
+    untinted = {IGNORED, *background_of(enumerate(classes))}
+    shown = [one for one in _classes_of(one.marks for one in panel_list) if one not in untinted]
     top, bottom = (
         HEADING * bool(heading),
         LINE * 1.5 * -(-min(len(shown), LEGEND + 1) // (2 * columns)),
@@ -95,14 +99,12 @@ def _classes_of(marks: Iterable[Marks]) -> list[int]:
         found += [] if one.map is None else [one.map.ravel()]
         found += [] if one.instances is None else [one.instances.labels]
     labels, counts = np.unique(np.concatenate(found), return_counts=True)
-    return [
-        label for label in labels[np.argsort(-counts, kind='stable')].tolist() if label != IGNORED
-    ]
+    return labels[np.argsort(-counts, kind='stable')].tolist()
 
 
 def _add_legend(figure: Figure, shown: Sequence[int], classes: Sequence[str], columns: int) -> None:
     handles = [
-        Patch(color=color_of(label), label=shortened(name_of(label, classes), 18))
+        Patch(color=hex_of(label), label=shortened(name_of(label, classes), 18))
         for label in sorted(shown[:LEGEND])
     ]
     if len(shown) > LEGEND:

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from torch import Tensor
@@ -20,7 +18,6 @@ from vit_plugin.files.untrusted_text import printable
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
-SERIES = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')  # Okabe and Ito's
 DPI = 150
 FINEST = 300  # of a photograph
 HEAT = 'inferno'
@@ -28,12 +25,6 @@ OPACITY = 0.65
 # A few patches can have most of the weight; all above this share of the pixels are equally bright.
 BRIGHTEST = 0.995
 COLUMNS = (5, 4, 3)
-# Of classes, in charts and over images; classes beyond these have them again.
-CLASS_COLORS = [
-    to_hex(colormaps[name](number))
-    for name, numbers in (('tab10', range(10)), ('Dark2', range(8)), ('tab20b', range(0, 20, 3)))
-    for number in numbers
-]
 COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
 # A name in a script that the font lacks is drawn as boxes.
 MISSING_GLYPH = 'Glyph .* missing from font'
@@ -110,11 +101,6 @@ def draw_over(
         highest = max(np.quantile(heat, BRIGHTEST), bright)
         panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=highest)
     return figure
-
-
-def color_of(number: int) -> str:
-    """The color of a class, as ``#rrggbb``."""
-    return CLASS_COLORS[number % len(CLASS_COLORS)]
 
 
 def shortened(name: str, length: int) -> str:
