@@ -58,7 +58,7 @@ from vit_plugin.arguments import Signature
 from vit_plugin.commands import probe, test
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
-from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.starting_point import StartingPoint
 from vit_plugin.inference import load, saved_model
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.untrusted.table import PATHS
@@ -530,7 +530,7 @@ class Campaign:
                 lambda: load.load(self.file, config, device='cpu')(str(self.baits.image))
             )
         if use == 'start':
-            return self._outcome(lambda: Request('images', weights=str(self.file)))
+            return self._outcome(lambda: StartingPoint('', str(self.file), (0, 0)))
         return self._outcome(lambda: self._main(dict(test=self.test, probe=self.probe)[use]))
 
     def _outcome(self, function: Callable[[], Any]) -> str:

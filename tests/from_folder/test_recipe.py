@@ -1,11 +1,7 @@
 """Settings as text that is read back the same."""
 
-from pathlib import Path
-
 from mmengine.config import Config
 
-from vit_plugin.from_folder.readers.findings import Findings
-from vit_plugin.from_folder.readers.listing import Listing
 from vit_plugin.from_folder.recipe import Recipe, Reference, text_of
 from vit_plugin.from_folder.request import Request
 
@@ -24,9 +20,8 @@ def test_what_is_written_is_read_back():
     sections = dict(
         classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader')
     )
-    listing = Listing('folders', Path('my data'), tuple('abc'), {}, False, Findings())
     text = text_of(
-        Recipe('What it does. ' * 20, sections, [], listing, {}),
+        Recipe('A title.', 'What it does. ' * 20, sections, [], {}),
         Request('my data', arch='B/16', epochs=3),
     )
     cfg = Config.fromstring(text, '.py').to_dict()

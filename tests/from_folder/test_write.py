@@ -502,3 +502,11 @@ def test_an_unknown_task():
         ConfigError, match="--task 'depth' is not one of classification, detection, instance, seg"
     ):
         write_config(request_for(task='depth'))
+
+
+@pytest.mark.parametrize('task', ['segmentation', 'pretraining'])
+def test_what_cannot_be_balanced_is_refused_before_the_folder_is_read(folder, task):
+    with pytest.raises(
+        ConfigError, match=f'--balance is for images with classes or boxes, .*{task}'
+    ):
+        write_config(Request('not there', task=task, balance=True))

@@ -1,13 +1,11 @@
-"""The recipe of a RetinaNet (arXiv:1708.02002) for a folder of images with boxes."""
+"""A RetinaNet (arXiv:1708.02002) for a folder of images with boxes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from vit_plugin.errors import needed_by
-from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
 
 from .object_sizes import FINEST, anchors, largest_image
@@ -15,40 +13,32 @@ from .readers.annotated import read_annotated_folder
 from .readers.listing import Listing
 from .readers.photos import Tree
 from .readers.splits import Split
-from .recipe import (
-    HELD_OUT,
-    Recipe,
-    data_sections,
-    summary,
-)
-from .request import Request, image_scale, rounded_up
-from .schedule import (
-    adamw,
-    epochs_for,
-    for_batch,
-    muon,
-    training_sections,
-)
+from .schedule import Schedule, muon
+from .starting_point import LARGE, SMALL
+from .task import Pipeline, Task, rounded_up
 
-LARGEST, WINDOW, LARGE_GRID = 1024, 14, 32  # pixels; patches; patches along a side
+LARGEST = 1024  # pixels of the longer side
+LARGE_GRID = 32  # patches along a side, from which on blocks attend within windows
+WINDOW = 14  # patches along a side
 WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
 # Of the scale, where an image is seen so often that it is learned by heart otherwise.
 JITTER, OFTEN = (0.8, 1.25), 20
 
 
 class Detector(NamedTuple):
-    """Settings of a kind of detector."""
+    """A kind of detector.
+
+    Attributes:
+        name: in words.
+        base: its config in MMDetection.
+        heads: classes, channels, strides, smallest anchor in strides -> entries of ``model``.
+        schedules: see :class:`Task`.
+    """
 
     name: str
-    base: str  # its config in MMDetection
-    # Classes, channels, strides, smallest anchor in strides -> entries of model.
-    heads: Callable[..., dict[str, Any]]
-    metrics: Sequence[str] = ('bbox',)  # of CocoMetric. The last is what a run is judged by
-    with_masks: bool = False
-    # Of the small hybrid: steps, optimizer and its learning rate for 4 images. Others take AdamW.
-    steps: int = 1000
-    optimizer: Callable[[float], dict[str, Any]] = muon
-    rate: float = 2e-3
+    base: str
+    heads: Callable[[int, int, Sequence[int], int], dict[str, Any]]
+    schedules: dict[str, Schedule]
 
 
 def retina_head(classes: int, channels: int, strides: Sequence[int], octave: int) -> dict[str, Any]:
@@ -65,84 +55,146 @@ def retina_head(classes: int, channels: int, strides: Sequence[int], octave: int
     )
 
 
-RETINANET = Detector('RetinaNet', 'retinanet_r50_fpn.py', retina_head)
+RETINANET = Detector(
+    'RetinaNet',
+    'retinanet_r50_fpn.py',
+    retina_head,
+    dict(
+        small=Schedule(1000, (12, 72), (4, 4), 2e-3, 4, 12, optimizer=muon),
+        scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
+        fine_tuned=Schedule(
+            2000, (12, 36), (4, 4), 1e-4, 16, 12, weight_decay=0.1, layer_decay=0.8
+        ),
+    ),
+)
 
 
-def detector_recipe(request: Request, detector: Detector = RETINANET) -> Recipe:
-    """The config of a training on a folder of images with boxes, or outlines.
+class Detection(Task):
+    """A training on images with boxes, or with polygons.
 
-    Raises:
-        MissingExtraError: if MMDetection is not installed.
-        ConfigError: see :func:`~vit_plugin.from_folder.readers.annotated.read_annotated_folder`.
+    Attributes:
+        detector: the model.
+        metrics: of ``CocoMetric``. The last one is what a run is judged by.
+        with_masks: whether each object has a polygon.
     """
-    with needed_by(f'--task {request.task}'):
-        import mmdet  # noqa: F401
-    found = read_annotated_folder(Tree(request.data), request.skip_invalid, detector.with_masks)
-    count, scratch = len(found.train), request.from_scratch
-    batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(
-        count, batch_size, detector.steps if request.is_small else 2000, 12, 72 if scratch else 36
-    )
-    largest = largest_image(found.relative_boxes, LARGEST) if request.is_small else LARGEST
-    scale = image_scale(request, found.train, largest)
-    if request.is_small:
-        learning = detector.optimizer(for_batch(detector.rate, 4, batch_size)), 1.0
-    elif scratch:
-        learning = adamw(for_batch(5e-4, 4, batch_size)), 1.0
-    else:
-        learning = adamw(for_batch(1e-4, 16, batch_size), 0.1), 0.8
-    sections = dict(
-        classes=list(found.classes),
-        model=model_of(request, found, scale, detector),
-        **data_sections(
-            request,
-            found,
-            batch_size,
-            *pipelines(request, scale, epochs, detector.with_masks),
-            lambda split: dataset_of(request, found, split),
-            lambda split: metric_of(request, split, detector),
-        ),
-        **training_sections(
-            *learning,
-            12,
-            epochs,
-            batch_size,
-            f'coco/{detector.metrics[-1]}_mAP',
-            request.patience,
-            len(found.val) / count,
-        ),
-    )
-    files = {f'{split}.json': found.as_coco(part) for split, part in found.parts.items() if part}
-    text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
-    bases = [f'mmdet::_base_/models/{detector.base}', base_of('_base_/mmdet_runtime.py')]
-    return Recipe(f'{text} The model is a {detector.name}.', sections, bases, found, files)
 
+    package = 'vit_plugin.detection'
+    small_rows = (SMALL, LARGE)
+    detector: ClassVar[Detector] = RETINANET
+    metrics: tuple[str, ...] = ('bbox',)
+    with_masks = False
 
-def model_of(
-    request: Request, found: Listing, scale: tuple[int, int], detector: Detector
-) -> dict[str, Any]:
-    """The backbone with its own pyramid if it is a hybrid, else ViTDet's; anchors by box sizes."""
-    img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
-    named = request.arch.startswith('timm://')
-    arguments = {
-        **request.backbone(min(scale)),
-        'img_size': img_size,
-        **({} if named else dict(with_cls_token=False)),
-    }
-    built = request.meta_backbone(min(scale), **{**arguments, 'out_type': 'pyramid'})
-    if not named and max(img_size) > LARGE_GRID * built.patch_embed.stride:
-        blocks = tuple(sorted({built.num_layers * part // 4 - 1 for part in range(1, 5)} - {-1}))
-        arguments['encoder'] = dict(window=dict(size=WINDOW, global_blocks=blocks))
-    if not request.from_scratch:
-        arguments['init_cfg'] = dict(type='Pretrained', checkpoint=request.weights)
-    channels = WIDE if built.embed_dims >= 384 else NARROW
-    octave, levels = anchors(found.relative_boxes, max(scale))
-    out_type, neck, strides = pyramid_of(built, channels, levels)
-    backbone = dict(
-        _delete_=True, type='vit_plugin.VisionTransformer', **{**arguments, 'out_type': out_type}
-    )
-    heads = detector.heads(len(found.classes), channels, strides, octave)
-    return dict(data_preprocessor=request.normalization, backbone=backbone, neck=neck, **heads)
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
+        """Those of the detector."""
+        return self.detector.schedules
+
+    @property
+    def bases(self) -> Sequence[str]:
+        """The detector's config in MMDetection, and the runtime."""
+        return f'mmdet::_base_/models/{self.detector.base}', '_base_/mmdet_runtime.py'
+
+    @property
+    def monitor(self) -> str:
+        """COCO's average precision."""
+        return f'coco/{self.metrics[-1]}_mAP'
+
+    @cached_property
+    def listing(self) -> Listing:
+        """See :func:`~vit_plugin.from_folder.readers.annotated.read_annotated_folder`."""
+        request = self.request
+        return read_annotated_folder(Tree(request.data), request.skip_invalid, self.with_masks)
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """The width and height within which images are resized."""
+        small, boxes = self.start.is_small, self.listing.relative_boxes
+        return self.image_scale(largest_image(boxes, LARGEST) if small else LARGEST)
+
+    def summary(self) -> str:
+        """The images, the length of the training and the model."""
+        return f'{super().summary()} The model is a {self.detector.name}.'
+
+    def model(self) -> dict[str, Any]:
+        """The backbone with its own pyramid if it is a hybrid, else ViTDet's; anchors by boxes."""
+        start, listing, scale = self.start, self.listing, self.size
+        img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
+        named = start.arch.startswith('timm://')
+        arguments = {
+            **start.backbone(min(scale)),
+            'img_size': img_size,
+            **({} if named else dict(with_cls_token=False)),
+        }
+        built = start.meta_backbone(min(scale), **{**arguments, 'out_type': 'pyramid'})
+        if not named and max(img_size) > LARGE_GRID * built.patch_embed.stride:
+            ends = {built.num_layers * part // 4 - 1 for part in range(1, 5)}
+            blocks = tuple(sorted(ends - {-1}))
+            arguments['encoder'] = dict(window=dict(size=WINDOW, global_blocks=blocks))
+        if not start.from_scratch:
+            arguments['init_cfg'] = dict(type='Pretrained', checkpoint=start.weights)
+        channels = WIDE if built.embed_dims >= 384 else NARROW
+        octave, levels = anchors(listing.relative_boxes, max(scale))
+        out_type, neck, strides = pyramid_of(built, channels, levels)
+        backbone = dict(
+            _delete_=True,
+            type='vit_plugin.VisionTransformer',
+            **{**arguments, 'out_type': out_type},
+        )
+        heads = self.detector.heads(len(listing.classes), channels, strides, octave)
+        return dict(data_preprocessor=start.normalization, backbone=backbone, neck=neck, **heads)
+
+    def pipelines(self) -> tuple[Pipeline, Pipeline]:
+        """The steps for an image in training, and in a test."""
+        scale = self.size
+        boxes = dict(type='LoadAnnotations', with_bbox=True)
+        if self.with_masks:
+            boxes['with_mask'] = True
+        resize = dict(type='Resize', scale=scale, keep_ratio=True)
+        jitter = [
+            dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
+            dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True),
+        ]
+        train: Pipeline = [
+            dict(type='vit_plugin.LoadImage'),
+            boxes,
+            *(jitter if self.epochs >= OFTEN else [resize]),
+            *self.flip(),
+            dict(type='PackDetInputs'),
+        ]
+        test: Pipeline = [
+            dict(type='LoadImageFromFile'),
+            resize,
+            boxes,  # after the resize: boxes are compared in the file's pixels
+            dict(
+                type='PackDetInputs',
+                meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),
+            ),
+        ]
+        return train, test
+
+    def list_name(self, split: Split) -> str:
+        """A file of COCO."""
+        return f'{split}.json'
+
+    def list_of(self, split: Split) -> str:
+        """The images and boxes of a split."""
+        return self.listing.as_coco(self.listing.parts[split])
+
+    def dataset(self, split: Split) -> dict[str, Any]:
+        """MMDetection's data set. Images without boxes are trained on, too."""
+        dataset = dict(
+            type='CocoDataset',
+            ann_file=self.list_path(self.list_name(split)),
+            data_prefix=dict(img=str(self.listing.root)),
+        )
+        if split == 'train':
+            dataset['filter_cfg'] = dict(filter_empty_gt=False)
+        return dataset
+
+    def metric(self, split: Split) -> dict[str, Any]:
+        """COCO's average precision."""
+        ann_file = self.list_path(self.list_name(split))
+        return dict(type='CocoMetric', ann_file=ann_file, metric=list(self.metrics))
 
 
 def pyramid_of(
@@ -174,55 +226,3 @@ def pyramid_of(
         neck,
         [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)],
     )
-
-
-def pipelines(
-    request: Request, scale: tuple[int, int], epochs: int, with_masks: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The steps for an image in training, and in a test."""
-    boxes = dict(
-        type='LoadAnnotations', with_bbox=True, **(dict(with_mask=True) if with_masks else {})
-    )
-    resize = dict(type='Resize', scale=scale, keep_ratio=True)
-    jitter = [
-        dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
-        dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True),
-    ]
-    train: list[dict[str, Any]] = [
-        dict(type='vit_plugin.LoadImage'),
-        boxes,
-        *(jitter if epochs >= OFTEN else [resize]),
-        *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
-        dict(type='PackDetInputs'),
-    ]
-    test: list[dict[str, Any]] = [
-        # After the resize: boxes are compared in the file's pixels.
-        dict(type='LoadImageFromFile'),
-        resize,
-        boxes,
-        dict(
-            type='PackDetInputs',
-            meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),
-        ),
-    ]
-    return train, test
-
-
-def list_of(request: Request, split: Split) -> str:
-    """The file of COCO with the images and boxes of a part."""
-    return str(Path(request.absolute_work_dir, f'{split}.json'))
-
-
-def metric_of(request: Request, split: Split, detector: Detector) -> dict[str, Any]:
-    """COCO's average precision."""
-    return dict(type='CocoMetric', ann_file=list_of(request, split), metric=list(detector.metrics))
-
-
-def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
-    """MMDetection's data set of a part."""
-    dataset = dict(
-        type='CocoDataset', ann_file=list_of(request, split), data_prefix=dict(img=str(found.root))
-    )
-    if split == 'train':
-        dataset['filter_cfg'] = dict(filter_empty_gt=False)
-    return dataset

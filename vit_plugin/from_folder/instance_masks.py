@@ -1,12 +1,10 @@
-"""The recipe of a Mask R-CNN (arXiv:1703.06870) for a folder of images with outlines of objects."""
+"""A Mask R-CNN (arXiv:1703.06870) for a folder of images with polygons of objects."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from .detection import WIDE, Detector, detector_recipe
-from .recipe import Recipe
-from .request import Request
-from .schedule import adamw
+from .detection import RETINANET, WIDE, Detection, Detector
+from .schedule import Schedule
 
 CELLS = 14  # of the finest map, along a side of the largest object that is taken from it
 
@@ -50,19 +48,14 @@ MASK_RCNN = Detector(
     'Mask R-CNN',
     'mask-rcnn_r50_fpn.py',
     rcnn_heads,
-    ('bbox', 'segm'),
-    with_masks=True,
-    steps=1000,
-    optimizer=adamw,  # Muon was not measured
-    rate=5e-4,
+    # Muon was not measured.
+    RETINANET.schedules | dict(small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12)),
 )
 
 
-def instance_recipe(request: Request) -> Recipe:
-    """The config of a training on outlines of objects.
+class InstanceSegmentation(Detection):
+    """A training on polygons of objects."""
 
-    Raises:
-        MissingExtraError: if MMDetection is not installed.
-        ConfigError: see :func:`~vit_plugin.from_folder.readers.annotated.read_annotated_folder`.
-    """
-    return detector_recipe(request, MASK_RCNN)
+    detector = MASK_RCNN
+    metrics = ('bbox', 'segm')
+    with_masks = True

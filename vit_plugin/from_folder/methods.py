@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .request import rounded_up
+from .task import rounded_up
 
 JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'

@@ -11,7 +11,7 @@ from vit_plugin.data.dataset_facts import evenly_spaced
 from vit_plugin.files.images import read_image
 
 from .readers.listing import Listing
-from .request import Request, counted
+from .starting_point import StartingPoint
 
 MOST_IMAGES = 500  # of which the statistics are
 
@@ -23,9 +23,9 @@ def reader_of(bands: int) -> dict[str, Any]:
     )
 
 
-def backbone_of(request: Request, size: int, bands: int) -> dict[str, Any]:
-    """See :meth:`Request.backbone`; its stem takes so many bands."""
-    backbone = request.backbone(size)
+def backbone_of(start: StartingPoint, size: int, bands: int) -> dict[str, Any]:
+    """See :meth:`StartingPoint.backbone`; its stem takes so many bands."""
+    backbone = start.backbone(size)
     if not bands:
         return backbone
     stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
@@ -34,7 +34,7 @@ def backbone_of(request: Request, size: int, bands: int) -> dict[str, Any]:
     return dict(backbone, patch_embed=stem)
 
 
-def normalization_of(request: Request, found: Listing) -> dict[str, Any]:
+def normalization_of(start: StartingPoint, listing: Listing) -> dict[str, Any]:
     """The mean and standard deviation of each channel, as arguments of a ``data_preprocessor``.
 
     Those of bands are of the images to train on, at most 500, unless the weights say theirs.
@@ -42,9 +42,9 @@ def normalization_of(request: Request, found: Listing) -> dict[str, Any]:
     Raises:
         ConfigError: if an image cannot be read, or if images have other numbers of bands.
     """
-    if found.bands in (0, len(request.saved.get('mean', ()))):
-        return request.normalization
-    paths = [found.train[i].path for i in evenly_spaced(len(found.train), MOST_IMAGES)]
+    if listing.bands in (0, len(start.saved.get('mean', ()))):
+        return start.normalization
+    paths = [listing.train[i].path for i in evenly_spaced(len(listing.train), MOST_IMAGES)]
     with ThreadPoolExecutor(data_workers()) as pool:
         count, total, squares = np.sum(list(pool.map(_moments, paths)), axis=0)
     mean = total / count
@@ -61,13 +61,3 @@ def _moments(path: Path) -> np.ndarray:
     pixels = read_image(path)
     flat = pixels.reshape(-1, pixels.shape[2]).astype(np.float64)
     return np.stack([np.full(flat.shape[1], len(flat)), flat.sum(0), (flat**2).sum(0)])
-
-
-def said_of(bands: int) -> str:
-    """A sentence on the bands, after a space, or nothing."""
-    if not bands:
-        return ''
-    return (
-        f' Images of {counted(bands, "band")}: mean and deviation of each are in the config, and '
-        'no augmentation changes colors.'
-    )

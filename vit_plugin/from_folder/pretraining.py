@@ -1,8 +1,9 @@
-"""The recipe of a pre-training on any tree of images, without labels."""
+"""A pre-training on any tree of images, without labels."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import MODELS, DefaultScope
@@ -10,77 +11,127 @@ from torch import nn
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.shipped import base_of
 from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
 
-from .classification import (
-    budget_of,
-    image_size,
-    pipelines,
-    read_classes,
-)
+from .classification import SCHEDULES, evaluation_pipeline, image_size, read_classes
 from .methods import METHODS, Student
 from .readers.findings import Findings
 from .readers.listing import Listing, is_encodable
 from .readers.photos import MOST_HEADERS, Tree, read_sizes
 from .readers.records import Photo
-from .recipe import Recipe, Reference
-from .request import Request, counted, rounded_up
-from .schedule import (
-    adamw,
-    batch_size_for,
-    epochs_for,
-    for_batch,
-    training_sections,
-)
+from .readers.splits import Split
+from .request import Request
+from .task import Pipeline, Task, counted, rounded_up
 
-LIST = 'train.txt'
 BATCH = 64  # images whose features are computed at once
 SHOWN = 4  # images in the picture of features
 # What a checkpoint has besides the backbone.
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'backbone.mask_token')
 
 
-def pretraining_recipe(request: Request) -> Recipe:
-    """The config of a pre-training on all images of a folder but those to validate and to test.
+class Pretraining(Task):
+    """A training on all images of a folder but those to validate and to test.
 
     Raises:
-        ConfigError: if the method is unknown, or does not fit the teacher; if there are no images.
+        ConfigError: if the method is unknown, or does not fit the teacher.
     """
-    name = request.method or ('distill' if request.teacher else 'mocov3')
-    check_choice('--method', name, METHODS)
-    if (name == 'distill') != bool(request.teacher):
-        raise ConfigError(
-            f'--method {name}: a teacher is needed to distill, and for nothing else; give '
-            '--teacher with --method distill, or neither.'
+
+    schedules: ClassVar = {
+        kind: schedule._replace(
+            batch=(16, 256), rate=1e-3, at=256, length=10, weight_decay=0.05, layer_decay=1.0
         )
-    method, found = METHODS[name], read_images(request)
-    student, count = student_of(request, found), len(found.train)
-    batch_size = request.batch_size or batch_size_for(count, 256, 16)
-    batch_size = min(batch_size, count)
-    epochs = request.epochs or epochs_for(count, batch_size, *budget_of(request))
-    model = method.model(student)
-    if request.teacher:
-        model['teacher'] = request.teacher
-    pipeline = [dict(type='vit_plugin.LoadImage'), *method.steps(student), dict(type='PackInputs')]
-    rate = for_batch(1e-3, 256, batch_size)
-    training = training_sections(adamw(rate), 1.0, 10, epochs, batch_size, '', None)
-    sections = dict(
-        **({} if request.from_scratch else dict(load_from=request.weights)),
-        model=model,
-        data_preprocessor=dict(type=method.pixels, **request.normalization, to_rgb=True),
-        train_pipeline=pipeline,
-        train_dataloader=loader_of(request, found, batch_size),
-        **{key: value for key, value in training.items() if key not in ('val_cfg', 'test_cfg')},
-    )
-    text = (
-        f'{counted(count, "image")} without labels, by {name}. {counted(epochs, "epoch")} of '
-        f'{counted(count // batch_size, "step")}, images of {student.size} x {student.size} pixels.'
-    )
-    bases = ['_base_/default_runtime.py'] + [f'_base_/selfsup/{method.base}.py'] * bool(method.base)
-    files = {LIST: found.as_lines(found.train, labeled=False)}
-    return Recipe(text, sections, [base_of(base) for base in bases], found, files)
+        for kind, schedule in SCHEDULES.items()
+    }
+    monitor = ''
+    loads_model = takes_teacher = True
+    takes_balance = False
+    # The last batch of an epoch may be too small.
+    loader: ClassVar = dict(drop_last=True, collate_fn=dict(type='default_collate'))
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self.name = request.method or ('distill' if request.teacher else 'mocov3')
+        check_choice('--method', self.name, METHODS)
+        if (self.name == 'distill') != bool(request.teacher):
+            raise ConfigError(
+                f'--method {self.name}: a teacher is needed to distill, and for nothing else; give '
+                '--teacher with --method distill, or neither.'
+            )
+        self.method = METHODS[self.name]
+
+    @cached_property
+    def listing(self) -> Listing:
+        """See :func:`read_images`."""
+        return read_images(self.request)
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """The side of an image, twice, in whole patches."""
+        side = self.request.img_size or image_size(self.start, self.listing)
+        side = rounded_up(side, self.start.meta_backbone(side).patch_embed.stride)
+        return side, side
+
+    @property
+    def bases(self) -> Sequence[str]:
+        """The runtime, and the necks and heads of the method."""
+        own = f'_base_/selfsup/{self.method.base}.py'
+        return ['_base_/default_runtime.py', *[own] * bool(self.method.base)]
+
+    def summary(self) -> str:
+        """The images and the length of the training, in sentences."""
+        count, (side, _) = len(self.listing.train), self.size
+        return (
+            f'{counted(count, "image")} without labels, by {self.name}. '
+            f'{counted(self.epochs, "epoch")} of {counted(count // self.batch_size, "step")}, '
+            f'images of {side} x {side} pixels.'
+        )
+
+    @cached_property
+    def student(self) -> Student:
+        """The backbone for images of this size."""
+        side, start = self.size[0], self.start
+        stem = start.meta_backbone(side).patch_embed
+        backbone = dict(start.backbone(side), img_size=side)
+        return Student(
+            dict(type='vit_plugin.VisionTransformer', **backbone),
+            parse_arch(backbone['arch']).embed_dims,
+            side,
+            stem.stride,
+            bool(stem.feature_channels),
+            not self.request.no_flip,
+        )
+
+    def model(self) -> dict[str, Any]:
+        """The student with the necks and heads of the method."""
+        teacher = dict(teacher=self.request.teacher) if self.request.teacher else {}
+        return {**self.method.model(self.student), **teacher}
+
+    def preprocessor(self) -> dict[str, Any]:
+        """The normalization."""
+        return dict(type=self.method.pixels, **self.start.normalization, to_rgb=True)
+
+    def pipelines(self) -> tuple[Pipeline, Pipeline]:
+        """The steps for an image in training; there is no test."""
+        steps = self.method.steps(self.student)
+        return [dict(type='vit_plugin.LoadImage'), *steps, dict(type='PackInputs')], []
+
+    def list_name(self, split: Split) -> str:
+        """A list of paths."""
+        return f'{split}.txt'
+
+    def list_of(self, split: Split) -> str:
+        """The images, one a line."""
+        return self.listing.as_lines(self.listing.parts[split], labeled=False)
+
+    def dataset(self, split: Split) -> dict[str, Any]:
+        """MMPretrain's data set of images alone."""
+        return dict(
+            type='CustomDataset',
+            data_prefix=str(self.listing.root),
+            ann_file=self.list_path(self.list_name(split)),
+            with_label=False,
+        )
 
 
 def read_images(request: Request) -> Listing:
@@ -109,40 +160,6 @@ def read_images(request: Request) -> Listing:
     return Listing('images without labels', tree.folder, (), parts, False, findings)
 
 
-def student_of(request: Request, found: Listing) -> Student:
-    """The backbone of a request, for images of these sizes."""
-    size = request.img_size or image_size(request, found)
-    stem = request.meta_backbone(size).patch_embed
-    size = rounded_up(size, stem.stride)
-    backbone = dict(request.backbone(size), img_size=size)
-    return Student(
-        dict(type='vit_plugin.VisionTransformer', **backbone),
-        parse_arch(backbone['arch']).embed_dims,
-        size,
-        stem.stride,
-        bool(stem.feature_channels),
-        not request.no_flip,
-    )
-
-
-def loader_of(request: Request, found: Listing, batch_size: int) -> dict[str, Any]:
-    """The images in batches of one size, since the last one of an epoch may be too small."""
-    dataset = dict(
-        type='CustomDataset',
-        data_prefix=str(found.root),
-        ann_file=f'{request.absolute_work_dir}/{LIST}',
-        with_label=False,
-        pipeline=Reference('train_pipeline'),
-    )
-    return dict(
-        batch_size=batch_size,
-        drop_last=True,
-        collate_fn=dict(type='default_collate'),
-        sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),
-        dataset=dataset,
-    )
-
-
 class Probe:
     """A backbone before and after its pre-training.
 
@@ -152,12 +169,11 @@ class Probe:
     """
 
     def __init__(self, request: Request, checkpoint: str) -> None:
-        self.request, self.checkpoint = request, checkpoint
-        self.images = read_images(request)
-        student = student_of(request, self.images)
+        self.task, self.checkpoint = Pretraining(request), checkpoint
+        start, student = self.task.start, self.task.student
         with DefaultScope.overwrite_default_scope('mmpretrain'):
-            self.prepare = Compose(pipelines(request, student.size, few_steps=False)[1])
-            pixels = dict(request.normalization, to_rgb=True)
+            self.prepare = Compose(evaluation_pipeline(start, student.size))
+            pixels = dict(start.normalization, to_rgb=True)
             self.cfg = dict(
                 type='ImageClassifier', backbone=student.backbone, data_preprocessor=pixels
             )
@@ -166,7 +182,7 @@ class Probe:
         """The model before, and the same one after the pre-training."""
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             model = MODELS.build(self.cfg)
-        for source in (self.request.weights, self.checkpoint):
+        for source in (self.task.start.weights, self.checkpoint):
             if source:
                 load_weights(model, source, skip=NOT_OF_BACKBONE)
             yield model
@@ -180,7 +196,7 @@ class Probe:
         from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
 
         try:
-            found = read_classes(self.request)
+            found = read_classes(self.task.request)
         except ConfigError:  # of a tree that has no classes
             return []
         if found.multi_label or len(found.train) < NEIGHBORS:
@@ -199,7 +215,7 @@ class Probe:
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.report.pictures.style import save_figure
 
-        photos = self.images.train
+        photos = self.task.listing.train
         photos = photos[:: -(-len(photos) // SHOWN)]
         data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in photos])
         images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]

@@ -1,7 +1,6 @@
 """A config that a person reads and changes: its sections, and its text."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -10,13 +9,14 @@ from typing import Any
 from mmengine.config import Config
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import base_of
 
-from .multispectral import said_of
 from .readers.listing import Listing
 from .readers.splits import Split
-from .request import Request, counted
+from .request import DEFAULT_TASK, Request
+from .schedule import training_sections
+from .task import Task, counted
 
-HELD_OUT = 'held out, a tenth of all'
 # Before these sections stands a comment.
 COMMENTS = {
     'work_dir': 'Logs, checkpoints and results: the folder of this file.',
@@ -37,15 +37,53 @@ class Reference:
         return self.section
 
 
-@dataclass
+@dataclass(frozen=True)
 class Recipe:
     """A config that is not yet written."""
 
+    title: str  # the model and the data
     text: str  # what it does, in sentences
-    sections: dict[str, Any]  # the settings in order, with a Reference where one is used again
+    sections: Mapping[str, Any]  # settings in order, with a Reference where one is used again
     bases: Sequence[str]  # files of _base_
-    listing: Listing  # the data
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
+
+
+def recipe_of(task: Task) -> Recipe:
+    """The recipe of a task for its data."""
+    request, start, listing = task.request, task.start, task.listing
+    sections: dict[str, Any] = {}
+    if task.loads_model and not start.from_scratch:
+        sections['load_from'] = start.weights
+    if listing.classes:
+        sections['classes'] = list(listing.classes)
+    sections['model'] = task.model()
+    if preprocessor := task.preprocessor():
+        sections['data_preprocessor'] = preprocessor
+    sections |= data_sections(task)
+    sections |= training_sections(
+        task.schedule,
+        task.epochs,
+        task.batch_size,
+        task.monitor,
+        request.patience,
+        len(listing.val) / len(listing.train),
+    )
+    sections['default_hooks']['checkpoint'] |= task.checkpoint_hook
+    sections |= task.more
+    if not listing.val:
+        del sections['val_cfg'], sections['test_cfg']
+    assumed = start.assumed(request.task == DEFAULT_TASK and request.img_size is None)
+    return Recipe(
+        f'{start.title} on {request.data}, {contents(listing)}.',
+        ' '.join(filter(None, [task.summary(), assumed])),
+        sections,
+        [base_of(base) if base.startswith('_base_/') else base for base in task.bases],
+        {
+            task.list_name(split): task.list_of(split)
+            for split, part in listing.parts.items()
+            if part
+        },
+    )
 
 
 def contents(listing: Listing) -> str:
@@ -55,78 +93,50 @@ def contents(listing: Listing) -> str:
     return counted(len(listing.train), 'image')
 
 
-def summary(
-    request: Request,
-    listing: Listing,
-    held_out: str,
-    epochs: int,
-    batch_size: int,
-    size: tuple[int, int],
-) -> str:
-    """The images and the length of a training, in sentences."""
-    train, val = len(listing.train), len(listing.val)
-    purpose = held_out if listing.held_out else 'to validate'
-    test = (
-        f', {counted(len(listing.parts["test"]), "image")} for vit-plugin test'
-        if listing.parts['test']
-        else ''
-    )
-    start = 'From scratch' if request.from_scratch else 'Fine-tuned'
-    return (
-        f'{counted(train, "image")} to train on, {counted(val, "image")} {purpose}{test}. '
-        f'{start}, {counted(epochs, "epoch")} of '
-        f'{counted(math.ceil(train / batch_size), "step")}, images within {size[0]} x {size[1]} '
-        f'pixels.{said_of(listing.bands)}'
-    )
+def data_sections(task: Task) -> dict[str, Any]:
+    """Pipelines, loaders and metrics.
 
-
-def data_sections(
-    request: Request,
-    listing: Listing,
-    batch_size: int,
-    train_pipeline: list,
-    test_pipeline: list,
-    dataset: Callable[[Split], dict],
-    metric: Callable[[Split], dict],
-) -> dict[str, Any]:
-    """Pipelines, loaders and metrics. A test reads its own part of the data, or that of validation.
-
-    Args:
-        dataset, metric: for a part of the data, its data set without pipeline and classes, and its
-            metric.
+    A test reads its own split of the data, or that of validation. Without classes there is only
+    the training.
     """
-
-    def loader(split: Split, pipeline: str, **sampler: Any) -> dict[str, Any]:
-        part = dict(
-            dataset(split),
-            metainfo=dict(classes=Reference('classes')),
-            pipeline=Reference(pipeline),
-        )
-        if split != 'train':
-            part = dict(part, test_mode=True)
-        elif request.balance:  # classes with less than the mean share are repeated
-            part = dict(
-                type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=part
-            )
-        return dict(batch_size=batch_size, sampler=sampler, dataset=part)
-
-    sections = dict(
+    listing = task.listing
+    train_pipeline, test_pipeline = task.pipelines()
+    sections: dict[str, Any] = dict(
         train_pipeline=train_pipeline,
         test_pipeline=test_pipeline,
-        train_dataloader=loader(
-            'train', 'train_pipeline', type='vit_plugin.DefaultSampler', shuffle=True
-        ),
-        val_dataloader=loader('val', 'test_pipeline', type='DefaultSampler', shuffle=False),
-        val_evaluator=metric('val'),
+        train_dataloader=_loader(task, 'train'),
+    )
+    if not listing.val:
+        del sections['test_pipeline']
+        return sections
+    sections.update(
+        val_dataloader=_loader(task, 'val'),
+        val_evaluator=task.metric('val'),
         test_dataloader=Reference('val_dataloader'),
         test_evaluator=Reference('val_evaluator'),
     )
     if listing.parts['test']:
-        sections['test_dataloader'] = loader(
-            'test', 'test_pipeline', type='DefaultSampler', shuffle=False
-        )
-        sections['test_evaluator'] = metric('test')
+        sections |= dict(test_dataloader=_loader(task, 'test'), test_evaluator=task.metric('test'))
     return sections
+
+
+def _loader(task: Task, split: Split) -> dict[str, Any]:
+    training = split == 'train'
+    dataset = task.dataset(split)
+    if classes := task.listing.classes:
+        dataset['metainfo'] = dict(classes=Reference('classes'))
+    dataset['pipeline'] = Reference('train_pipeline' if training else 'test_pipeline')
+    if not training:
+        dataset['test_mode'] = True
+    elif task.request.balance:  # classes with less than the mean share are repeated
+        dataset = dict(
+            type='ClassBalancedDataset', oversample_thr=1 / len(classes), dataset=dataset
+        )
+    sampler = dict(
+        type='vit_plugin.DefaultSampler' if training else 'DefaultSampler', shuffle=training
+    )
+    more = task.loader if training else {}
+    return dict(batch_size=task.batch_size, **more, sampler=sampler, dataset=dataset)
 
 
 def text_of(recipe: Recipe, request: Request) -> str:
@@ -135,8 +145,7 @@ def text_of(recipe: Recipe, request: Request) -> str:
     Raises:
         ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is not text.
     """
-    title = f'{request.title} on {request.data}, {contents(recipe.listing)}.'
-    docstring = '\n\n'.join([title, f'    {request.command()}', fill(recipe.text, 110)])
+    docstring = '\n\n'.join([recipe.title, f'    {request.command()}', fill(recipe.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]
     run = dict(work_dir=request.absolute_work_dir, experiment_name=Path(request.work_dir).name)

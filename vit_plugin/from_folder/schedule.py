@@ -1,41 +1,64 @@
 """Length and schedule of a training."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
-def batch_size_for(count: int, most: int, least: int = 8) -> int:
-    """The largest power of two of which an epoch has 20 steps, within bounds."""
-    return min(max(2 ** int(math.log2(max(count / 20, 1))), least), most, count)
-
-
-def epochs_for(count: int, batch_size: int, steps: int, least: int, most: int) -> int:
-    """The epochs of about so many steps, within bounds."""
-    return min(max(round(steps * batch_size / count), least), most)
-
-
-def for_batch(rate: float, at: int, batch_size: int) -> float:
-    """AdamW's learning rate scaled by the square root of the batch size (arXiv:2205.10287).
-
-    It is rounded to two digits.
-    """
-    return float(f'{rate * math.sqrt(batch_size / at):.1e}')
-
-
-def adamw(rate: float, weight_decay: float = 0.05) -> dict[str, Any]:
-    """AdamW, with a learning rate for this batch size."""
+def adamw(rate: float, weight_decay: float) -> dict[str, Any]:
+    """AdamW, in one kernel for all parameters."""
     return dict(type='AdamW', lr=rate, weight_decay=weight_decay, fused=True)
 
 
-def muon(rate: float, weight_decay: float = 0.05) -> dict[str, Any]:
+def muon(rate: float, weight_decay: float) -> dict[str, Any]:
     """Muon, whose cost in each step only small models repay on a CPU."""
     return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
 
 
+class Schedule(NamedTuple):
+    """How long a model of some kind is trained, and how fast it learns.
+
+    Attributes:
+        steps: optimizer steps that a training aims at.
+        epochs: the fewest and the most epochs.
+        batch: the fewest and the most images of a batch.
+        rate, at: the learning rate for batches of ``at`` images.
+        length: epochs that the schedule is written for; its warm-up is one of them.
+        weight_decay: of all but norms, biases and positions.
+        layer_decay: factor of the rate from a block to the one before it.
+        optimizer: the section of a config for a rate and a weight decay.
+    """
+
+    steps: int
+    epochs: tuple[int, int]
+    batch: tuple[int, int]
+    rate: float
+    at: int
+    length: int
+    weight_decay: float = 0.05
+    layer_decay: float = 1.0
+    optimizer: Callable[[float, float], dict[str, Any]] = adamw
+
+    def batch_size_for(self, count: int) -> int:
+        """The largest power of two of which an epoch has 20 steps, within bounds."""
+        least, most = self.batch
+        return min(max(2 ** int(math.log2(max(count / 20, 1))), least), most, count)
+
+    def epochs_for(self, count: int, batch_size: int) -> int:
+        """The epochs that have about as many steps, within bounds."""
+        least, most = self.epochs
+        return min(max(round(self.steps * batch_size / count), least), most)
+
+    def rate_for(self, batch_size: int) -> float:
+        """The learning rate, scaled by the square root of the batch size (arXiv:2205.10287).
+
+        It is rounded to two digits.
+        """
+        return float(f'{self.rate * math.sqrt(batch_size / self.at):.1e}')
+
+
 def training_sections(
-    optimizer: dict[str, Any],
-    layer_decay: float,
-    warm_up: int,
+    schedule: Schedule,
     epochs: int,
     batch_size: int,
     monitor: str,
@@ -45,15 +68,13 @@ def training_sections(
     """An optimizer with a warm-up and the cosine; 50 validations and checkpoints at most.
 
     Args:
-        optimizer: its weight decay is of all but norms, biases and positions.
-        layer_decay: factor of the rate from a block to the one before it.
-        warm_up: the warm-up is one part of so many.
+        schedule: how fast the model learns.
         epochs: length of the run.
-        batch_size: the one that the learning rate is for.
-        val_share: images to validate, as a share of those to train on. A run learns from at least
-            as many images as it validates on.
+        batch_size: images of a step.
         monitor, patience: the run ends when so many validations have not improved this metric.
             None: it does not.
+        val_share: images to validate, as a share of those to train on. A run learns from at least
+            as many images as it validates on.
     """
     interval = min(max(math.ceil(epochs / 50), math.ceil(val_share)), epochs)
     hooks: dict[str, dict[str, Any]] = dict(
@@ -71,15 +92,15 @@ def training_sections(
         optim_wrapper=dict(
             type='vit_plugin.OptimWrapper',
             constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-            paramwise_cfg=dict(layer_decay_rate=layer_decay, flat_decay_mult=0.0),
-            optimizer=optimizer,
+            paramwise_cfg=dict(layer_decay_rate=schedule.layer_decay, flat_decay_mult=0.0),
+            optimizer=schedule.optimizer(schedule.rate_for(batch_size), schedule.weight_decay),
             clip_grad=dict(max_norm=1.0),
         ),
         param_scheduler=[
             dict(type='LinearLR', start_factor=0.01, end=1, convert_to_iter_based=True),
             dict(type='CosineAnnealingLR', begin=1, convert_to_iter_based=True),
         ],
-        schedule_length=warm_up,
+        schedule_length=schedule.length,
         train_cfg=dict(by_epoch=True, max_epochs=epochs, val_interval=interval),
         val_cfg=dict(),
         test_cfg=dict(),

@@ -1,7 +1,6 @@
 """Write the config of a request into the work directory."""
 
 import io
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -20,24 +19,23 @@ from vit_plugin.suggestions import check_choice
 
 from . import data_report
 from .choices import DIGITS
-from .classification import classifier_recipe
-from .detection import detector_recipe
-from .instance_masks import instance_recipe
-from .pretraining import pretraining_recipe
-from .recipe import Recipe, contents, text_of
+from .classification import Classification
+from .detection import Detection
+from .instance_masks import InstanceSegmentation
+from .pretraining import Pretraining
+from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request
 from .run_folder import NAME, free_folder
-from .segmentation import segmentor_recipe, write_masks
+from .segmentation import Segmentation, write_masks
+from .task import Task
 
-# A task is a row here and a file with its recipe.
-TASKS: dict[str, Callable[[Request], Recipe]] = {
-    'classification': classifier_recipe,
-    'detection': detector_recipe,
-    'instance': instance_recipe,
-    'segmentation': segmentor_recipe,
-    PRETRAINING: pretraining_recipe,
+TASKS: dict[str, type[Task]] = {
+    'classification': Classification,
+    'detection': Detection,
+    'instance': InstanceSegmentation,
+    'segmentation': Segmentation,
+    PRETRAINING: Pretraining,
 }
-OF_BANDS = ('classification', 'segmentation')  # tasks of images of several bands
 
 
 def write_config(request: Request, resume: bool = False) -> Path:
@@ -58,23 +56,24 @@ def write_config(request: Request, resume: bool = False) -> Path:
             another config or run, which is left as it is.
     """
     check_choice('--task', request.task, TASKS)
+    task = TASKS[request.task](request)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
-    recipe = TASKS[request.task](request)
-    if recipe.listing.bands and request.task not in OF_BANDS:
+    listing = task.listing
+    if listing.bands and not task.takes_bands:
+        takers = ' and '.join(name for name, kind in TASKS.items() if kind.takes_bands)
         raise ConfigError(
-            f'--data: the images in {request.data!r} have {recipe.listing.bands} bands, of which '
-            f'there is no {request.task}, but {" and ".join(OF_BANDS)}; give photographs.'
+            f'--data: the images in {request.data!r} have {listing.bands} bands, of which there is '
+            f'no {request.task}, but {takers}; give photographs.'
         )
-    recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
-    before, listing = request.work_dir, recipe.listing
+    recipe, first = recipe_of(task), request.work_dir
 
     def files_in(folder: str) -> dict[str, str]:
         request.work_dir = folder
-        return {NAME: placed(text_of(recipe, request), before, folder), **recipe.files}
+        return {NAME: placed(text_of(recipe, request), first, folder), **recipe.files}
 
-    chosen = free_folder(before, files_in(before), not request.chooses_folder, resume)
+    chosen = free_folder(first, files_in(first), not request.chooses_folder, resume)
     folder, files = Path(chosen), files_in(chosen)
     if not holds_run(folder):
         if listing.masks:
@@ -85,8 +84,8 @@ def write_config(request: Request, resume: bool = False) -> Path:
             write_text(folder / name, text)
     print(
         f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(listing)}'
-        + f'\n{before} holds another run or config; this one has a folder of its own.'
-        * (chosen != before and not resume)
+        + f'\n{first} holds another run or config; this one has a folder of its own.'
+        * (chosen != first and not resume)
         + f'\nThe config is {folder / NAME}.'
     )
     return folder / NAME

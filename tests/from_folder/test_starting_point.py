@@ -1,4 +1,4 @@
-"""A request for a training, before the data are read."""
+"""Where a training starts, before the data are read."""
 
 import subprocess
 import sys
@@ -9,10 +9,11 @@ import torch
 PROGRAM = """
 import sys, warnings
 warnings.simplefilter('ignore')
+from vit_plugin.from_folder.detection import Detection
 from vit_plugin.from_folder.request import Request
-request = Request('data', task='detection', weights=sys.argv[1])
+task = Detection(Request('data', task='detection', weights=sys.argv[1]))
 import mmdet.models
-print(request.saved_backbone['arch'])
+print(task.start.saved_backbone['arch'])
 """
 CONFIG = """
 default_scope = 'mmdet'

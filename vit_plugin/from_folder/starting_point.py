@@ -1,0 +1,166 @@
+"""Where a training starts: the model and its weights, and what they say of their images."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights.saved_settings import saved_backbone, training_settings
+from vit_plugin.zoo.data_config import data_config_of
+
+POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
+# The model without --arch and --weights, by the shorter side of the images in pixels: the row that
+# is the last one not above it. It learns few small images in minutes of one core (docs/results.md).
+SMALL, LARGE = 64, 144
+BLOCKS: dict[str, Any] = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
+SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
+    0: dict(  # that of the recipe for CIFAR-10
+        arch=BLOCKS,
+        patch_embed=dict(
+            type='PooledResNetEmbed',
+            channels=(24, 64, 128, 192),
+            patch_size=1,
+            projection=False,
+            whitened=True,
+            skip=False,
+            channels_last=True,
+        ),
+        numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
+        encoder=dict(layer_scale_init_value=0.1),
+    ),
+    SMALL: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)),
+    ),
+    LARGE: dict(  # that of the recipe for BCCD: no convolution at full resolution, which costs most
+        arch=dict(BLOCKS, num_layers=4, feedforward_channels=768),
+        patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class StartingPoint:
+    """The model that a training starts from.
+
+    Attributes:
+        arch: see :func:`vit_plugin.arch.parse_arch`. Nothing: what the weights say, or one of
+            :data:`SMALL_HYBRIDS`.
+        weights: see :class:`Request`. None: from scratch.
+        small_rows: the first and the last row of :data:`SMALL_HYBRIDS` that fits the task.
+
+    Raises:
+        ConfigError: if the arch is unknown, or if the weights do not say their model.
+    """
+
+    arch: str
+    weights: str | None
+    small_rows: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if self.arch:
+            parse_arch(self.arch)
+        elif self.weights and not self.saved_backbone:
+            raise ConfigError(
+                f'--weights {self.weights!r} do not say of which model they are; give --arch, its '
+                'name, such as R50+B/16.'
+            )
+
+    @property
+    def from_scratch(self) -> bool:
+        """True if the training begins without weights."""
+        return self.weights is None
+
+    @property
+    def is_small(self) -> bool:
+        """True if the model is one of :data:`SMALL_HYBRIDS`."""
+        return not (self.arch or self.weights)
+
+    @property
+    def kind(self) -> str:
+        """The key of a task's schedules."""
+        return 'small' if self.is_small else 'scratch' if self.from_scratch else 'fine_tuned'
+
+    @property
+    def title(self) -> str:
+        """The model, in words."""
+        return self.arch or ('A small hybrid' if self.is_small else f'The model of {self.weights}')
+
+    def backbone(self, size: int) -> dict[str, Any]:
+        """The backbone's arguments, except its image size, for images with this shorter side."""
+        if self.arch:
+            return dict(arch=self.arch)
+        if self.weights:
+            saved = self.saved_backbone
+            pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
+            out_type = saved.get('out_type')
+            return {**saved, 'out_type': out_type if out_type in POOLED else pooled}
+        least, most = self.small_rows
+        size = min(max(size, least), most)
+        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
+        return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
+
+    @cached_property
+    def saved(self) -> dict[str, Any]:
+        """The weights' image settings.
+
+        See :func:`~vit_plugin.weights.saved_settings.training_settings`.
+        """
+        return training_settings(self.weights)
+
+    @cached_property
+    def saved_backbone(self) -> dict[str, Any]:
+        """The backbone in a checkpoint, built once, so that it is checked before it is a config."""
+        arguments = saved_backbone(self.weights)
+        if arguments:
+            with torch.device('meta'):
+                VisionTransformer(**arguments)
+        return arguments
+
+    @cached_property
+    def pixels(self) -> dict[str, Any]:
+        """See :func:`~vit_plugin.zoo.data_config.data_config_of`."""
+        return data_config_of(self.arch, self.weights)
+
+    @property
+    def normalization(self) -> dict[str, Any]:
+        """The arguments of a ``data_preprocessor`` for images that are read in BGR."""
+        return {
+            key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')
+        }
+
+    def native_size(self) -> int:
+        """The longer side of the training images of the weights, or of the model they name."""
+        name = self.weights if str(self.weights).startswith('timm://') else self.arch
+        size = (
+            parse_arch(name or self.saved_backbone['arch'])
+            .complete(img_size=self.saved.get('img_size'))
+            .img_size
+        )
+        return size if isinstance(size, int) else max(size)
+
+    def assumed(self, of_size: bool) -> str:
+        """A sentence on what the weights do not say of their images, or nothing.
+
+        Args:
+            of_size: whether the size of the images is that of the weights.
+        """
+        if self.weights is None or self.weights.startswith(('timm://', 'hf://')):
+            return ''
+        needed = dict(mean='mean and deviation', **(dict(img_size='size') if of_size else {}))
+        missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
+        return (
+            f'The weights do not say the {missing} of their images; those of the arch are assumed.'
+            * bool(missing)
+        )
+
+    def meta_backbone(self, size: int, **arguments: Any) -> VisionTransformer:
+        """The backbone without memory for its weights."""
+        with torch.device('meta'):
+            return VisionTransformer(**{**self.backbone(size), **arguments})

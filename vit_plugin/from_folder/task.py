@@ -1,0 +1,210 @@
+"""A training on a folder of data: what each task says of it, and the numbers that all share."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from mmengine.device import get_device
+
+from vit_plugin.errors import ConfigError, needed_by
+
+from .readers.findings import Findings
+from .readers.listing import Listing
+from .readers.photos import read_sizes
+from .readers.records import Photo
+from .readers.splits import Split
+from .request import Request
+from .schedule import Schedule
+from .starting_point import SMALL, StartingPoint
+
+MOST_FILES = 200  # whose size is read
+Pipeline = list[dict[str, Any]]
+
+
+class Task:
+    """One training. A subclass reads the folder, and has the parts of the config that are its own.
+
+    Attributes:
+        package: what must be installed.
+        small_rows: see :class:`StartingPoint`.
+        schedules: by :attr:`StartingPoint.kind`, and ``small_on_gpu`` where that differs.
+        held_out: what is validated if the data set does not say it.
+        loads_model: whether the weights are loaded into the whole model, rather than its backbone.
+        takes_bands, takes_balance, takes_teacher: images of several bands; ``--balance``;
+            ``--teacher``.
+        loader: more arguments of the training's data loader.
+        more: more sections.
+        checkpoint_hook: more arguments of the checkpoint hook.
+
+    Raises:
+        MissingExtraError: if the package is not installed.
+        ConfigError: if a flag does not fit the task; see also :class:`StartingPoint`.
+    """
+
+    package = ''
+    small_rows: tuple[int, int] = (0, SMALL)
+    schedules: ClassVar[Mapping[str, Schedule]]
+    held_out = 'held out, a tenth of all'
+    loads_model = takes_bands = takes_teacher = False
+    takes_balance = True
+    loader: ClassVar[Mapping[str, Any]] = {}
+    more: ClassVar[Mapping[str, Any]] = {}
+    checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, request: Request) -> None:
+        if self.package:
+            # Before a checkpoint's parts are looked up, which imports it.
+            with needed_by(f'--task {request.task}'):
+                import_module(self.package)
+        if request.teacher and not self.takes_teacher:
+            raise ConfigError(
+                f'--teacher: a model of {request.task} has no single vector to learn; leave it '
+                'out, or pre-train the backbone with it by vit-plugin pretrain.'
+            )
+        if request.balance and not self.takes_balance:
+            raise ConfigError(
+                '--balance is for images with classes or boxes, not for '
+                f'{request.task}; leave it out.'
+            )
+        self.request = request
+        self.start = StartingPoint(request.arch, request.weights, self.small_rows)
+
+    # What a subclass has.
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The data, read and checked when they are first asked for."""
+        raise NotImplementedError
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """The width and height within which images are resized."""
+        raise NotImplementedError
+
+    @property
+    def bases(self) -> Sequence[str]:
+        """The files that the config inherits."""
+        raise NotImplementedError
+
+    @property
+    def monitor(self) -> str:
+        """The metric that a run is judged by."""
+        raise NotImplementedError
+
+    def model(self) -> dict[str, Any]:
+        """The section ``model``."""
+        raise NotImplementedError
+
+    def preprocessor(self) -> dict[str, Any]:
+        """The section ``data_preprocessor``. Nothing if the model has one."""
+        return {}
+
+    def pipelines(self) -> tuple[Pipeline, Pipeline]:
+        """The steps for an image in training, and in a test."""
+        raise NotImplementedError
+
+    def list_name(self, split: Split) -> str:
+        """The file with the images of a split, in the work directory."""
+        raise NotImplementedError
+
+    def list_of(self, split: Split) -> str:
+        """The content of this file."""
+        raise NotImplementedError
+
+    def dataset(self, split: Split) -> dict[str, Any]:
+        """The data set of a split, without its pipeline and classes."""
+        raise NotImplementedError
+
+    def metric(self, split: Split) -> dict[str, Any]:
+        """What a validation computes."""
+        raise NotImplementedError
+
+    # What follows from the request and the data.
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """How long this model is trained, and how fast it learns."""
+        kind = self.start.kind
+        on_gpu = kind == 'small' and get_device() != 'cpu'
+        return self.schedules.get('small_on_gpu' if on_gpu else kind) or self.schedules[kind]
+
+    @cached_property
+    def batch_size(self) -> int:
+        """The images of a step."""
+        count = len(self.listing.train)
+        return min(self.request.batch_size or self.schedule.batch_size_for(count), count)
+
+    @cached_property
+    def epochs(self) -> int:
+        """The length of the training."""
+        count = len(self.listing.train)
+        return self.request.epochs or self.schedule.epochs_for(count, self.batch_size)
+
+    def list_path(self, name: str) -> str:
+        """The absolute path of a file in the work directory."""
+        return str(Path(self.request.absolute_work_dir, name))
+
+    def flip(self, **arguments: Any) -> Pipeline:
+        """The step that mirrors half of the images, unless left and right matter."""
+        return [] if self.request.no_flip else [dict(type='RandomFlip', prob=0.5, **arguments)]
+
+    def summary(self) -> str:
+        """The images and the length of the training, in sentences."""
+        listing, (width, height) = self.listing, self.size
+        train, test = len(listing.train), len(listing.parts['test'])
+        purpose = self.held_out if listing.held_out else 'to validate'
+        start = 'From scratch' if self.start.from_scratch else 'Fine-tuned'
+        text = (
+            f'{counted(train, "image")} to train on, {counted(len(listing.val), "image")} {purpose}'
+            + f', {counted(test, "image")} for vit-plugin test' * bool(test)
+            + f'. {start}, {counted(self.epochs, "epoch")} of '
+            f'{counted(math.ceil(train / self.batch_size), "step")}, images within {width} x '
+            f'{height} pixels.'
+        )
+        if listing.bands:
+            text += (
+                f' Images of {counted(listing.bands, "band")}: mean and deviation of each are in '
+                'the config, and no augmentation changes colors.'
+            )
+        return text
+
+    def image_scale(self, largest: int) -> tuple[int, int]:
+        """The data's width and height, with a longer side of at most ``largest``."""
+        sides = typical_size(self.listing.train)
+        longer = self.request.img_size or min(max(sides), largest)
+        width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
+        return width, height
+
+
+def typical_size(photos: Sequence[Photo]) -> tuple[int, int]:
+    """The median width and height of some of these photographs, in pixels.
+
+    Raises:
+        ConfigError: if none of them can be read.
+    """
+    chosen = [
+        photos[i] for i in np.linspace(0, len(photos) - 1, min(len(photos), MOST_FILES)).astype(int)
+    ]
+    sizes = [photo.size for photo in chosen if any(photo.size)]
+    sizes = sizes or [photo.size for photo in read_sizes(chosen, Findings())]
+    if not sizes:
+        raise ConfigError(
+            f'--data: none of the images can be read, such as {str(photos[0].path)!r}.'
+        )
+    width, height = np.median(sizes, axis=0)
+    return int(width), int(height)
+
+
+def rounded_up(size: int, stride: int) -> int:
+    """The next multiple of the stride."""
+    return -(-size // stride) * stride
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words."""
+    ending = 'es' if thing.endswith('s') else 's'
+    return f'{number} {thing}{ending * (number != 1)}'
