@@ -9,7 +9,7 @@ stands out, and a decoder. ``--out`` writes the DINOv2 by the names of Hugging F
 ``--arch timm://vit_small_patch14_dinov2.lvd142m``. The photographs are scikit-image's and
 scikit-learn's. Prints the largest differences of the class token, the patches and the map. Half a
 minute. ``--student`` teaches a small hybrid to mark what the wheel marks, see
-:mod:`campaigns.focus_student`. Four minutes of one core.
+:mod:`benchmarks.focus_student`. Four minutes of one core.
 """
 
 import argparse

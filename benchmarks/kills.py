@@ -55,7 +55,7 @@ class Setting:
         options = {
             **(WIDE if self.wide else {}),
             'train_dataloader.batch_size': 16 // processes,
-            'custom_imports': {'imports': ['campaigns.slow_disk']},
+            'custom_imports': {'imports': ['benchmarks.slow_disk']},
         }
         if self.launch == 'fsdp2':
             options |= {'sharding': {}, 'custom_hooks.0.type': 'vit_plugin.EMAHook'}
