@@ -135,10 +135,11 @@ def test_only_this_ranks_part_is_copied():
         # Of the six rows, two for each of the first ranks and none for the last.
         model = nn.Linear(3, 6)
         target = next(fully_shard(model, mesh=Sharding().mesh('cpu')).parameters())
-        whole = torch.arange(18, dtype=torch.float64).view(6, 3)
-        part = shard_like(whole, target).to_local()
-        assert part.tolist() == whole[4:].tolist()
-        assert (part.dtype, part.untyped_storage().nbytes()) == (torch.float32, 4 * part.numel())
+        for whole in (torch.arange(18.0).view(6, 3), torch.arange(18).double().view(6, 3)):
+            part = shard_like(whole, target).to_local()
+            assert part.tolist() == whole[4:].tolist()
+            assert part.dtype == torch.float32
+            assert part.untyped_storage().nbytes() == 4 * part.numel()
     with pretended_ranks(5, rank=3):
         target = next(fully_shard(nn.Linear(3, 6), mesh=Sharding().mesh('cpu')).parameters())
         assert shard_like(whole, target).to_local().shape == (0, 3)

@@ -139,7 +139,8 @@ def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
         value: the complete tensor.
         target: the tensor that will receive it.
         copy: whether the result replaces the target. It then needs the target's type and its own
-            memory.
+            memory. A part has these in any case: as a view it would keep the complete tensor, and
+            torch's stager takes a view's offset for an address.
     """
     if not isinstance(target, DTensor) or isinstance(value, DTensor) or value.shape != target.shape:
         if not copy:
@@ -156,7 +157,7 @@ def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
             start = min(size * mine, side)
             part = part.narrow(placement.dim, start, min(size, side - start))
     return DTensor.from_local(
-        part.to(mesh.device_type, target.dtype, copy=copy).contiguous(),
+        part.to(mesh.device_type, target.dtype, copy=True, memory_format=torch.contiguous_format),
         mesh,
         target.placements,
         run_check=False,
