@@ -12,7 +12,7 @@ def classes_of(dataset: Any) -> tuple[str, ...]:
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """At most so many numbers below ``count``, evenly_spaced spaced from 0 on."""
+    """At most so many numbers below ``count``, evenly spaced from 0 on."""
     return list(
         dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist())
     )

@@ -58,7 +58,7 @@ def facts_of_config(cfg: Mapping[str, Any]) -> dict[str, str]:
 def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     """The number of samples, the classes, and a digest of the files and labels below the root.
 
-    Of more than 10,000 samples the digest is of so many, evenly_spaced spaced. Without MMEngine's
+    Of more than 10,000 samples the digest is of so many, evenly spaced. Without MMEngine's
     ``get_data_info`` there is none.
     """
     facts = {f'{CLASSES}{name}': repr(classes_of(dataset))}

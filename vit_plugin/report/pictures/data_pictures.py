@@ -41,7 +41,7 @@ def draw_data(
     """Write ``labels.png`` and ``train_batch.png``, images as the network sees them.
 
     The data sets, the preprocessor and all generators of random numbers are left as they were. At
-    most 10,000 listings, 200 masks and 16 images are read, evenly_spaced over a data set.
+    most 10,000 listings, 200 masks and 16 images are read, evenly over a data set.
 
     Args:
         dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to
