@@ -196,7 +196,7 @@ def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, si
     model, out = deployed(**VARIATIONS[variation]), tmp_path / 'new' / f'model{suffix}'
     if size == '--dynamic-size' and variation in NOT_DYNAMIC:
         with pytest.raises(
-            ConfigError, match='--dynamic-size: the graph .* write a file for each size'
+            ConfigError, match='graph .* depends on the size .* write a file for each size'
         ) as error:
             export(model, out, SIZES[size])
         assert '\n' not in str(error.value)

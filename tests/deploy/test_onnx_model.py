@@ -182,6 +182,10 @@ def test_errors(tmp_path):
         OnnxModel(write(tmp_path / 'm.onnx', dict(masks=np.ones((1, 3), np.float32))))(
             np.zeros((8, 12, 3), np.uint8)
         )
+    with pytest.raises(ConfigError, match='on an image of 2 x 3 pixels .*; give a larger image'):
+        OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.ones((1, 3), np.float32)), steps=[]))(
+            np.zeros((3, 2, 3), np.uint8)
+        )
 
 
 def test_nothing_of_torch_is_imported(tmp_path):

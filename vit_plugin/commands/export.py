@@ -81,25 +81,16 @@ def main(args: argparse.Namespace) -> None:
             exact = args.dtype == 'float32' and sizes.of_test
             found.append(compare_photographs(trained, path, exact))
 
-    try:
-        difference = export(
-            model,
-            args.out,
-            size,
-            args.dtype,
-            reference,
-            sources,
-            facts_of(trained, sizes) if is_onnx else '',
-            compare,
-        )
-    except ConfigError as error:
-        if args.dynamic_size or size or not sizes.of_test:
-            raise
-        raise ConfigError(
-            'The test pipeline keeps the ratio of images, so that the file must take every size, '
-            f'and cannot: {error} Or give --img-size, into which images are padded, and which '
-            'changes the answers; or test with keep_ratio=False.'
-        ) from error
+    difference = export(
+        model,
+        args.out,
+        size,
+        args.dtype,
+        reference,
+        sources,
+        facts_of(trained, sizes) if is_onnx else '',
+        compare,
+    )
     shape = (
         f'{size[0]}, {size[1]}'
         if size

@@ -106,11 +106,8 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
         else:
             rows, columns = (unit * Dim(name, min=model.least) for name in ('rows', 'columns'))
             dynamic |= {2: rows, 3: columns}
-        what = (
-            '--dynamic-size: the graph of this model depends on the size of the images, as with '
-            "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')"
-        )
-        remedy = 'write a file for each size, with --img-size'
+        what = 'The graph of this model depends on the size of the images'
+        remedy = 'write a file for each size, with --img-size, or have keep_ratio=False in the test'
     example_size = size or sizes_to_try(model, None)[-1]
     example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
     shapes = (dynamic, {0: dynamic[0]})[: len(example)]

@@ -1,5 +1,6 @@
 """A traced graph as an ONNX file, in float32, float16 or int8."""
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +50,12 @@ def write_onnx(
     names = INPUTS[: len(program.example_inputs[0])]
     with in_one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
         graph: Any = torch.onnx.export(
-            program, dynamo=True, verbose=False, input_names=names, output_names=list(outputs)
+            program,
+            dynamo=True,
+            verbose=False,
+            input_names=names,
+            output_names=list(outputs),
+            custom_translation_table={operator.floordiv: floor_division},
         )
     if facts:
         graph.model.metadata_props[KEY] = facts
@@ -70,6 +76,13 @@ def write_onnx(
         return found if len(outputs) > 1 else found[0]
 
     return run
+
+
+def floor_division(self: Any, other: Any) -> Any:
+    """``self // other`` of sizes, rounded down. torch's exporter has ONNX's ``Div``: toward 0."""
+    from onnxscript import opset18 as onnx
+
+    return onnx.Div(onnx.Sub(self, onnx.Mod(self, other)), other)
 
 
 def write_int8(proto: Any, path: Path) -> None:

@@ -83,7 +83,8 @@ class OnnxModel:
         """The same of several images, in one run if they have one size there.
 
         Raises:
-            ConfigError: if the outputs become segments outside of the file.
+            ConfigError: if the outputs become segments outside of the file, or if it cannot be run
+                on an image, such as one that is too small.
         """
         fitted = [self.fitted(image) for image in images]
         inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
@@ -93,8 +94,16 @@ class OnnxModel:
         outputs: list[dict[str, np.ndarray]] = []
         for part in parts:
             stacked = map(np.stack, zip(*part, strict=True))
-            # Sizes for detectors alone.
-            arrays = self.session.run(None, dict(zip(self.inputs, stacked, strict=False)))
+            # Sizes only where the file takes them.
+            given = dict(zip(self.inputs, stacked, strict=False))
+            try:
+                arrays = self.session.run(None, given)
+            except Exception as error:  # of onnxruntime, which has a class for each
+                height, width = given[self.inputs[0]].shape[2:]
+                raise ConfigError(
+                    f'The file cannot be run on an image of {width} x {height} pixels '
+                    f'({first_line(error)}); give a larger image, or export with --img-size.'
+                ) from error
             outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
