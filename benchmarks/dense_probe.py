@@ -19,8 +19,8 @@ from mmengine.config import Config
 from mmengine.model import ImgDataPreprocessor
 from sklearn.datasets import load_digits, load_sample_images
 
+from vit_plugin.inference.image_transforms import TimmTransform
 from vit_plugin.inference.load import load
-from vit_plugin.inference.model_inputs import TimmPixels
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.measure.dense_probing import (
     DENSE_PROBES,
@@ -87,7 +87,7 @@ def untrained(name: str) -> TrainedModel:
         model,
         Config(dict(default_scope='mmpretrain')),
         {},
-        TimmPixels(dict(pixels, input_size=(3, *model.backbone.img_size))),
+        TimmTransform(dict(pixels, input_size=(3, *model.backbone.img_size))),
     )
 
 

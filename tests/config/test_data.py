@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 from vit_plugin.config import read_config, with_pipeline
 from vit_plugin.config.sections import check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
-from vit_plugin.inference.model_inputs import ConfigPixels
+from vit_plugin.inference.image_transforms import PipelineTransform
 
 PLAIN = ConfigDict(type='CustomDataset', pipeline=[])
 
@@ -41,7 +41,7 @@ def test_several_data_sets_have_no_single_pipeline():
 def test_images_go_through_the_pipeline_inside_a_wrapper():
     cfg = read_config('configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py')
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        pixels = ConfigPixels(cfg)
+        pixels = PipelineTransform(cfg)
     assert pixels.load is None  # a plain file is read as everywhere else
     assert [type(step).__name__ for step in pixels.from_pixels.transforms] == ['PackInputs']
 

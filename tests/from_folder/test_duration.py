@@ -110,6 +110,6 @@ def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
 
 def test_the_generators_get_their_states_back():
     np.random.seed(0), torch.manual_seed(0)
-    with duration.kept_generators():
+    with duration.preserved_rng():
         expected = np.random.rand(), torch.rand(1)
     assert (np.random.rand(), torch.rand(1)) == expected

@@ -19,7 +19,7 @@ from vit_plugin.files.bands import read_bands
 from vit_plugin.files.images import read_image
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import draw_pictures, write_config
-from vit_plugin.inference.model_inputs import ConfigPixels
+from vit_plugin.inference.image_transforms import PipelineTransform
 from vit_plugin.inference.trained_model import TrainedModel
 
 ARCH = 'timm://test_vit'
@@ -141,7 +141,7 @@ def test_files_and_arrays_are_predicted(folder):
 
 def test_a_file_of_onnx_has_the_same_pixels(folder):
     cfg = config_of(write_bands(folder / 'fields'), img_size=32)
-    pixels = ConfigPixels(cfg)
+    pixels = PipelineTransform(cfg)
     steps = json.loads(json.dumps(steps_of(pixels.transforms)))
     for path in photographs(folder, 6):
         wanted = pixels(path)['inputs']

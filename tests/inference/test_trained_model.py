@@ -26,8 +26,8 @@ from trained_models import tiny_classifier
 import vit_plugin
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.inference.image_transforms import PipelineTransform
 from vit_plugin.inference.load import imagenet_classes, load
-from vit_plugin.inference.model_inputs import ConfigPixels
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
@@ -86,7 +86,7 @@ def test_pixels_are_the_files(tmp_path, digits):
 def test_threads_that_ask_first_build_the_steps_once(digits, monkeypatch):
     """They share MMEngine's default scope, within which ``PackInputs`` is found."""
     model, built, together = load(digits, device='cpu'), [], Barrier(4)
-    slow = ConfigPixels.__init__
+    slow = PipelineTransform.__init__
 
     def build(self, *args) -> None:
         built.append(self)
@@ -97,7 +97,7 @@ def test_threads_that_ask_first_build_the_steps_once(digits, monkeypatch):
         together.wait()
         model.sample(np.zeros((8, 8, 3), dtype=np.uint8), number)
 
-    monkeypatch.setattr(ConfigPixels, '__init__', build)
+    monkeypatch.setattr(PipelineTransform, '__init__', build)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
     assert len(built) == 1

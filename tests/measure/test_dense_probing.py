@@ -6,7 +6,7 @@ import torch
 from mmengine.config import Config
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.model_inputs import TimmPixels
+from vit_plugin.inference.image_transforms import TimmTransform
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.measure.dense_probing import (
     DenseScore,
@@ -30,7 +30,7 @@ def trained(tiny: dict, **backbone) -> TrainedModel:
     torch.manual_seed(0)
     model = create_model(tiny['arch'], img_size=32, num_classes=0, **backbone)
     model.data_preprocessor = ImgDataPreprocessor([127.0] * 3, [60.0] * 3)
-    pixels = TimmPixels(
+    pixels = TimmTransform(
         dict(
             mean=(0.5,) * 3,
             std=(0.5,) * 3,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vit_plugin.errors import needed_by
 
-from .flags import add_flags, add_model_arguments, at_least
+from .flags import add_flags, add_model_arguments, at_least, load_model
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 
@@ -32,10 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     with needed_by('vit-plugin demo'):
         import gradio  # noqa: F401  before the model is read, which may take long
-    from vit_plugin.inference.load import load
     from vit_plugin.report.page.browser import page, serve
 
-    trained = load(
-        args.checkpoint, args.config, args.arch, args.device, args.cfg_options, which=args.which
-    )
-    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.img_size), args.port)
+    title = f'What {Path(args.checkpoint).name} sees'
+    serve(page(load_model(args), title, args.img_size), args.port)

@@ -9,7 +9,7 @@ import argparse
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, add_model_arguments
+from .flags import add_flags, add_model_arguments, load_model
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -45,17 +45,8 @@ def main(args: argparse.Namespace) -> None:
 
     from vit_plugin.inference.embedding import embed, save_embeddings
     from vit_plugin.inference.inputs import Reading
-    from vit_plugin.inference.load import load
 
-    trained = load(
-        args.checkpoint,
-        args.config,
-        args.arch,
-        args.device,
-        args.cfg_options,
-        classify=False,
-        which=args.which,
-    ).optimized()
+    trained = load_model(args, classify=False).optimized()
     reading, names, batches = Reading(args.images), [], []
     with tqdm(total=len(args.images), unit='image', disable=None) as progress:
         for some, batch in embed(trained, reading, args.batch_size):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, add_target
+from .flags import add_flags, add_target, load_model
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -35,6 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     size.add_argument(
         '--dynamic-size', action='store_true', help='one file for all sizes of whole patches'
     )
+    parser.set_defaults(arch=None, device='cpu')  # of load_model
     return parser
 
 
@@ -45,7 +46,6 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.deploy.input_sizes import sizes_of_test
     from vit_plugin.deploy.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
-    from vit_plugin.inference.load import load
 
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:
@@ -56,13 +56,7 @@ def main(args: argparse.Namespace) -> None:
         )
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
-    trained = load(
-        args.checkpoint,
-        args.config,
-        device='cpu',
-        cfg_options=args.cfg_options,
-        which=args.which,
-    )
+    trained = load_model(args)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     backbone, test = model.model.backbone, sizes_of_test(trained)

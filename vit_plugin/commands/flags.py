@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
@@ -17,6 +17,9 @@ from vit_plugin.files.standard_streams import interrupted
 from vit_plugin.files.untrusted_text import printable_lines
 
 from .early import check_checkpoints, check_options
+
+if TYPE_CHECKING:
+    from vit_plugin.inference.trained_model import TrainedModel
 
 
 class KeyValue(argparse.Action):
@@ -177,12 +180,24 @@ def add_data_arguments(group: argparse._ActionsContainer) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, **changes: Any) -> None:
-    """Add the flags of :func:`~vit_plugin.inference.load.load`.
-
-    The changes are of the checkpoint.
-    """
+    """Add the flags of :func:`load_model`. The changes are of the checkpoint."""
     add_flags(parser, 'checkpoint', **changes)
     add_flags(parser, '--checkpoint', '--config', '--arch', '--device', '--cfg-options')
+
+
+def load_model(args: argparse.Namespace, classify: bool = True) -> 'TrainedModel':
+    """The model that the flags name, see :func:`~vit_plugin.inference.load.load`."""
+    from vit_plugin.inference.load import load
+
+    return load(
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        classify,
+        args.which,
+    )
 
 
 def run_command(command: ModuleType) -> None:

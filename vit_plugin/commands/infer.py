@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.inference.predictions import SCORE_THR
 
-from .flags import add_flags, add_model_arguments, at_least
+from .flags import add_flags, add_model_arguments, at_least, load_model
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -38,8 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--score-thr',
         type=at_least(0, float, 1),
-        default=0.3,
-        help='lowest score of a box; default: 0.3',
+        default=SCORE_THR,
+        help='lowest score of a box; default: %(default)s',
     )
     add_flags(parser, '--batch-size', default=1)
     parser.add_argument(
@@ -62,20 +63,6 @@ def check(args: argparse.Namespace) -> None:
 def needs_torch(args: argparse.Namespace) -> bool:
     """True if torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
     return not args.checkpoint.endswith('.onnx')
-
-
-def model_of(args: argparse.Namespace) -> Any:
-    """The model of a checkpoint."""
-    from vit_plugin.inference.load import load
-
-    return load(
-        args.checkpoint,
-        args.config,
-        args.arch,
-        args.device,
-        args.cfg_options,
-        which=args.which,
-    ).optimized()
 
 
 def onnx_model_of(args: argparse.Namespace) -> Any:
@@ -107,7 +94,7 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.inference.prediction_files import output_of
 
     outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
-    model = model_of(args) if needs_torch(args) else onnx_model_of(args)
+    model = load_model(args).optimized() if needs_torch(args) else onnx_model_of(args)
     predict_all(
         Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr
     )

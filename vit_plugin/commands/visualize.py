@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, add_model_arguments
+from .flags import add_flags, add_model_arguments, load_model
 
 if TYPE_CHECKING:
     from vit_plugin.inference.inputs import Reading
 
-OF_EACH, OF_ALL, WITHOUT_IMAGES = (
-    ('attention', 'rollout', 'cam'),
-    ('distance', 'posembed', 'features'),
-    ('posembed',),
-)
+OF_EACH = ('attention', 'rollout', 'cam')
+OF_ALL = ('distance', 'posembed', 'features')
+WITHOUT_IMAGES = ('posembed',)
 # Each flag that not every picture takes -> the pictures that do.
 TAKEN_BY = {
     'img_size': (*OF_EACH, 'distance', 'features'),
@@ -143,19 +141,10 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.files.untrusted_text import printable
     from vit_plugin.inference.inputs import Reading
-    from vit_plugin.inference.load import load
     from vit_plugin.inference.targets import check_apart
-    from vit_plugin.report.pictures.style import save_figure
+    from vit_plugin.report.pictures.figure_files import save_figure
 
-    trained = load(
-        args.checkpoint,
-        args.config,
-        args.arch,
-        args.device,
-        args.cfg_options,
-        args.picture == 'cam',
-        args.which,
-    )
+    trained = load_model(args, classify=args.picture == 'cam')
     reading = Reading(args.images)
     for base, figure in draw(trained, args, reading):
         targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.model_inputs import LOADERS
+from vit_plugin.inference.image_transforms import LOADERS
 
 from .input_sizes import Sizes
 

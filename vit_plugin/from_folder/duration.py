@@ -14,7 +14,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
 from vit_plugin.config import cores
-from vit_plugin.report.pictures.data_pictures import kept_generators
+from vit_plugin.report.pictures.data_pictures import preserved_rng
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
 # Seconds of a step that are measured well enough, and those of one that is at its first time.
@@ -37,7 +37,7 @@ class DurationHook(Hook):
         if runner.distributed or runner.cfg.get('compile'):
             return
         # What is wrong with the data or the memory, the run itself says.
-        with suppress(Exception), kept_generators():
+        with suppress(Exception), preserved_rng():
             runner.logger.info(plan_of(runner, forecast(runner)))
 
 

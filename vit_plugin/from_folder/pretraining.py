@@ -213,7 +213,7 @@ class Probe:
     def draw(self, path: Path) -> None:
         """Draw features of a few images before and after, in colors."""
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
-        from vit_plugin.report.pictures.style import save_figure
+        from vit_plugin.report.pictures.figure_files import save_figure
 
         photos = self.task.listing.train
         photos = photos[:: -(-len(photos) // SHOWN)]

@@ -71,7 +71,7 @@ def _enlarged(array: np.ndarray, times: int) -> np.ndarray:
 
 def background_of(classes: Iterable[tuple[int, str]]) -> list[int]:
     """The numbers of the classes, given with their names, that are called background."""
-    return [label for label, name in classes if name.lower() == BACKGROUND]
+    return [label for label, name in classes if str(name).lower() == BACKGROUND]
 
 
 def draw_objects(

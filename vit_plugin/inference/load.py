@@ -34,7 +34,7 @@ from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.zoo.data_config import data_config_of
 
-from .model_inputs import TimmPixels
+from .image_transforms import TimmTransform
 from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TASKS, TrainedModel
 
@@ -190,7 +190,7 @@ def from_arch(
         model,
         Config(dict(default_scope='mmpretrain')),
         dict(classes=classes),
-        TimmPixels(dict(pixels, input_size=shape)),
+        TimmTransform(dict(pixels, input_size=shape)),
     )
 
 

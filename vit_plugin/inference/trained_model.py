@@ -23,8 +23,8 @@ from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 
+from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
-from .model_inputs import ConfigPixels, TimmPixels
 from .predictions import Prediction
 from .prepared_image import PreparedImage
 
@@ -64,7 +64,7 @@ class TrainedModel:
         self.task = of_framework(TASKS, cfg)
         self._pixels = pixels
         self._size = (
-            min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
+            min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmTransform) else None
         )
         self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
 
@@ -85,13 +85,13 @@ class TrainedModel:
         """An image -> a sample, see :meth:`sample`. Thread-safe: the first thread builds it."""
         if self._pixels is None:
             with in_scope(self.cfg.default_scope):
-                self._pixels = self._pixels or ConfigPixels(self.cfg)
+                self._pixels = self._pixels or PipelineTransform(self.cfg)
         return self._pixels
 
     def takes(self, frame: Frame) -> str | np.ndarray:
         """Argument of :meth:`sample` for a frame: pixels, or the file for a config's own reader."""
-        own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.load
-        return frame.source.name if own_way and frame.source.reader == 'image' else frame.image
+        is_custom = isinstance(self.pixels, PipelineTransform) and self.pixels.custom_reader
+        return frame.source.name if is_custom and frame.source.reader == 'image' else frame.image
 
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
         """An image for a picture of what the model sees.

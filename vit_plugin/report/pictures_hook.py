@@ -16,8 +16,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.registry import HOOKS
 
+from .pictures.figure_files import as_pixels
 from .pictures.pictures import OF_ALL, PER_IMAGE
-from .pictures.style import as_pixels
 
 
 @HOOKS.register_module()

@@ -30,8 +30,8 @@ from .pictures.data_pictures import (
     pixels_of,
     preserved_rng,
 )
-from .pictures.sheets import draw_sheet
-from .pictures.style import save_figure
+from .pictures.figure_files import save_figure
+from .pictures.image_grid import draw_grid
 from .pictures_hook import log_image
 
 CLASSES = 'classes'  # the name of the tables by class
@@ -189,7 +189,7 @@ class ReportHook(Hook):
     def _pages(self, dataset: Any) -> Iterator[tuple[str, Figure]]:
         assert self._outcomes is not None
         for name, (heading, positions) in self._outcomes.pages().items():
-            with preserved_rng():
+            with preserved_rng(0):
                 items = [(position, dataset[position]) for position in positions]
             panels = [
                 panel._replace(file=file_of(item['data_samples']))
@@ -197,7 +197,7 @@ class ReportHook(Hook):
                 for panel in self._outcomes.panels(position, pixels_of(item['inputs']))
             ]
             if panels:
-                yield name, draw_sheet(panels, self._outcomes.classes, heading)
+                yield name, draw_grid(panels, self._outcomes.classes, heading)
 
     def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
         """Draw, but let the training go on without a picture, and say why it is not there."""

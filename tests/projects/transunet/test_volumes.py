@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.model_inputs import ConfigPixels
+from vit_plugin.inference.image_transforms import PipelineTransform
 
 pytest.importorskip('mmseg')
 from vit_plugin.data import LoadImageSlice, LoadSliceAnnotations, VolumeSlices
@@ -128,7 +128,7 @@ def test_predictions_are_of_the_pixels_of_the_test(synapse):
         data_root=str(synapse), data_prefix=dict(img_path='train_npz'), pipeline=pipeline
     )
     loader = dict(dataset=dict(type='vit_plugin.VolumeSlices', pipeline=pipeline))
-    pixels = ConfigPixels(Config(dict(model=dict(backbone={}), test_dataloader=loader)))
+    pixels = PipelineTransform(Config(dict(model=dict(backbone={}), test_dataloader=loader)))
     wanted = dataset[4]
     found = pixels(wanted['data_samples'].img_path)
     assert torch.equal(found['inputs'], wanted['inputs'])

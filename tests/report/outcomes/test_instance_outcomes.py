@@ -80,7 +80,7 @@ def test_images_are_ranked_by_f1():
     assert found.pages()['val_worst'][1] == [0]
     true, predicted = found.panels(0, np.zeros((60, 80, 3), np.uint8))
     assert (true.title, predicted.title) == ('2 true', '1 predicted, F1 66.7 %')
-    assert predicted.marks.frame == (60, 80)
+    assert predicted.annotations.frame == (60, 80)
 
 
 @pytest.mark.parametrize('masks', [False, True])

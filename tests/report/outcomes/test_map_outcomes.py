@@ -29,7 +29,7 @@ def test_iou_of_classes_and_images():
     assert found.pages()['val_worst'][1] == [0]
     true, predicted = found.panels(0, np.zeros((2, 2, 3), np.uint8))
     assert predicted.title == 'predicted, mIoU 50.0 %'
-    assert true.marks.map.tolist() == [[0, 0], [1, 255]]
+    assert true.annotations.map.tolist() == [[0, 0], [1, 255]]
 
 
 def test_scores_are_those_of_mmsegmentation():
@@ -66,7 +66,7 @@ def test_only_maps_that_may_be_drawn_are_kept():
         one = sample([[0] * size], [[0] * right + [1] * (size - right)])
         for found in (whole, parts[position % 2]):
             found.add(position, one)
-    assert len(whole._maps) < 80
+    assert len(whole._seen) < 80
     parts[0].join(parts[1])
     assert parts[0].pages() == whole.pages()
     assert parts[0].confusion_matrix().tolist() == whole.confusion_matrix().tolist()
@@ -86,4 +86,4 @@ def test_large_maps_are_kept_small():
             torch.zeros(100, 4000, dtype=torch.long).tolist(), torch.ones(100, 4000).long().tolist()
         ),
     )
-    assert found._maps[0].true.shape == (12, 445)
+    assert found._seen[0].true.shape == (12, 445)

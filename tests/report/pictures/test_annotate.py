@@ -3,7 +3,7 @@ import pytest
 
 from vit_plugin.inference.palette import color_of
 from vit_plugin.report.pictures.annotate import annotated, resized
-from vit_plugin.report.pictures.marks import Instances, Marks
+from vit_plugin.report.pictures.annotations import Annotations, Instances
 
 BLACK = np.zeros((30, 40, 3), np.uint8)
 
@@ -13,7 +13,9 @@ def test_lines_are_as_wide_on_small_as_on_large_images(factor):
     boxes = factor * np.array([[10.0, 10.0, 30.0, 25.0]])
     image = np.zeros((30 * factor, 40 * factor, 3), np.uint8)
     drawn = annotated(
-        image, Marks(image.shape[:2], instances=Instances(boxes, np.array([1]))), ['cat', 'dog']
+        image,
+        Annotations(image.shape[:2], instances=Instances(boxes, np.array([1]))),
+        ['cat', 'dog'],
     )
     assert drawn.shape == (360, 480, 3)
     row = drawn[200]  # through both sides of the box
@@ -25,17 +27,17 @@ def test_lines_are_as_wide_on_small_as_on_large_images(factor):
 def test_a_map_has_the_colors_of_its_classes_and_none_where_it_has_no_class():
     classes = np.full((3, 4), 255)
     classes[:, 2:] = 2
-    drawn = annotated(BLACK, Marks((30, 40), map=classes))
+    drawn = annotated(BLACK, Annotations((30, 40), map=classes))
     assert not drawn[:, :235].any()
     assert drawn[50, 400].tolist() == pytest.approx([0.45 * part for part in color_of(2)], abs=2)
 
 
 def test_names_stay_in_the_image_and_give_way_to_many_boxes():
     corner = Instances(np.array([[0.0, 0.0, 8.0, 8.0]]), np.array([0]), np.array([0.5]))
-    named = annotated(BLACK, Marks((30, 40), instances=corner), ['cat'])
+    named = annotated(BLACK, Annotations((30, 40), instances=corner), ['cat'])
     plain = annotated(
         BLACK,
-        Marks(
+        Annotations(
             (30, 40),
             instances=Instances(np.repeat(corner.boxes, 99, axis=0), np.zeros(99, int)),
         ),

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..pictures import draw_confusion_matrix
+from ..pictures.annotations import Annotations, as_array, labels_of
 from ..pictures.class_scores import class_scores, counts_of
-from ..pictures.marks import Marks, as_array, labels_of
-from ..pictures.sheets import Panel
+from ..pictures.image_grid import Panel
 from .outcomes import Outcomes
 
 LEAST = 1e-12  # of a probability, whose logarithm is finite
@@ -29,9 +29,7 @@ class ClassOutcomes(Outcomes):
 
     error = 'loss'
 
-    def __init__(self, classes: Sequence[str], size: int) -> None:
-        super().__init__(classes, size)
-        self._seen: dict[int, Seen] = {}
+    _seen: dict[int, Seen]
 
     @classmethod
     def has(cls, sample: Any) -> bool:
@@ -42,10 +40,6 @@ class ClassOutcomes(Outcomes):
         scores = as_array(sample.pred_score).astype(float) if 'pred_score' in sample else None
         found = () if scores is None else tuple(scores[list(predicted)].tolist())
         self._seen[position] = Seen(true, predicted, found, _loss(true, predicted, scores))
-
-    def join(self, other: Outcomes) -> None:
-        assert isinstance(other, ClassOutcomes)
-        self._seen |= other._seen
 
     @property
     def _exclusive(self) -> bool:
@@ -97,7 +91,7 @@ class ClassOutcomes(Outcomes):
         title = (
             found if good else f'{found}; true: {", ".join(map(self.name, one.true)) or "nothing"}'
         )
-        return [Panel(image, Marks(image.shape[:2]), title, good)]
+        return [Panel(image, Annotations(image.shape[:2]), title, good)]
 
 
 def _loss(true: Sequence[int], predicted: Sequence[int], scores: np.ndarray | None) -> float:

@@ -1,6 +1,6 @@
 """Outcomes of a detector, with boxes or masks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from vit_plugin.errors import needed_by
 
 from ..pictures import draw_confusion_matrix
-from ..pictures.charts import draw_detection_curves
-from ..pictures.marks import (
+from ..pictures.annotations import (
+    Annotations,
     Instances,
-    Marks,
-    predicted_marks,
-    true_marks,
+    predicted_annotations,
+    true_annotations,
 )
-from ..pictures.sheets import Panel
+from ..pictures.charts import draw_detection_curves
+from ..pictures.image_grid import Panel
 from .average_precision import AveragePrecision, SeenInstances
 from .outcomes import Outcomes
 
@@ -34,27 +34,23 @@ class InstanceOutcomes(Outcomes):
 
     expensive, error, per_image = True, 'F1 of the image', 2
 
-    def __init__(self, classes: Sequence[str], size: int) -> None:
-        super().__init__(classes, size)
-        self._seen: dict[int, SeenInstances] = {}
+    _seen: dict[int, SeenInstances]
 
     @classmethod
     def has(cls, sample: Any) -> bool:
-        marks = [find(sample, (1, 1), ()).instances for find in (true_marks, predicted_marks)]
-        return all(one is not None for one in marks)
+        annotations = [
+            find(sample, (1, 1), ()).instances for find in (true_annotations, predicted_annotations)
+        ]
+        return all(one is not None for one in annotations)
 
     def add(self, position: int, sample: Any) -> None:
         frame = tuple(sample.ori_shape[:2])
         true, predicted = (
-            find(sample, frame, ()).instances for find in (true_marks, predicted_marks)
+            find(sample, frame, ()).instances for find in (true_annotations, predicted_annotations)
         )
         assert true is not None
         assert predicted is not None
         self._seen[position] = SeenInstances(frame, true, predicted)
-
-    def join(self, other: Outcomes) -> None:
-        assert isinstance(other, InstanceOutcomes)
-        self._seen |= other._seen
 
     @property
     def _kinds(self) -> list[str]:
@@ -132,8 +128,10 @@ class InstanceOutcomes(Outcomes):
         predicted = one.predicted.above(self._main.best_score)
         title = f'{len(predicted)} predicted' + ('' if f1 is None else f', F1 {f1:.1f} %')
         return [
-            Panel(image, Marks(one.frame, instances=one.true), f'{len(one.true.objects)} true'),
-            Panel(image, Marks(one.frame, instances=predicted), title),
+            Panel(
+                image, Annotations(one.frame, instances=one.true), f'{len(one.true.objects)} true'
+            ),
+            Panel(image, Annotations(one.frame, instances=predicted), title),
         ]
 
 

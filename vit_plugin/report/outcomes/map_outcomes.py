@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from ..pictures import draw_confusion_matrix
 from ..pictures.annotate import SIDE
+from ..pictures.annotations import Annotations, as_array
 from ..pictures.class_scores import map_scores
-from ..pictures.marks import Marks, as_array
-from ..pictures.sheets import Panel
+from ..pictures.image_grid import Panel
 from .outcomes import Outcomes
 
 
@@ -29,12 +29,12 @@ class MapOutcomes(Outcomes):
     """
 
     error, per_image = 'mIoU of the image', 2
+    _seen: dict[int, Maps]  # of the images that may be drawn
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)
         self._matrix = np.zeros((len(classes),) * 2, dtype=np.int64)
         self._errors: dict[int, float] = {}
-        self._maps: dict[int, Maps] = {}  # of the images that may be drawn
 
     @classmethod
     def has(cls, sample: Any) -> bool:
@@ -58,22 +58,22 @@ class MapOutcomes(Outcomes):
         drawn = (
             as_array(values[::every, ::every]).astype(np.int16) for values in (true, predicted)
         )
-        self._maps[position] = Maps(*drawn)
-        if len(self._maps) > 8 * self.shown:
+        self._seen[position] = Maps(*drawn)
+        if len(self._seen) > 8 * self.shown:
             self._forget()
 
     def join(self, other: Outcomes) -> None:
         assert isinstance(other, MapOutcomes)
+        super().join(other)
         self._matrix += other._matrix
         self._errors |= other._errors
-        self._maps |= other._maps
         self._forget()
 
     def _forget(self) -> None:
         """Keep the maps that are drawn if no other image comes."""
         ranked = sorted(self._errors, key=lambda position: (-self._errors[position], position))
         drawn = {*self.examples, *ranked[: self.shown], *ranked[-self.shown :]}
-        self._maps = {position: maps for position, maps in self._maps.items() if position in drawn}
+        self._seen = {position: maps for position, maps in self._seen.items() if position in drawn}
 
     def scores(self) -> dict[str, Any]:
         return map_scores(self._matrix, self.classes)
@@ -88,9 +88,9 @@ class MapOutcomes(Outcomes):
         return self._errors
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
-        maps = self._maps[position]
+        maps = self._seen[position]
         score = f', mIoU {100 - self._errors[position]:.1f} %' if position in self._errors else ''
         return [
-            Panel(image, Marks(image.shape[:2], map=maps.true), 'true'),
-            Panel(image, Marks(image.shape[:2], map=maps.predicted), f'predicted{score}'),
+            Panel(image, Annotations(image.shape[:2], map=maps.true), 'true'),
+            Panel(image, Annotations(image.shape[:2], map=maps.predicted), f'predicted{score}'),
         ]

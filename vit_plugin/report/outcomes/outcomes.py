@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from vit_plugin.data.dataset_facts import evenly_spaced
 
-from ..pictures.marks import name_of
-from ..pictures.sheets import Panel
+from ..pictures.annotations import name_of
+from ..pictures.image_grid import Panel
 
 PANELS = 16  # images on a page
 
@@ -32,6 +32,7 @@ class Outcomes(ABC):
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         self.classes, self.size = classes, size
+        self._seen: dict[int, Any] = {}  # what there is to know of each image, by its position
         self.examples = evenly_spaced(
             size, self.shown
         )  # which are drawn, whatever their errors are
@@ -50,9 +51,9 @@ class Outcomes(ABC):
     def add(self, position: int, sample: Any) -> None:
         """Record an image, the one at this position of the data set."""
 
-    @abstractmethod
     def join(self, other: 'Outcomes') -> None:
         """Take over the images that another process has recorded."""
+        self._seen |= other._seen
 
     @abstractmethod
     def scores(self) -> dict[str, Any]:

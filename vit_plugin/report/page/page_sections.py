@@ -13,8 +13,8 @@ from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.classifier import Classifier
 
+from ..pictures.figure_files import as_pixels
 from ..pictures.pictures import PER_IMAGE, shown_by
-from ..pictures.style import as_pixels
 
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 NAMED = 8  # classes that the page names
@@ -90,9 +90,9 @@ def show(
             :meth:`~.trained_model.TrainedModel.prepare`.
 
     Raises:
-        ConfigError: see :func:`prepare`.
+        ConfigError: if it cannot be read, or is too long for its weights of attention.
     """
-    image = prepare(trained, path, size)
+    image = _prepare(trained, path, size)
     pictures = draw_all(trained, image._replace(beside=False), block)
     if not has_answer(trained):
         return Shown('', {}, pictures)
@@ -131,7 +131,7 @@ def draw_all(
     return found
 
 
-def prepare(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
+def _prepare(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
     """An image file as the model gets it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Only a page of this server may ask this server."""
+"""A guard of a local server against requests of other sites."""
 
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,9 @@ HOSTS = ['127.0.0.1', 'localhost']
 
 
 class SameSite:
-    """Refuses what a page of another site asks. A browser says in ``Origin`` which page that is.
+    """Refuses cross-origin requests, by the header ``Origin`` that a browser sends.
 
-    Gradio only keeps its answers from such a page. A picture that it posts would be read.
+    Gradio only withholds its answers from other sites; a picture that they post would be read.
     """
 
     def __init__(self, app: 'ASGIApp') -> None:
@@ -26,7 +26,7 @@ class SameSite:
         if scope['type'] in ('http', 'websocket'):
             headers = Headers(scope=scope)
             if headers.get('origin') not in (None, f'http://{headers.get("host")}'):
-                answer = PlainTextResponse('A page of another site asks; only this one may.', 403)
+                answer = PlainTextResponse('Cross-origin request refused.', 403)
         await answer(scope, receive, send)
 
 

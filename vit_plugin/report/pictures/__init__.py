@@ -7,8 +7,8 @@ from .class_activation import class_activation
 from .confusion_matrix import draw_confusion_matrix
 from .data_pictures import draw_data
 from .features import draw_feature_colors, feature_colors, patch_features
+from .overlay import draw_over
 from .position_similarity import draw_position_similarity, position_similarity
-from .style import draw_over
 
 __all__ = [
     'attention_distances',

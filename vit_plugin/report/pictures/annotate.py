@@ -7,7 +7,7 @@ from PIL import Image
 
 from vit_plugin.inference.drawing import background_of, draw_map, draw_objects
 
-from .marks import IGNORED, Instances, Marks, name_of
+from .annotations import IGNORED, Annotations, Instances, name_of
 from .style import shortened
 
 SIDE = 480  # pixels of the longer side of an image that is drawn on
@@ -17,26 +17,25 @@ MOST = 100  # predictions that are drawn in an image, those of the highest score
 
 
 def annotated(
-    image: np.ndarray, marks: Marks, classes: Sequence[str] = (), side: int = SIDE
+    image: np.ndarray, annotations: Annotations, classes: Sequence[str] = ()
 ) -> np.ndarray:
-    """Draw marks on an image, after it was enlarged or reduced to ``side`` pixels.
+    """Draw annotations on an image, after it was enlarged or reduced to :data:`SIDE`.
 
     Args:
         image: RGB pixels (H, W, 3).
-        marks: what is drawn.
+        annotations: what is drawn.
         classes: names of the classes.
-        side: pixels of the longer side.
     """
     height, width = image.shape[:2]
-    scale = side / max(height, width)
+    scale = SIDE / max(height, width)
     size = max(round(width * scale), 1), max(round(height * scale), 1)
     how = Image.Resampling.NEAREST if scale >= PIXELS else Image.Resampling.BICUBIC
     picture = np.array(Image.fromarray(image).resize(size, how))
-    if marks.map is not None:
+    if annotations.map is not None:
         untinted = [IGNORED, *background_of(enumerate(classes))]
-        draw_map(picture, resized(marks.map, size), untinted)
-    if marks.instances is not None:
-        _draw_instances(picture, marks.instances, marks.frame, classes)
+        draw_map(picture, resized(annotations.map, size), untinted)
+    if annotations.instances is not None:
+        _draw_instances(picture, annotations.instances, annotations.frame, classes)
     return picture
 
 

@@ -19,10 +19,10 @@ from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
 from vit_plugin.files.bands import as_photograph
 
+from .annotations import IGNORED, true_annotations
+from .figure_files import save_figure
+from .image_grid import Panel, draw_grid
 from .label_charts import draw_labels
-from .marks import IGNORED, true_marks
-from .sheets import Panel, draw_sheet
-from .style import save_figure
 
 LISTED = 10_000  # samples whose labels are counted; a listing is read in microseconds
 MASKS = 200  # masks that are read to count their pixels
@@ -75,9 +75,9 @@ def data_figures(
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not classes or not len(dataset):
         return
-    splits = {'train': copy_dataset(dataset)} | (
-        {} if held_out is None else {'validation': copy_dataset(held_out)}
-    )
+    splits = {'train': copy_dataset(dataset)}
+    if held_out is not None:
+        splits['validation'] = copy_dataset(held_out)
     with preserved_rng(seed):
         labels = _labels(splits, classes)
     if labels is not None:
@@ -89,24 +89,22 @@ def data_figures(
 
 
 @contextmanager
-def kept_generators() -> Iterator[None]:
-    """Give the random generators of Python, NumPy and torch their states back."""
+def preserved_rng(seed: int | None = None) -> Iterator[None]:
+    """Give the random generators of Python, NumPy and torch their states back after a block.
+
+    Args:
+        seed: what they are seeded with for the block, if with anything.
+    """
     python, numpy = random.getstate(), np.random.get_state()
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     try:
         with torch.random.fork_rng(devices):
+            if seed is not None:
+                seed_host(seeds(seed, 0, 0))
             yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
-
-
-@contextmanager
-def preserved_rng(seed: int = 0) -> Iterator[None]:
-    """Seed the generators for a block, and set them back after it."""
-    with kept_generators():
-        seed_host(seeds(seed, 0, 0))
-        yield
 
 
 def copy_dataset(dataset: Any) -> Any:
@@ -252,8 +250,8 @@ def _batch(
     shown = []
     for inputs, sample in zip(batch['inputs'], samples, strict=True):
         image = pixels_of(inputs, preprocessor)
-        marks = true_marks(sample, image.shape[:2], classes)
-        number = 0 if marks.instances is None else len(marks.instances.objects)
+        annotations = true_annotations(sample, image.shape[:2], classes)
+        number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = f'{number} object{"s" * (number > 1)}' if number else ''
-        shown.append(Panel(image, marks, marks.caption or count, file=file_of(sample)))
-    return draw_sheet(shown, classes, 'images to train on, after augmentation')
+        shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
+    return draw_grid(shown, classes, 'images to train on, after augmentation')

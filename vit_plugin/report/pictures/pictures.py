@@ -14,8 +14,8 @@ from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation, is_classifier
 from .features import draw_feature_colors, feature_colors, patch_features
+from .overlay import draw_over
 from .position_similarity import draw_position_similarity, position_similarity
-from .style import draw_over
 
 # Attention of this many times the even share is drawn bright, so that even attention looks dark and
 # flat.
@@ -25,7 +25,7 @@ EVEN = 4
 def draw_maps(
     prepared: PreparedImage, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.0
 ) -> Figure:
-    """Patch maps over an image, see :func:`~vit_plugin.report.pictures.style.draw_over`."""
+    """Patch maps over an image, see :func:`~vit_plugin.report.pictures.overlay.draw_over`."""
     height, width = (
         round(covered * shown / seen)
         for covered, shown, seen in zip(

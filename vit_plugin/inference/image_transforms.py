@@ -1,4 +1,4 @@
-"""From an image to what a model gets."""
+"""The transforms of a test, from an image to a sample of a model's input."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,15 +29,14 @@ PLAIN: dict[str, tuple] = dict(
 )
 
 
-class ConfigPixels:
+class PipelineTransform:
     """The steps of a config's test, without annotations, from pixels or a file to a model's sample.
 
     Args:
         cfg: the config.
 
     Raises:
-        ConfigError: if the config has no ``test_dataloader``, or its first step is none that reads
-            an image.
+        ConfigError: if the config has no ``test_dataloader``, or a pipeline without steps.
     """
 
     def __init__(self, cfg: Config) -> None:
@@ -51,22 +50,23 @@ class ConfigPixels:
         if not steps:
             raise ConfigError('test_dataloader: its pipeline has no steps; give those of a test.')
         self.gray = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
-        loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
-        self.bands = (loads and steps[0].get('bands')) or 3
-        self.in_float = bool(loads and steps[0].get('to_float32'))
-        own_way = loads and not is_plain(steps[0])
-        self.photographs = loads and not (own_way or steps[0].get('bands'))
-        self.load = Compose(steps[:1]) if own_way else None
-        self.from_pixels = Compose(steps[1:] if loads else steps)
+        has_reader = 'LoadImage' in steps[0]['type']  # a data set in memory has none
+        reader, rest = (steps[0], steps[1:]) if has_reader else ({}, steps)
+        self.bands = reader.get('bands') or 3
+        self.in_float = bool(reader.get('to_float32'))
+        is_custom = has_reader and not is_plain(reader)
+        self.photographs = has_reader and not (is_custom or reader.get('bands'))
+        self.custom_reader = Compose([reader]) if is_custom else None
+        self.from_pixels = Compose(rest)
         self.transforms = self.from_pixels.transforms
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         # Also of a file that the config reads: it says in a sentence what is wrong with it.
         pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
-        if path and self.load:
+        if path and self.custom_reader:
             file, number = file_and_number(path)
-            loaded = self.load(dict(img_path=file, slice=number, img_id=index))
+            loaded = self.custom_reader(dict(img_path=file, slice=number, img_id=index))
         else:
             check_bands(pixels, self.bands, path)
             if self.photographs:
@@ -87,7 +87,7 @@ def is_plain(step: Mapping[str, Any]) -> bool:
     )
 
 
-class TimmPixels:
+class TimmTransform:
     """timm's transform of a test, from pixels or a file to a sample of the model's input.
 
     Args:

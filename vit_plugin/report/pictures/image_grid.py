@@ -11,7 +11,7 @@ from vit_plugin.inference.drawing import background_of
 from vit_plugin.inference.palette import hex_of
 
 from .annotate import annotated
-from .marks import IGNORED, Marks, name_of
+from .annotations import IGNORED, Annotations, name_of
 from .style import new_figure, shortened
 
 COLUMNS = 4
@@ -25,20 +25,20 @@ class Panel(NamedTuple):
 
     Attributes:
         image: RGB pixels (H, W, 3).
-        marks: what is drawn on it.
+        annotations: what is drawn on it.
         title: a line above it.
         good: False for red letters of the title.
         file: another line above it.
     """
 
     image: np.ndarray
-    marks: Marks
+    annotations: Annotations
     title: str
     good: bool = True
     file: str = ''
 
 
-def draw_sheet(
+def draw_grid(
     panel_list: Sequence[Panel], classes: Sequence[str] = (), heading: str = ''
 ) -> Figure:
     """Draw images next to each other, four in a row.
@@ -56,7 +56,9 @@ def draw_sheet(
     high = PANEL / float(np.clip(np.median(aspects), 0.6, 1.8))
     lines = LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
     untinted = {IGNORED, *background_of(enumerate(classes))}
-    shown = [one for one in _classes_of(one.marks for one in panel_list) if one not in untinted]
+    shown = [
+        one for one in _classes_of(one.annotations for one in panel_list) if one not in untinted
+    ]
     top, bottom = (
         HEADING * bool(heading),
         LINE * 1.5 * -(-min(len(shown), LEGEND + 1) // (2 * columns)),
@@ -73,7 +75,7 @@ def draw_sheet(
             (column * (PANEL + GAP) / width, below / height, PANEL / width, high / height)
         )
         panel.set_axis_off()
-        panel.imshow(annotated(one.image, one.marks, classes), interpolation='antialiased')
+        panel.imshow(annotated(one.image, one.annotations, classes), interpolation='antialiased')
         titles = [
             shortened(one.file[::-1], TITLE)[::-1],
             shortened(one.title, TITLE),
@@ -92,10 +94,10 @@ def draw_sheet(
     return figure
 
 
-def _classes_of(marks: Iterable[Marks]) -> list[int]:
+def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
     """The classes of pixels and boxes, the most frequent first."""
     found = [np.empty(0, int)]
-    for one in marks:
+    for one in annotations:
         found += [] if one.map is None else [one.map.ravel()]
         found += [] if one.instances is None else [one.instances.labels]
     labels, counts = np.unique(np.concatenate(found), return_counts=True)

@@ -62,7 +62,7 @@ class Instances:
 
 
 @dataclass(frozen=True)
-class Marks:
+class Annotations:
     """The parts of an image that are drawn.
 
     Args:
@@ -78,18 +78,22 @@ class Marks:
     map: np.ndarray | None = None
 
 
-def true_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Marks:
+def true_annotations(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Annotations:
     """The ground truth in a data sample of MMPretrain, MMDetection or MMSegmentation."""
     instances = instances_of(sample, 'gt_instances')
     ignored = instances_of(sample, 'ignored_instances')
     if instances is not None and ignored is not None:
         instances = joined(instances, ignored)
-    return Marks(frame, _caption(sample, classes), instances, map_of(sample, 'gt_sem_seg'))
+    return Annotations(frame, _caption(sample, classes), instances, map_of(sample, 'gt_sem_seg'))
 
 
-def predicted_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Marks:
+def predicted_annotations(
+    sample: Any, frame: tuple[int, int], classes: Sequence[str]
+) -> Annotations:
     """The prediction in a data sample: all boxes, the map, and no caption."""
-    return Marks(frame, '', instances_of(sample, 'pred_instances'), map_of(sample, 'pred_sem_seg'))
+    return Annotations(
+        frame, '', instances_of(sample, 'pred_instances'), map_of(sample, 'pred_sem_seg')
+    )
 
 
 def instances_of(sample: Any, name: str) -> Instances | None:

@@ -3,18 +3,22 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, InstanceData, PixelData
 
-from vit_plugin.report.pictures.marks import Instances, predicted_marks, true_marks
+from vit_plugin.report.pictures.annotations import (
+    Instances,
+    predicted_annotations,
+    true_annotations,
+)
 
 CLASSES = ['cat', 'dog']
 
 
 def test_classes_of_an_image_and_those_of_a_mixed_one():
     sample = BaseDataElement(gt_label=torch.tensor([1]))
-    assert true_marks(sample, (4, 4), CLASSES).caption == 'dog'
+    assert true_annotations(sample, (4, 4), CLASSES).caption == 'dog'
     sample.gt_score = torch.tensor([0.3, 0.7])
-    assert true_marks(sample, (4, 4), CLASSES).caption == 'dog 0.70, cat 0.30'
+    assert true_annotations(sample, (4, 4), CLASSES).caption == 'dog 0.70, cat 0.30'
     sample.gt_score = torch.tensor([1.0, 1.0])  # both are there
-    assert true_marks(sample, (4, 4), CLASSES).caption == 'cat, dog'
+    assert true_annotations(sample, (4, 4), CLASSES).caption == 'cat, dog'
 
 
 def test_boxes_with_crowds_and_masks():
@@ -37,14 +41,14 @@ def test_boxes_with_crowds_and_masks():
             bboxes=torch.empty(0, 4), labels=torch.empty(0), scores=torch.empty(0)
         ),
     )
-    true = true_marks(sample, (4, 6), CLASSES).instances
+    true = true_annotations(sample, (4, 6), CLASSES).instances
     assert true.boxes.tolist() == [[2, 1, 5, 3], [0, 0, 2, 2]]
     assert true.crowd.tolist() == [False, True]
     assert len(true.objects) == 1
     assert true.masks is None  # the crowd has none
-    assert len(predicted_marks(sample, (4, 6), CLASSES).instances) == 0
+    assert len(predicted_annotations(sample, (4, 6), CLASSES).instances) == 0
     del sample.ignored_instances
-    (mask,) = true_marks(sample, (4, 6), CLASSES).instances.masks
+    (mask,) = true_annotations(sample, (4, 6), CLASSES).instances.masks
     assert mask['size'] == [4, 6]
 
 
@@ -52,11 +56,11 @@ def test_rotated_boxes_are_not_drawn():
     sample = BaseDataElement(
         gt_instances=InstanceData(bboxes=torch.ones(2, 5), labels=torch.tensor([0, 1]))
     )
-    assert true_marks(sample, (4, 4), CLASSES).instances is None
+    assert true_annotations(sample, (4, 4), CLASSES).instances is None
 
 
 def test_a_map_and_a_threshold():
     sample = BaseDataElement(gt_sem_seg=PixelData(data=torch.ones(1, 3, 5)))
-    assert true_marks(sample, (3, 5), CLASSES).map.shape == (3, 5)
+    assert true_annotations(sample, (3, 5), CLASSES).map.shape == (3, 5)
     found = Instances(np.eye(2, 4), np.array([0, 1]), np.array([0.2, 0.8]))
     assert found.above(0.5).labels.tolist() == [1]

@@ -1,21 +1,7 @@
 import numpy as np
 import torch
 
-from vit_plugin.report.pictures.style import (
-    DPI,
-    as_pixels,
-    draw_over,
-    new_figure,
-)
-
-
-def test_pixels_of_a_figure():
-    figure = new_figure(2, 1)
-    figure.patch.set_facecolor((1, 0, 0))
-    pixels = as_pixels(figure)
-    assert pixels.shape == (DPI, 2 * DPI, 3)
-    assert pixels.dtype == np.uint8
-    assert (pixels == (255, 0, 0)).all()
+from vit_plugin.report.pictures.overlay import draw_over
 
 
 def test_maps_cover_the_padded_image_and_are_cut_to_it():

@@ -1,0 +1,60 @@
+"""Maps of patches drawn over an image."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch.nn.functional as F
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from vit_plugin.files.untrusted_text import printable
+
+from .style import DPI, panels
+
+FINEST = 300  # of a photograph
+HEAT = 'inferno'
+OPACITY = 0.65
+# A few patches can have most of the weight; all above this share of the pixels are equally bright.
+BRIGHTEST = 0.995
+COLUMNS = (5, 4, 3)
+
+
+def draw_over(
+    image: np.ndarray,
+    maps: Sequence[Tensor],
+    titles: Sequence[str],
+    covered: tuple[int, int],
+    bright: float = 0.0,
+    beside: bool = True,
+) -> Figure:
+    """Draw an image, then each map over it in gray, on its own scale from 0 or its lowest value.
+
+    Args:
+        image: the image (H, W, 3) in RGB.
+        maps: maps (h, w) of patches.
+        titles: what each map shows.
+        covered: height and width in pixels that a map covers. The patches may reach beyond the
+            image.
+        bright: the smallest value that may be drawn brightest.
+        beside: whether the image itself stands before the maps.
+    """
+    height, width = image.shape[:2]
+    count = len(maps) + beside
+    # The fewest empty panels.
+    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)
+    side = 8 / max(columns, 2.5)
+    figure, axes = panels(-(-count // columns), columns, width / height, side)
+    # As many dots as the image has pixels, if they are needed.
+    figure.dpi = np.clip(width / side, DPI, FINEST)
+    if beside:
+        axes[0].imshow(image)
+        axes[0].set_title('image', fontsize='small', pad=3)
+    for panel, values, title in zip(axes[beside:], maps, titles, strict=False):
+        panel.imshow(image.mean(axis=-1), cmap='gray', vmin=0, vmax=255)
+        panel.set_title(printable(title), fontsize='small', pad=3)
+        heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[
+            0, 0, :height, :width
+        ].numpy()
+        highest = max(np.quantile(heat, BRIGHTEST), bright)
+        panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=highest)
+    return figure
