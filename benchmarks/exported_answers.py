@@ -31,7 +31,7 @@ import vit_plugin
 from vit_plugin.__main__ import main as command
 from vit_plugin.deploy.onnx_model import OnnxModel
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import ORIENTATION, read_image
+from vit_plugin.files.images import ORIENTATION_TAG, read_image
 from vit_plugin.inference.predictions import Prediction
 
 # Of a probability or of a map's pixels; pixels of a box.
@@ -76,7 +76,7 @@ def images(folder: Path) -> list[Path]:
 
     def turned(by: int) -> Image.Exif:
         exif = Image.Exif()
-        exif[ORIENTATION] = by
+        exif[ORIENTATION_TAG] = by
         return exif
 
     wide = np.asarray(picture(123, 97).convert('L')).astype(np.uint16) * 257

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from vit_plugin.errors import ConfigError
 
-LISTED = 24  # as many names as a sentence can hold
+MAX_LISTED_NAMES = 24  # as many names as a sentence can hold
 
 
 def closest(
@@ -48,7 +48,7 @@ def suggestion(
     known = list(known)
     if near := closest(name, known, cutoff=cutoff, key=key):
         return f'did you mean {" or ".join(near)}?'
-    if len(known) <= LISTED:
+    if len(known) <= MAX_LISTED_NAMES:
         return f'{takes} {", ".join(known) or "none"}.'
     return otherwise or f'the nearest are {", ".join(closest(name, known, 3, 0.0, key))}.'
 

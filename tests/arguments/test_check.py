@@ -23,8 +23,8 @@ from vit_plugin.models import SimpleFPN, TokenPooling
 from vit_plugin.models.layers.numerics import NUMERICS, NumericsName
 from vit_plugin.models.layers.outputs import OUT_TYPES, OutType
 from vit_plugin.models.layers.pos_embed import (
-    INTERPOLATIONS,
     POS_EMBEDS,
+    TABLE_INTERPOLATIONS,
     Interpolation,
     PosEmbedName,
 )
@@ -279,7 +279,7 @@ def test_a_registered_class_is_checked_from_a_config():
     ('names', 'table'),
     [
         (OutType, OUT_TYPES),
-        (Interpolation, INTERPOLATIONS),
+        (Interpolation, TABLE_INTERPOLATIONS),
         (Padding, PADDINGS),
         (NumericsName, NUMERICS),
         (PosEmbedName, [*POS_EMBEDS, 'relative']),

@@ -6,7 +6,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.arguments import Signature
 from vit_plugin.config import check_options
-from vit_plugin.config.options import OURS, THEIRS
+from vit_plugin.config.options import FRAMEWORK_SETTINGS, OUR_SETTINGS
 from vit_plugin.errors import ConfigError
 
 
@@ -73,5 +73,5 @@ def test_every_setting_that_is_read_is_known():
         re.findall(r"\bcfg(?:\.get\(|\.setdefault\(|\[)\s*'(\w+)'", text)
         + re.findall(r'\bcfg\.(\w+) = ', text)
     )
-    assert read >= OURS
-    assert read <= OURS | THEIRS | Signature.of(Runner).fields.keys()
+    assert read >= OUR_SETTINGS
+    assert read <= OUR_SETTINGS | FRAMEWORK_SETTINGS | Signature.of(Runner).fields.keys()

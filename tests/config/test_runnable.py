@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.evaluator import BaseMetric
 
-from vit_plugin.config import LOADERS, check_config
+from vit_plugin.config import LOADER_SECTIONS, check_config
 from vit_plugin.errors import ConfigError
 
 
@@ -30,8 +30,8 @@ class Annotated(BaseMetric):
 NUMBERS = (
     'train_cfg.max_epochs',
     'train_cfg.val_interval',
-    *(f'{loader}.batch_size' for loader in LOADERS),
-    *(f'{loader}.num_workers' for loader in LOADERS),
+    *(f'{loader}.batch_size' for loader in LOADER_SECTIONS),
+    *(f'{loader}.num_workers' for loader in LOADER_SECTIONS),
     'optim_wrapper.optimizer.lr',
     'optim_wrapper.optimizer.weight_decay',
     'optim_wrapper.accumulative_counts',

@@ -75,7 +75,7 @@ def test_the_processes_share_an_endless_order(monkeypatch):
 
 def test_a_chunk_of_ints_is_no_seam(monkeypatch):
     wanted = list(DefaultSampler(range(10), seed=2))
-    monkeypatch.setattr(samplers, 'CHUNK', 3)
+    monkeypatch.setattr(samplers, 'INDICES_AT_ONCE', 3)
     assert list(DefaultSampler(range(10), seed=2)) == wanted
 
 

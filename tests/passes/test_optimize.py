@@ -53,7 +53,7 @@ def test_what_is_done_where(tiny_hybrid):
             any(isinstance(module, OneDnnMlp) for module in modules),
         )
 
-    fuses = onednn.is_available() and processor.instruction_set() in onednn.INSTRUCTION_SETS
+    fuses = onednn.is_available() and processor.instruction_set() in onednn.ONEDNN_INSTRUCTION_SETS
     assert done(training=False) == (True, fuses)
     assert done(training=True) == done(training=False, device='cuda') == (False, False)
 

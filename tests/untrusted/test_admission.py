@@ -12,7 +12,7 @@ from vit_plugin.arguments.encoder_options import EncoderOptions
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.rotary import RotaryOptions
 from vit_plugin.registry import MODELS
-from vit_plugin.untrusted import REMEDY, admit
+from vit_plugin.untrusted import UNTRUSTED_REMEDY, admit
 from vit_plugin.untrusted.admission import _Admission
 from vit_plugin.untrusted.table import NOTHING, PATHS, PLACES
 
@@ -126,7 +126,7 @@ def test_everything_else_is_refused_with_its_place(place, value, words, use):
         admit(changed(place, value), 'x.pth', use)
     assert words in str(error.value)
     assert str(error.value).startswith("The config in 'x.pth' names at ")
-    assert str(error.value).endswith(f'; {REMEDY}.')
+    assert str(error.value).endswith(f'; {UNTRUSTED_REMEDY}.')
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.zoo.data_config import AUTHORS, data_config_of
+from vit_plugin.zoo.data_config import AUTHORS_DATA_CONFIG, data_config_of
 
 CLIP = dict(
     mean=(0.48145466, 0.4578275, 0.40821073),
@@ -19,9 +19,9 @@ CLIP = dict(
 @pytest.mark.parametrize(
     ('arch', 'source', 'expected'),
     [
-        ('R50+B/16', None, AUTHORS),
-        ('R50+B/16', 'R50+ViT-B_16.npz', AUTHORS),
-        ({'embed_dims': 32}, 'x.npz', AUTHORS),
+        ('R50+B/16', None, AUTHORS_DATA_CONFIG),
+        ('R50+B/16', 'R50+ViT-B_16.npz', AUTHORS_DATA_CONFIG),
+        ({'embed_dims': 32}, 'x.npz', AUTHORS_DATA_CONFIG),
         ('B/16', 'timm://vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
         ('B/16', 'hf://timm/vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
         ('timm://vit_base_patch16_clip_224.openai', 'epoch_1.pth', dict(CLIP, crop_pct=0.9)),
@@ -53,7 +53,7 @@ def test_an_unknown_tag_is_one_sentence():
                 resample=2,
                 size=dict(height=224, width=224),
             ),
-            AUTHORS,
+            AUTHORS_DATA_CONFIG,
         ),
         (
             dict(
@@ -72,7 +72,10 @@ def test_an_unknown_tag_is_one_sentence():
                 crop_mode='center',
             ),
         ),
-        (dict(image_mean=[0.5, 0.5, 0.5], image_std=[0.5, 0.5, 0.5], size=224), AUTHORS),
+        (
+            dict(image_mean=[0.5, 0.5, 0.5], image_std=[0.5, 0.5, 0.5], size=224),
+            AUTHORS_DATA_CONFIG,
+        ),
     ],
 )
 def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
@@ -82,7 +85,7 @@ def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
     (tmp_path / 'preprocessor_config.json').write_text('{}')
     said = []
     monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: said.append(text))
-    assert data_config_of('B/16', 'hf://org/name') == AUTHORS
+    assert data_config_of('B/16', 'hf://org/name') == AUTHORS_DATA_CONFIG
     assert said[0].startswith(
         'hf://org/name does not say in its preprocessor_config.json the mean, std'
     )
@@ -101,7 +104,7 @@ TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', 
             (0.1, 0.2, 0.3),
         ),
         ('config.json', dict(pretrained_cfg=TIMM), (0.1, 0.2, 0.3)),
-        ('config.json', dict(architectures=['ViTModel']), AUTHORS['mean']),
+        ('config.json', dict(architectures=['ViTModel']), AUTHORS_DATA_CONFIG['mean']),
     ],
 )
 @pytest.mark.parametrize('local', [True, False])
@@ -173,7 +176,7 @@ def test_a_field_changes_its_own_word_alone(monkeypatch, tmp_path, entries, expe
         for key, value in found.items()
         if key not in expected and key not in ('mean', 'std')
     }
-    assert others == {key: value for key, value in AUTHORS.items() if key in others}
+    assert others == {key: value for key, value in AUTHORS_DATA_CONFIG.items() if key in others}
 
 
 def test_an_unknown_field_is_named_and_the_others_stay(monkeypatch, tmp_path):

@@ -42,7 +42,7 @@ Part = Annotated[Any, AfterValidator(_part)]  # the config of a module, or the m
 Rule = Literal['greater', 'less']  # of a score
 
 # By the names of arguments that mean the same wherever they occur.
-SHARED: dict[str, Any] = {
+SHARED_ARGUMENTS: dict[str, Any] = {
     'accumulative_counts': PositiveInt,
     'backend_args': Backend,
     'backbone': Part,
@@ -86,6 +86,6 @@ def shared(parameter: Parameter) -> Any:
     default = parameter.default
     if isinstance(default, bool):
         return bool
-    kind = SHARED.get(parameter.name, Any)
+    kind = SHARED_ARGUMENTS.get(parameter.name, Any)
     kind = kind | None if default is None and kind is not Any else kind
     return kind if default is Parameter.empty or fits(kind, default) else Any

@@ -20,7 +20,7 @@ from mmengine.registry import RUNNERS
 from torch import nn
 
 from vit_plugin.config import (
-    LOADERS,
+    LOADER_SECTIONS,
     apply_loader_defaults,
     check_config,
     read_config,
@@ -75,7 +75,7 @@ def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
         cfg.load_from = args.resume and find_checkpoint(args.resume, otherwise=LAST)
 
 
-def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:
+def build_runner(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> mmengine.runner.Runner:
     """Check the config with the data loaders that will be used, and build the runner.
 
     Raises:
@@ -87,7 +87,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
 
 @contextmanager
 def training_runner(
-    cfg: Config, loaders: Sequence[str] = LOADERS
+    cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS
 ) -> Iterator[mmengine.runner.Runner]:
     """The runner of :func:`build_runner`, to train in this context, with :func:`report_interrupt`.
 

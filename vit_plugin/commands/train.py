@@ -97,9 +97,9 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
             )
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
-        from vit_plugin.config import LOADERS
+        from vit_plugin.config import LOADER_SECTIONS
 
-        for name in LOADERS:
+        for name in LOADER_SECTIONS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False
 

@@ -12,10 +12,10 @@ from .read import (
     read_config,
 )
 from .runnable import check_checkpoint, check_config
-from .sections import LOADERS
+from .sections import LOADER_SECTIONS
 
 __all__ = [
-    'LOADERS',
+    'LOADER_SECTIONS',
     'apply_loader_defaults',
     'apply_options',
     'check_channels',

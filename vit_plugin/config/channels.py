@@ -15,9 +15,12 @@ from vit_plugin.models.protocol import HasStrides
 
 POOLING = 'vit_plugin.TokenPooling'
 WIDTHS = ('in_channels', 'embed_dim')  # of what a part takes; the second is MAE's
-SIDE = 128  # elements of the coarsest map, which necks halve without a rest
+COARSEST_SIDE = 128  # elements of the coarsest map, which necks halve without a rest
 COARSEST = 64  # larger strides depend on the size of the image, since small maps are rounded
-NUMBER = {'backbone': 'out_indices', 'neck': 'num_outs'}  # what decides how many outputs there are
+OUTPUT_COUNT_ARGUMENT = {
+    'backbone': 'out_indices',
+    'neck': 'num_outs',
+}  # what decides how many outputs there are
 
 
 class MetaOutputs(NamedTuple):
@@ -49,7 +52,7 @@ class MetaOutputs(NamedTuple):
     def of(cls, backbone: Any) -> 'MetaOutputs':
         """Those of a backbone, by the channels and strides that it states."""
         kind, features = getattr(backbone, 'out_type', 'featmap'), []
-        pixels = SIDE * math.lcm(*backbone.strides)
+        pixels = COARSEST_SIDE * math.lcm(*backbone.strides)
         for channels, stride in zip(backbone.channels, backbone.strides, strict=False):
             side = pixels // stride
             shape: tuple[int, ...] = (1, channels)
@@ -166,8 +169,8 @@ def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -
     taken = list(taken) if several else [taken]
     if any(not -len(channels) <= i < len(channels) for i in taken):
         raise ConfigError(
-            f'{field}.in_index={part["in_index"]} needs more maps than the {source} returns, '
-            f'which are {len(channels)}: change it, or {NUMBER[source]} of the {source}.'
+            f'{field}.in_index={part["in_index"]} needs more maps than the {source} returns, which '
+            f'are {len(channels)}: change it, or {OUTPUT_COUNT_ARGUMENT[source]} of the {source}.'
         )
     given = [channels[i] for i in taken]
     if given != (list(asked) if several else [asked]):

@@ -10,12 +10,12 @@ from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest, suggestion
 
-from .sections import PARTS, SECTIONS
+from .sections import CONFIG_SECTIONS, SECTION_PARTS
 
 # Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and
 # tools, and by MMEngine's and the frameworks'. tests/config/test_options.py compares them with the
 # sources.
-OURS = {
+OUR_SETTINGS = {
     'begin_from',
     'find_unused_parameters',
     'float8',
@@ -30,7 +30,7 @@ OURS = {
     'unreadable',
     'verbose',
 }
-THEIRS = {
+FRAMEWORK_SETTINGS = {
     'activation_checkpointing',
     'compile',
     'custom_imports',
@@ -82,11 +82,14 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
 
 def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
     if not path:
-        known = OURS | THEIRS | Signature.of(Runner).fields.keys()
+        known = OUR_SETTINGS | FRAMEWORK_SETTINGS | Signature.of(Runner).fields.keys()
         is_wrong = name not in known
     else:
         known = set(siblings)
-        is_read = 'type' in siblings or path.rpartition('.')[2] in SECTIONS.keys() | PARTS.keys()
+        is_read = (
+            'type' in siblings
+            or path.rpartition('.')[2] in CONFIG_SECTIONS.keys() | SECTION_PARTS.keys()
+        )
         is_wrong = not is_read and bool(closest(name, known, cutoff=0.8))
     if is_wrong:
         raise ConfigError(

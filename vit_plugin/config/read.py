@@ -15,7 +15,7 @@ from vit_plugin.files.shipped import recipe
 from vit_plugin.registry import SCOPE
 
 from .options import check_options
-from .sections import LOADERS
+from .sections import LOADER_SECTIONS
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 
@@ -112,7 +112,7 @@ def data_workers() -> int:
 
 def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
     """Set what a data loader takes from the machine, and the frameworks' own defaults."""
-    for name in LOADERS:
+    for name in LOADER_SECTIONS:
         if cfg.get(name):
             workers = cfg[name].get('num_workers', data_workers())
             defaults = dict(

@@ -17,9 +17,9 @@ from vit_plugin.weights.reading.folders import read_manifest
 
 from .channels import check_channels
 from .scope import in_scope
-from .sections import LOADERS, check_sections
+from .sections import LOADER_SECTIONS, check_sections
 
-FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
+RUNNABLE_FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
 # Besides the model, a run needs these parts for each data loader.
 NEEDED = {
     'train_dataloader': ('train_cfg', 'optim_wrapper'),
@@ -34,7 +34,7 @@ VALUES = Signature(
 )
 
 
-def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
+def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
     """Check a config before the run.
 
     Args:
@@ -102,7 +102,7 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     if scope and scope not in MODELS.children and not find_spec(scope):
         raise ConfigError(
             f'default_scope={scope!r} is no package that is installed; '
-            f'{suggestion(scope, FRAMEWORKS)}'
+            f'{suggestion(scope, RUNNABLE_FRAMEWORKS)}'
         )
     find('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
     given = {name: value for name, value in settings.items() if name in VALUES.fields}

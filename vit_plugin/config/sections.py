@@ -24,12 +24,12 @@ from vit_plugin.suggestions import suggestion
 
 from .data import check_dataset, check_metric
 
-LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+LOADER_SECTIONS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 # What takes a section of a config: the registry of its type, a class or function, or what MMEngine
 # reads from a dict.
-SECTIONS: dict[str, Any] = {
-    **dict.fromkeys(LOADERS, DataLoader),
+CONFIG_SECTIONS: dict[str, Any] = {
+    **dict.fromkeys(LOADER_SECTIONS, DataLoader),
     'train_cfg': root.LOOPS,
     'val_cfg': root.LOOPS,
     'test_cfg': root.LOOPS,
@@ -51,7 +51,7 @@ SECTIONS: dict[str, Any] = {
     ),
 }
 # The same of the parts of sections.
-PARTS: dict[str, Any] = {
+SECTION_PARTS: dict[str, Any] = {
     'dataset': root.DATASETS,
     'datasets': root.DATASETS,
     'pipeline': root.TRANSFORMS,
@@ -70,7 +70,7 @@ PURPOSES = {'optim_wrapper': 'train', 'param_scheduler': 'train'}
 NEEDS = {root.DATASETS: check_dataset, root.METRICS: check_metric}
 # Entries that MMEngine takes out before it calls the reader, besides the type.
 TAKEN_OUT: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(LOADERS, ('num_batch_per_epoch', 'disable_subprocess_warning')),
+    **dict.fromkeys(LOADER_SECTIONS, ('num_batch_per_epoch', 'disable_subprocess_warning')),
     'train_cfg': ('by_epoch',),
     'optim_wrapper': ('constructor', 'paramwise_cfg'),
     'param_scheduler': ('convert_to_iter_based',),
@@ -78,7 +78,7 @@ TAKEN_OUT: dict[str, tuple[str, ...]] = {
 }
 
 
-def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADERS) -> None:
+def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADER_SECTIONS) -> None:
     """Check the types, names, values and files of all sections but the model, which is built soon.
 
     Args:
@@ -89,14 +89,14 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADERS
         ConfigError: for the first that is wrong. What is missing is left to the constructor.
     """
     scope = settings.get('default_scope')
-    for name, reader in SECTIONS.items():
+    for name, reader in CONFIG_SECTIONS.items():
         value = settings.get(name)
         is_switch = isinstance(value, bool) and (name == 'compile' or not value)
         if isinstance(value, (int, float, str)) and not is_switch:
             switch = ', True or False' * (name == 'compile')
             raise ConfigError(f'{name}={value!r} must be a dict with settings{switch}.')
         loader = f'{PURPOSES.get(name, name).partition("_")[0]}_dataloader'
-        if loader in loaders or loader not in LOADERS:
+        if loader in loaders or loader not in LOADER_SECTIONS:
             _check(name, name, reader, value, scope)
     for name, hook in with_default_hooks(settings.get('default_hooks')).items():
         if isinstance(hook, Mapping) and 'type' not in hook:
@@ -138,13 +138,13 @@ def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> No
         if key not in ('type', '_scope_', *TAKEN_OUT.get(name, ()))
         and (key in signature.fields or not signature.takes_any)
     }
-    fields = {key: Any if key in PARTS else hint for key, hint in signature.fields.items()}
+    fields = {key: Any if key in SECTION_PARTS else hint for key, hint in signature.fields.items()}
     check(at, replace(signature, fields=fields, required=[]), (), given)
     if needs:
         needs(at, value, reader)
     for key, part in value.items():
-        if key in PARTS and not (key == 'paramwise_cfg' and value.get('constructor')):
-            _check(f'{at}.{key}', key, PARTS[key], part, scope)
+        if key in SECTION_PARTS and not (key == 'paramwise_cfg' and value.get('constructor')):
+            _check(f'{at}.{key}', key, SECTION_PARTS[key], part, scope)
 
 
 def _default_type(name: str, value: Mapping[str, Any]) -> str | None:

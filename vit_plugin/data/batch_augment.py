@@ -15,7 +15,10 @@ from torchvision.transforms.v2 import functional as kernels
 
 from .batch_operations import OPERATIONS, channel_values, on_device, per_channel, to_uint8
 
-SHARED = ('pad_val', 'interpolation')  # attributes that images of one computation have in common
+SHARED_ATTRIBUTES = (
+    'pad_val',
+    'interpolation',
+)  # attributes that images of one computation have in common
 
 
 def change_rows(
@@ -36,7 +39,7 @@ def rand_augment(transform: Any, images: Tensor) -> Tensor:
             operation = transform.transforms[index]
             if not operation.random_disable():
                 draw, apply = OPERATIONS[type(operation).__name__]
-                details = [str(getattr(operation, name, '')) for name in SHARED]
+                details = [str(getattr(operation, name, '')) for name in SHARED_ATTRIBUTES]
                 _, rows, drawn = groups.setdefault((apply, *details), (operation, [], []))
                 rows.append(i)
                 drawn.append(draw(operation, *images.shape[-2:]))

@@ -17,7 +17,7 @@ from torchvision.transforms.v2 import functional as kernels
 
 from vit_plugin.errors import ConfigError
 
-GRAY = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
+GRAY_WEIGHTS = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
 RAMP = torch.arange(256.0)
 SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
 
@@ -39,7 +39,7 @@ def per_channel(values: float | Sequence[float], channels: int, name: str) -> np
     """
     values = np.atleast_1d(np.asarray(values, float))
     if channels == 1 and len(values) == 3:
-        return np.atleast_1d(values @ GRAY)
+        return np.atleast_1d(values @ GRAY_WEIGHTS)
     if len(values) not in (1, channels):
         raise ConfigError(
             f'{name}={values.tolist()} has {len(values)} values for images of {channels} '
@@ -120,7 +120,7 @@ def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list
 
 def gray(x: Tensor) -> Tensor:
     """The images (B, 3, H, W) in gray, (B, 1, H, W), rounded as Pillow rounds."""
-    return (x * x.new_tensor(GRAY)[:, None, None]).sum(1, keepdim=True).round_()
+    return (x * x.new_tensor(GRAY_WEIGHTS)[:, None, None]).sum(1, keepdim=True).round_()
 
 
 def mean_gray(x: Tensor) -> Tensor:

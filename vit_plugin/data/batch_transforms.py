@@ -9,7 +9,7 @@ from vit_plugin.errors import ConfigError
 
 from .batch_augment import change_rows, crop, erase, flip, operate, rand_augment
 from .batch_operations import OPERATIONS
-from .multi_view import INTERPOLATIONS, grayscale, jitter, resized_crop
+from .multi_view import CROP_INTERPOLATIONS, grayscale, jitter, resized_crop
 
 
 def apply_batched(transform: Any, images: Tensor) -> Tensor:
@@ -61,10 +61,11 @@ def check_batched(transform: Any) -> None:
             'augments: RandomCrop of batches takes no pad_if_needed, as all images are of one '
             'size; give padding.'
         )
-    if name == 'RandomResizedCrop' and transform.interpolation not in INTERPOLATIONS:
+    if name == 'RandomResizedCrop' and transform.interpolation not in CROP_INTERPOLATIONS:
         raise ConfigError(
             'augments: RandomResizedCrop of batches has no '
-            f'interpolation={transform.interpolation!r}; take one of {", ".join(INTERPOLATIONS)}.'
+            f'interpolation={transform.interpolation!r}; take one of '
+            f'{", ".join(CROP_INTERPOLATIONS)}.'
         )
     if name == 'RandomApply':
         for inner in transform:

@@ -16,7 +16,7 @@ from vit_plugin.files.complete import new_folder
 from vit_plugin.registry import DATASETS
 
 Split = Literal['train', 'val']
-SPLITS: tuple[Split, ...] = get_args(Split)
+DIGITS_SPLITS: tuple[Split, ...] = get_args(Split)
 
 # Within these bounds, each part has some images of every class.
 HeldOut = Annotated[float, Field(ge=0.01, le=0.99)]
@@ -93,5 +93,5 @@ class Digits(BaseDataset):
         images = np.rint(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (1797, 8, 8, 1)
         return [
             dict(img=images[i], gt_label=int(digits.target[i]))
-            for i in parts[SPLITS.index(self.split)]
+            for i in parts[DIGITS_SPLITS.index(self.split)]
         ]

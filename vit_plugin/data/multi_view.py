@@ -10,7 +10,7 @@ from torch import Tensor
 from .batch_augment import change_rows
 from .batch_operations import blend_with, gray, mean_gray, on_device, to_uint8
 
-INTERPOLATIONS = ('nearest', 'bilinear', 'bicubic')
+CROP_INTERPOLATIONS = ('nearest', 'bilinear', 'bicubic')
 
 
 def resized_crop(transform: Any, images: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from vit_plugin.arguments.fields import Seed
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import DATA_SAMPLERS
 
-CHUNK = 1 << 14  # indices that become Python ints at a time
+INDICES_AT_ONCE = 1 << 14  # indices that become Python ints at a time
 
 
 def order(size: int, shuffle: bool, seed: int) -> Tensor:
@@ -34,7 +34,7 @@ def every(indices: Tensor, first: int, step: int) -> Tensor:
 
 def as_ints(indices: Tensor) -> Iterator[int]:
     """The indices as Python's, a part at a time, so that the list of all is never made."""
-    for chunk in indices.split(CHUNK):
+    for chunk in indices.split(INDICES_AT_ONCE):
         yield from chunk.tolist()
 
 

@@ -7,10 +7,10 @@ from torch import Tensor
 from vit_plugin.detection.op_gradients import wide
 
 # Mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
-IOU, NAIVE, LINEAR = 0, 0, 1
+IOU_MODE, NAIVE, LINEAR = 0, 0, 1
 
 
-def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Tensor:
+def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU_MODE) -> Tensor:
     """IoU of boxes (..., 4) = (x1, y1, x2, y2). In the other mode, the covered share of ``boxes1``.
 
     Sides are x2 - x1 + offset long. Boxes without an area overlap with nothing.
@@ -21,7 +21,7 @@ def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Te
     area1, area2 = (
         (boxes[..., 2:] - boxes[..., :2] + offset).prod(-1) for boxes in (boxes1, boxes2)
     )
-    union = area1 + area2 - common if mode == IOU else area1
+    union = area1 + area2 - common if mode == IOU_MODE else area1
     return (common / union).nan_to_num(0)
 
 

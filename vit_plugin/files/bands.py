@@ -18,7 +18,7 @@ NUMPY = b'\x93NUMPY'
 BIG_TIFFS = b'II+\0', b'MM\0+'
 TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
 # Tags of TIFF, and their values in files of bands: photographs may be of palettes or CMYK, too.
-WIDTH, HEIGHT, PHOTOMETRIC, SAMPLES, EXTRA_SAMPLES = 256, 257, 262, 277, 338
+WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG = 256, 257, 262, 277, 338
 GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
 SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
 
@@ -126,15 +126,17 @@ def _bands_last(values: np.ndarray) -> np.ndarray:
 def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
     pages = list(_pages(file))
     first = pages[0]
-    size = first[HEIGHT], first[WIDTH]
-    if first.get(PHOTOMETRIC) in LAB:
+    size = first[HEIGHT_TAG], first[WIDTH_TAG]
+    if first.get(PHOTOMETRIC_TAG) in LAB:
         raise ValueError('it has colors of CIE L*a*b*; save it as RGB')
-    if first.get(PHOTOMETRIC) not in GRAY_OR_RGB:
+    if first.get(PHOTOMETRIC_TAG) not in GRAY_OR_RGB:
         return None
     if len(pages) > 1 and _samples(first) == 1:  # a band on each page, and no smaller overviews
-        alike = all((page[HEIGHT], page[WIDTH], _samples(page)) == (*size, 1) for page in pages)
+        alike = all(
+            (page[HEIGHT_TAG], page[WIDTH_TAG], _samples(page)) == (*size, 1) for page in pages
+        )
         return (*size, len(pages)) if alike else None
-    bands = _samples(first) - sum(kind in ALPHA for kind in first.get(EXTRA_SAMPLES, ()))
+    bands = _samples(first) - sum(kind in ALPHA for kind in first.get(EXTRA_SAMPLES_TAG, ()))
     return None if bands in (1, 3) else (*size, bands)
 
 
@@ -150,7 +152,7 @@ def _pages(file: BinaryIO) -> Iterator[ImageFileDirectory_v2]:
 
 
 def _samples(tags: ImageFileDirectory_v2) -> int:
-    return tags.get(SAMPLES, 1)
+    return tags.get(SAMPLES_TAG, 1)
 
 
 def _of_tiff(file: BinaryIO) -> np.ndarray:

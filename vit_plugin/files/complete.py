@@ -19,7 +19,7 @@ except ImportError:  # on Windows
     fcntl = None
 
 ADDRESS = re.compile(r'\w[\w+]+:/')  # a letter alone is a disk of Windows
-PROBE = bytes(1 << 20)
+PROBE_BYTES = bytes(1 << 20)
 
 
 @contextmanager
@@ -202,7 +202,7 @@ def _reason(path: Path) -> OSError | None:
     """
     try:
         with open(path, 'ab') as file:
-            file.write(PROBE)
+            file.write(PROBE_BYTES)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from vit_plugin.errors import ConfigError, first_line, needed_by
 
 from .bands import read_bands, shape_of
-from .volume_slices import NAME, file_and_number, is_sliced, read_slice, slices_of
+from .volume_slices import SLICE_NAME, file_and_number, is_sliced, read_slice, slices_of
 
 # The suffixes of formats that are read. A file with another suffix is an image if its content is.
 IMAGE_SUFFIXES = (
@@ -38,8 +38,8 @@ IMAGE_SUFFIXES = (
 )
 # Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
 # photograph.
-FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
-JPEG = b'\xff\xd8'
+IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
+JPEG_START = b'\xff\xd8'
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
 LITTER = (
@@ -51,11 +51,11 @@ LITTER = (
     'system volume information',
     'lost+found',
 )
-PIXELS = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
-ORIENTATION = 0x0112  # EXIF tag
+PIXEL_LAYOUT = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
+ORIENTATION_TAG = 0x0112  # EXIF tag
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 # The first and the last bytes of complete files; more may stand behind them.
-ENDS = {
+FIRST_AND_LAST_BYTES = {
     b'\xff\xd8': b'\xff\xd9',
     b'\x89PNG': b'IEND\xaeB`\x82',
     b'GIF8': b'\0;',
@@ -159,7 +159,7 @@ def check_complete(path: Path) -> None:
         start, length = file.read(12), path.stat().st_size
         file.seek(-min(length, 16), 2)
         end = file.read()
-    for first, last in ENDS.items():
+    for first, last in FIRST_AND_LAST_BYTES.items():
         if start.startswith(first) and end.endswith(last):
             return
     for first, (place, more) in LENGTHS.items():
@@ -179,7 +179,7 @@ def orientation_of(source: str | Path | bytes) -> int:
 
 def _orientation(image: Image.Image) -> int:
     # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
-    return image.getexif().get(ORIENTATION, 1) if 'exif' in image.info else 1
+    return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
             with warnings.catch_warnings():
                 # An error at twice the number of pixels.
                 warnings.simplefilter('ignore', Image.DecompressionBombWarning)
-                image = Image.open(file, formats=FORMATS)
+                image = Image.open(file, formats=IMAGE_FORMATS)
         except Image.DecompressionBombError as error:
             raise ValueError(
                 'it has too many pixels; if that is right, raise PIL.Image.MAX_IMAGE_PIXELS'
@@ -226,7 +226,7 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
         raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
-    if content.startswith(JPEG) and content.endswith(b'\xff'):
+    if content.startswith(JPEG_START) and content.endswith(b'\xff'):
         content += b'\xd9'  # the last byte, without which OpenCV 5 reads nothing
     if content[4:8] == b'ftyp':
         if deep:
@@ -264,9 +264,9 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return of_array(image)
     if not isinstance(image, (str, Path)):
-        raise ConfigError(f'{type(image).__name__} is no image; give a file, or {PIXELS}.')
+        raise ConfigError(f'{type(image).__name__} is no image; give a file, or {PIXEL_LAYOUT}.')
     try:
-        if NAME.fullmatch(str(image)):
+        if SLICE_NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
         content = Path(image).read_bytes()
         seen_size(content)  # before memory is taken for the pixels
@@ -289,15 +289,15 @@ def of_array(array: np.ndarray) -> np.ndarray:
     """
     if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
         raise ConfigError(
-            f'An array {array.shape} of {array.dtype} is no image; give {PIXELS}, or values of '
-            'bands (height, width, bands).'
+            f'An array {array.shape} of {array.dtype} is no image; give {PIXEL_LAYOUT}, or values '
+            'of bands (height, width, bands).'
         )
     array = array[..., None] if array.ndim == 2 else array
     if array.dtype == np.uint8:
         return np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
     if array.shape[2] == 3 and array.dtype != np.float32:
         raise ConfigError(
-            f'An image has pixels of {array.dtype}, whose range may be any; give {PIXELS}.'
+            f'An image has pixels of {array.dtype}, whose range may be any; give {PIXEL_LAYOUT}.'
         )
     return array.astype(np.float32, copy=False)
 

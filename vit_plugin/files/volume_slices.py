@@ -12,12 +12,12 @@ import numpy as np
 from vit_plugin.errors import needed_by
 
 SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
-NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECASE | re.DOTALL)
+SLICE_NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECASE | re.DOTALL)
 
 
 def file_and_number(name: str) -> tuple[str, int | None]:
     """The file of a slice, and its number in it, or None; of any other file its own name."""
-    if found := NAME.fullmatch(name):
+    if found := SLICE_NAME.fullmatch(name):
         return found[1], None if found[2] is None else int(found[2])
     return name, None
 
@@ -42,7 +42,7 @@ def slices_of(path: str) -> list[str]:
         MissingExtraError: for HDF5 without h5py.
     """
     file, number = file_and_number(path)
-    if number is not None or not NAME.fullmatch(path) or file.lower().endswith(SLICE):
+    if number is not None or not SLICE_NAME.fullmatch(path) or file.lower().endswith(SLICE):
         return [path]
     count = number_of_slices(path)
     return [f'{path}[{i:0{len(str(count - 1))}}]' for i in range(count)]  # in the order of names
@@ -63,7 +63,7 @@ def read_slice(path: str | Path, number: int | None, name: str = 'image') -> np.
         OSError: if the file cannot be read.
         MissingExtraError: for HDF5 without h5py.
     """
-    if not NAME.fullmatch(str(path)):
+    if not SLICE_NAME.fullmatch(str(path)):
         raise ValueError('it has no slices, as .npz and .h5 have')
     with np.load(path) if number is None else _volume(path) as file:
         array = file[name] if number is None else file[name][number]

@@ -27,7 +27,7 @@ from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.weights.for_mmengine import reading_safely
-from vit_plugin.weights.hub import TIMM
+from vit_plugin.weights.hub import TIMM_SCHEME
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import shortened_list
@@ -83,7 +83,7 @@ def load(
     device = device or get_device()
     check_device(device)
     leave_out_multimodal()
-    arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
+    arch = arch or (checkpoint if checkpoint.startswith(TIMM_SCHEME) and not config else None)
     with in_scope(None), reading_safely():
         if arch:
             trained = from_arch(arch, checkpoint, cfg_options, classify, which)

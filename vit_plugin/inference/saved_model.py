@@ -22,7 +22,7 @@ from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.place import moved
-from vit_plugin.untrusted import REMEDY, admit
+from vit_plugin.untrusted import UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
@@ -127,7 +127,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
     if not fits(Sequence[str], modules):
         raise ConfigError(
             f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
-            f'modules are expected; {REMEDY}.'
+            f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
     if DETECTION in modules:
         import_module(DETECTION)
@@ -135,7 +135,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
     if missing:
         raise ConfigError(
             f'The config in {path!r} names the modules {missing} to import, and no code is run '
-            f'that a checkpoint names; {REMEDY}.'
+            f'that a checkpoint names; {UNTRUSTED_REMEDY}.'
         )
     before, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
     if isinstance(before, str) and os.path.isabs(before) and before != folder and '://' not in path:

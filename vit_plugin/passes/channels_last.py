@@ -9,7 +9,7 @@ from vit_plugin.models import ResNetEmbed
 from . import processor
 
 MARK = 'is_channels_last'  # the attribute of a stem that this pass has changed
-INSTRUCTION_SETS = ('AMX',)  # on which it is faster (docs/speed.md)
+CHANNELS_LAST_INSTRUCTION_SETS = ('AMX',)  # on which it is faster (docs/speed.md)
 
 
 def use_channels_last(model: nn.Module) -> None:
@@ -17,7 +17,7 @@ def use_channels_last(model: nn.Module) -> None:
 
     A convolution takes the format from its kernel. Shapes, values and the state dict stay the same.
     """
-    if processor.instruction_set() in INSTRUCTION_SETS:
+    if processor.instruction_set() in CHANNELS_LAST_INSTRUCTION_SETS:
         convert_stems(model)
 
 

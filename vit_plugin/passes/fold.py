@@ -11,7 +11,7 @@ from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d
 
 # Methods that compute a tensor from one parameter (the first argument) and plain values.
-METHODS: tuple[tuple[type[nn.Module], str], ...] = (
+FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
     (StdConv2d, 'kernel'),
     (PosEmbed, 'table'),
     (RelativeAttention, 'row_pairs'),
@@ -20,7 +20,7 @@ METHODS: tuple[tuple[type[nn.Module], str], ...] = (
 
 
 class Folded:
-    """Replaces one of ``METHODS`` and reuses its last result for the same parameter and arguments.
+    """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
     It compares the values of the parameter, because some writes leave no other trace
     (``p.data.copy_``, a collective of ``torch.distributed``). It calls the method itself for a
@@ -68,7 +68,7 @@ def _same(cached: Tensor | None, source: Tensor | None) -> bool:
 def fold(model: nn.Module) -> None:
     """Cache what standardized convolutions and position tables compute from their parameters."""
     for module in model.modules():
-        for kind, method in METHODS:
+        for kind, method in FOLDED_METHODS:
             if isinstance(module, kind) and method not in vars(module):
                 setattr(module, method, Folded(getattr(module, method)))
 
@@ -76,6 +76,6 @@ def fold(model: nn.Module) -> None:
 def unfold(model: nn.Module) -> None:
     """Undo :func:`fold`."""
     for module in model.modules():
-        for _, method in METHODS:
+        for _, method in FOLDED_METHODS:
             if isinstance(vars(module).get(method), Folded):
                 delattr(module, method)

@@ -14,7 +14,7 @@ from vit_plugin.models.layers.mlp import Mlp
 
 from . import processor
 
-INSTRUCTION_SETS = ('AMX', 'AVX-512')  # on which it is faster (docs/speed.md)
+ONEDNN_INSTRUCTION_SETS = ('AMX', 'AVX-512')  # on which it is faster (docs/speed.md)
 # With fewer multiply-adds, the dispatch costs more time than oneDNN saves.
 MIN_PRODUCTS = 2**28
 
@@ -87,7 +87,7 @@ def padded_rows(rows: int) -> int:
 
 def use_onednn(model: nn.Module) -> None:
     """Turn a model's MLPs into :class:`OneDnnMlp` in place, where that is faster."""
-    if processor.instruction_set() in INSTRUCTION_SETS:
+    if processor.instruction_set() in ONEDNN_INSTRUCTION_SETS:
         convert_mlps(model)
 
 

@@ -1,5 +1,5 @@
 """The config in a checkpoint is data of an unknown person: a table says what it may name."""
 
-from .admission import REMEDY, admit
+from .admission import UNTRUSTED_REMEDY, admit
 
-__all__ = ['REMEDY', 'admit']
+__all__ = ['UNTRUSTED_REMEDY', 'admit']

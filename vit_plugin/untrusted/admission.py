@@ -22,7 +22,7 @@ from vit_plugin.errors import ConfigError
 
 from .table import NOTHING, PATHS, PLACES, SCOPES, USES, Place, Rule
 
-REMEDY = (
+UNTRUSTED_REMEDY = (
     'if you trust it, give its config with --config FILE, or to begin a training with it --arch'
 )
 
@@ -127,7 +127,7 @@ class _Admission(NamedTuple):
         """The error about a place in the config."""
         return ConfigError(
             f'The config in {self.path!r} names at {at} {what}, which is not in the table of what '
-            f'a checkpoint may name; {REMEDY}.'
+            f'a checkpoint may name; {UNTRUSTED_REMEDY}.'
         )
 
 

@@ -306,7 +306,7 @@ TEST = (
         log_level=WORD,
     )
 )
-PROBE = (
+SETTINGS_TO_PROBE = (
     TEST
     | each('train_dataloader val_dataloader', 'loader')
     | dict(val_evaluator='metric', val_cfg='loop')
@@ -318,6 +318,6 @@ USES = {
         start=each('model', 'model') | each('default_scope', SCOPE),
         predict=PREDICT,
         test=TEST,
-        probe=PROBE,
+        probe=SETTINGS_TO_PROBE,
     ).items()
 }

@@ -24,12 +24,12 @@ from vit_plugin.errors import ConfigError
 from .reading.files import DamagedError, check_readable
 
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
-TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST
+DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST
 SLOWEST = 1024  # bytes per second
 RETRIES = 3  # of connections that fail, and of servers that are busy
 PAUSE = 1.0  # seconds before the second retry, then twice as many
 WAIT = 3600.0  # seconds for another process that fetches the same file
-CHUNK = 1 << 20
+DOWNLOAD_CHUNK = 1 << 20
 
 
 def download(url: str) -> Path:
@@ -218,7 +218,7 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
         open(part, 'wb') as file,
         tqdm(desc=part.name, total=total, unit='B', unit_scale=True, disable=None) as bar,
     ):
-        while chunk := answer.raw.read1(CHUNK, decode_content=True):
+        while chunk := answer.raw.read1(DOWNLOAD_CHUNK, decode_content=True):
             if file.tell() == 0 and re.match(
                 rb'\s*<(!doctype\s+html|html)\b', chunk[:1000], re.IGNORECASE
             ):
@@ -241,7 +241,7 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
 
 
 def _timeout() -> float:
-    text = os.environ.get('VIT_PLUGIN_DOWNLOAD_SECONDS', str(TIMEOUT))
+    text = os.environ.get('VIT_PLUGIN_DOWNLOAD_SECONDS', str(DOWNLOAD_TIMEOUT))
     if not re.fullmatch(r'\d{1,9}(\.\d{1,9})?', text) or not float(text):
         raise ConfigError(
             f'The environment variable VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number '

@@ -25,10 +25,10 @@ from vit_plugin.suggestions import closest
 
 from .reading.shards import INDEX, files_of
 
-TIMM = 'timm://'
-OF_TIMM = (TIMM, 'hf://timm/')  # what stands before the name of a timm model
-CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
-HUB_FILES = (WEIGHTS, INDEX, 'pytorch_model.bin')
+TIMM_SCHEME = 'timm://'
+TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # what stands before the name of a timm model
+HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
+HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
 ENTRY = 'vit_plugin'  # of the config
 
 
@@ -47,13 +47,13 @@ class Entry(TypedDict):
 
 def timm_name(source: str) -> str | None:
     """The name of a timm model in a source of weights, or None for any other source."""
-    start = next((start for start in OF_TIMM if source.startswith(start)), None)
+    start = next((start for start in TIMM_SCHEMES if source.startswith(start)), None)
     return None if start is None else source.removeprefix(start)
 
 
 def weights_in(folder: str | Path) -> Path | None:
     """The weights in a folder in the form of the hub, or None for anything else."""
-    if not Path(folder, CONFIG).is_file():
+    if not Path(folder, HUB_CONFIG).is_file():
         return None
     return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
 
@@ -66,8 +66,8 @@ def meta_beside(file: Path) -> dict[str, Any]:
     Raises:
         ConfigError: if the entry is damaged.
     """
-    path = file.with_name(CONFIG)
-    if file.name != WEIGHTS or not path.is_file():
+    path = file.with_name(HUB_CONFIG)
+    if file.name != HUB_WEIGHTS or not path.is_file():
         return {}
     try:
         content = json.loads(path.read_text(encoding='utf-8'))
@@ -113,7 +113,7 @@ def from_hugging_face(name: str) -> Path:
             for other in sorted({*files_of(found).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
             with suppress(EntryNotFoundError):
-                hf_hub_download(name, CONFIG)
+                hf_hub_download(name, HUB_CONFIG)
             return found
         except GatedRepoError as error:
             raise ConfigError(

@@ -11,7 +11,7 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError, needed_by
 
 from .downloads import download, removed_if_damaged
-from .hub import TIMM, from_hugging_face, from_timm, meta_beside, weights_in
+from .hub import TIMM_SCHEME, from_hugging_face, from_timm, meta_beside, weights_in
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
 
@@ -105,8 +105,8 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
         ConfigError: if it cannot be found or read.
     """
     source = str(source)
-    if source.startswith(TIMM):
-        return Checkpoint(source, from_timm(source.removeprefix(TIMM)))
+    if source.startswith(TIMM_SCHEME):
+        return Checkpoint(source, from_timm(source.removeprefix(TIMM_SCHEME)))
     path = _fetched(source)
     with removed_if_damaged(path, source):
         content = read_checkpoint(path, **dict(mmap=True) | kwargs)

@@ -17,7 +17,7 @@ from .rules import Format, Step
 REGISTERS = 'register_tokens'
 PARALLEL = re.compile(r'(^|\.)module\.')  # a word of DataParallel and DDP
 # DINOv2 shards its blocks in chunks, and numbers them as if there were none.
-CHUNK = re.compile(r'(^|\.)blocks\.[0-9]+\.(?=[0-9]+\.)')
+CHUNK_NUMBER = re.compile(r'(^|\.)blocks\.[0-9]+\.(?=[0-9]+\.)')
 WRAPPERS = re.compile(r'_(orig_mod|checkpoint_wrapped_module|fsdp_wrapped_module)\.')
 
 
@@ -107,7 +107,7 @@ def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
 
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """Remove from names the words of torch's wrappers, and the numbers of chunks of blocks."""
-    inside = {CHUNK.sub(r'\1blocks.', WRAPPERS.sub('', key)): key for key in weights}
+    inside = {CHUNK_NUMBER.sub(r'\1blocks.', WRAPPERS.sub('', key)): key for key in weights}
     while inside and all(map(PARALLEL.search, inside)):
         inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
     if len(inside) < len(weights) or [*inside] == [*weights]:

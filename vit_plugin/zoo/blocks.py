@@ -16,9 +16,14 @@ from vit_plugin.arguments.encoder_options import BlockOptions
 
 from .norms import act_of, norm_of
 
-ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention)
+TIMM_ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention)
 GATED = (layers.GluMlp, layers.SwiGLU, GeGluMlp)
-PARTS = ('num_heads', 'feedforward_channels', 'norm_cfg', 'act_cfg')  # what our encoder has once
+SHARED_FIELDS = (
+    'num_heads',
+    'feedforward_channels',
+    'norm_cfg',
+    'act_cfg',
+)  # what our encoder has once
 
 
 def encoder_of(model: nn.Module) -> tuple[dict[str, int], dict[str, Any], dict[str, Any]]:
@@ -29,7 +34,7 @@ def encoder_of(model: nn.Module) -> tuple[dict[str, int], dict[str, Any], dict[s
             once.
     """
     read = [_block(block) for block in model.blocks]
-    once = {name: _same(name, [parts[name] for parts, _ in read]) for name in PARTS}
+    once = {name: _same(name, [parts[name] for parts, _ in read]) for name in SHARED_FIELDS}
     sizes = dict(
         embed_dims=model.embed_dim,
         num_layers=len(read),
@@ -55,7 +60,7 @@ def _same(name: str, values: list[Any]) -> Any:
 
 
 def _block(block: nn.Module) -> tuple[dict[str, Any], BlockOptions]:
-    """The ``PARTS`` of a block, and its options."""
+    """The ``SHARED_FIELDS`` of a block, and its options."""
     scales: list[float]
     if type(block) is eva.EvaBlock:
         scales = [
@@ -95,7 +100,7 @@ def _block(block: nn.Module) -> tuple[dict[str, Any], BlockOptions]:
 
 
 def _attention(attn: nn.Module) -> dict[str, Any]:
-    if type(attn) not in ATTENTIONS:
+    if type(attn) not in TIMM_ATTENTIONS:
         raise ValueError(f'its attention ({type(attn).__name__}) is not known')
     if attn.gate is not None:
         raise ValueError('its attention is gated')

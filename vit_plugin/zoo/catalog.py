@@ -10,11 +10,11 @@ from vit_plugin.errors import ConfigError
 from .definition import describe, pooled
 from .names import find
 
-COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
+CATALOG_COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
 
 
 def row_of(name: str) -> tuple[str, ...]:
-    """A row of the list: the entries of ``COLUMNS``. The parameters are those of the backbone.
+    """A row of the list: ``CATALOG_COLUMNS``. The parameters are those of the backbone.
 
     Raises:
         ConfigError: if our backbone cannot compute the same as timm's model.
@@ -73,7 +73,7 @@ def pixels_of(name: str) -> dict[str, list[float]]:
 def lines(names: Iterable[str]) -> Iterator[str]:
     """The list as text. For a model that is not supported, the reason."""
     form = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
-    yield form.format(*COLUMNS)
+    yield form.format(*CATALOG_COLUMNS)
     for name in names:
         try:
             yield form.format(*row_of(name))

@@ -13,24 +13,24 @@ from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
-from vit_plugin.weights.hub import CONFIG, HUB_FILES, said_once, timm_name, weights_in
+from vit_plugin.weights.hub import HUB_CONFIG, HUB_FILES, said_once, timm_name, weights_in
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.saved_settings import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image,
 # resized.
-AUTHORS = dict(
+AUTHORS_DATA_CONFIG = dict(
     interpolation='bilinear', mean=(0.5,) * 3, std=(0.5,) * 3, crop_pct=1.0, crop_mode='squash'
 )
 # The files that say it, and where in them.
-FILES = {
+PREPROCESSING_FILES = {
     'preprocessor_config.json': None,
     'processor_config.json': 'image_processor',
-    CONFIG: 'pretrained_cfg',
+    HUB_CONFIG: 'pretrained_cfg',
 }
 WORDS = 'does not say in its'
 # Pillow's numbers. None is what transformers' processors of ViTs do by default.
-INTERPOLATIONS = {
+PILLOW_INTERPOLATIONS = {
     0: 'nearest',
     1: 'lanczos',
     2: 'bilinear',
@@ -73,7 +73,7 @@ def _of_names(source: Any, arch: Any) -> dict[str, Any]:
         folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
         if weights_in(folder):
             return _of_files(name, folder.joinpath)
-    return dict(AUTHORS)
+    return dict(AUTHORS_DATA_CONFIG)
 
 
 def _of_timm(name: str) -> dict[str, Any]:
@@ -85,20 +85,20 @@ def _of_timm(name: str) -> dict[str, Any]:
             'lists the names.'
         ) from error
     if known is None:
-        return dict(AUTHORS)
+        return dict(AUTHORS_DATA_CONFIG)
     return _resolved(known.to_dict())
 
 
 def _resolved(pretrained_cfg: Mapping[str, Any]) -> dict[str, Any]:
     found = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
-    values = {key: found[key] for key in AUTHORS}
+    values = {key: found[key] for key in AUTHORS_DATA_CONFIG}
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
 @said_once()
 def _of_files(name: str, find: Callable[[str], str | Path]) -> dict[str, Any]:
     """The preprocessing that a model's files say: one of transformers, or else of timm."""
-    for file, entry in FILES.items():
+    for file, entry in PREPROCESSING_FILES.items():
         try:
             content = json.loads(read_text(find(file)))
             content = content[entry] if entry else content
@@ -110,16 +110,16 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> dict[str, Any]:
             continue
         return (
             _resolved(content)
-            if file == CONFIG
+            if file == HUB_CONFIG
             else _of_processor(f'{name} {WORDS} {file}', content)
         )
     print_log(
-        f'{name} {WORDS} {", ".join(FILES)} what its weights expect of the pixels ({reason}): they '
-        f'get {AUTHORS}.',
+        f'{name} {WORDS} {", ".join(PREPROCESSING_FILES)} what its weights expect of the pixels '
+        f'({reason}): they get {AUTHORS_DATA_CONFIG}.',
         'current',
         logging.WARNING,
     )
-    return dict(AUTHORS)
+    return dict(AUTHORS_DATA_CONFIG)
 
 
 def _of_processor(subject: str, file: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _of_processor(subject: str, file: Mapping[str, Any]) -> dict[str, Any]:
         try:
             found[key] = read(file)
         except (KeyError, TypeError, ValueError):
-            found[key] = AUTHORS[key]
+            found[key] = AUTHORS_DATA_CONFIG[key]
             assumed.append(key)
     if assumed:
         print_log(
@@ -145,7 +145,7 @@ def _of_processor(subject: str, file: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _interpolation(file: Mapping[str, Any]) -> str:
-    return INTERPOLATIONS[file.get('resample', 2)]
+    return PILLOW_INTERPOLATIONS[file.get('resample', 2)]
 
 
 def _mean(file: Mapping[str, Any]) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from .positions import positions_of
 from .stems import stem_of
 
 # timm's pooling -> the output of our backbone before it.
-OUT_TYPES = {'token': 'cls_token', 'avg': 'avg_featmap'}
+OUT_TYPE_OF_POOLING = {'token': 'cls_token', 'avg': 'avg_featmap'}
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def describe(name: str) -> dict[str, Any]:
             with_cls_token=model.cls_token is not None,
             encoder=encoder,
             numerics=differences(numerics),
-            out_type=OUT_TYPES.get(model.global_pool, 'raw'),
+            out_type=OUT_TYPE_OF_POOLING.get(model.global_pool, 'raw'),
         )
         return dict(sizes, patch_embed=stem_of(model, name), arguments=arguments)
 

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.hub import CONFIG
+from vit_plugin.weights.hub import HUB_CONFIG
 from vit_plugin.weights.reading.shards import INDEX
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
@@ -31,7 +31,7 @@ def folder(tmp_path, model) -> Path:
         save_file(part, tmp_path / name, metadata=dict(format='pt'))
         files |= dict.fromkeys(part, name)
     (tmp_path / INDEX).write_text(json.dumps(dict(metadata={}, weight_map=files)))
-    (tmp_path / CONFIG).write_text('{}')
+    (tmp_path / HUB_CONFIG).write_text('{}')
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.weights.hub import TIMM
+from vit_plugin.weights.hub import TIMM_SCHEME
 
 # Depths of the ResNet's stages -> a model of timm on it. Other sizes are arguments.
 TIMM_HYBRIDS = {
@@ -71,8 +71,8 @@ def _timm_config(trained: TrainedModel, pixels: Mapping[str, Any]) -> dict[str, 
     backbone, names = trained.model.backbone, _names(trained)
     pooling = TIMM_POOLING.get(backbone.out_type)
     settings: dict[str, Any] = dict(img_size=list(backbone.img_size))
-    if isinstance(backbone.arch, str) and backbone.arch.startswith(TIMM):
-        name = backbone.arch.removeprefix(TIMM).partition('.')[0]
+    if isinstance(backbone.arch, str) and backbone.arch.startswith(TIMM_SCHEME):
+        name = backbone.arch.removeprefix(TIMM_SCHEME).partition('.')[0]
     else:
         name, sizes = _timm_name(backbone.patch_embed), parse_arch(backbone.arch)
         settings |= dict(

@@ -8,9 +8,9 @@ from vit_plugin.deploy.deployed_module import normalization_of
 from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of, takes_rgb
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.zoo.data_config import INTERPOLATIONS
+from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
-RESAMPLE = {name: number for number, name in INTERPOLATIONS.items() if number is not None}
+RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
 def data_config_of(trained: TrainedModel) -> dict[str, Any]:

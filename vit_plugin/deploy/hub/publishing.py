@@ -21,7 +21,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
 from vit_plugin.weights import FORMATS, recognize
-from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
+from vit_plugin.weights.hub import ENTRY, HUB_CONFIG, HUB_WEIGHTS
 
 from .card import Card
 from .libraries import (
@@ -107,7 +107,7 @@ def _upload_folder(name: str) -> Iterator[Path]:
 def _check_empty(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f'{str(folder)!r} is there already; remove it, or give another name.')
-    check_target(folder / CONFIG)
+    check_target(folder / HUB_CONFIG)
 
 
 class Written(NamedTuple):
@@ -142,7 +142,7 @@ def _write(trained: TrainedModel, folder: Path, form: str | None, dtype: str | N
         written = Written(None, {}, why=first_line(error))
         _write_weights(folder, trained.model.state_dict(), dtype)
     entry = dict(version=__version__, config=_config_text(trained), dataset_meta=_facts(trained))
-    _write_json(folder / CONFIG, {**written.config, ENTRY: entry})
+    _write_json(folder / HUB_CONFIG, {**written.config, ENTRY: entry})
     return written
 
 
@@ -163,7 +163,7 @@ def _for_library(trained: TrainedModel, folder: Path, form: str, dtype: str | No
     if left:
         raise ConfigError(f'{library.name} has no name for {left[0]}')
     _write_weights(folder, weights, dtype)
-    _write_json(folder / CONFIG, config)
+    _write_json(folder / HUB_CONFIG, config)
     try:
         apart = difference(trained, library.read(folder))
     except ConfigError:
@@ -184,8 +184,8 @@ def _write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: str | Non
         for name, value in weights.items()
     }
     check_finite(tensors.items(), '', too_large(dtype))
-    save_file(tensors, folder / WEIGHTS, metadata=dict(format='pt'))
-    (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
+    save_file(tensors, folder / HUB_WEIGHTS, metadata=dict(format='pt'))
+    (folder / HUB_WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

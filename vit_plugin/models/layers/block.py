@@ -13,7 +13,7 @@ from .rotary_attention import RotaryAttention, RotaryWindowAttention
 from .window import RelativeWindowAttention, WindowAttention
 
 # By the positions in attention, and by whether it is within windows.
-ATTENTIONS: dict[tuple[str, bool], type[Attention]] = {
+ATTENTION_CLASSES: dict[tuple[str, bool], type[Attention]] = {
     ('', False): Attention,
     ('', True): WindowAttention,
     ('relative', False): RelativeAttention,
@@ -79,7 +79,7 @@ def build_attention(cfg: BlockCfg) -> Attention:
     positions = 'relative' if cfg.rel_pos_grid else ''
     if cfg.rotary_planes:
         positions = 'rotary'
-    return ATTENTIONS[positions, cfg.window_size is not None](cfg)
+    return ATTENTION_CLASSES[positions, cfg.window_size is not None](cfg)
 
 
 def build_mlp(cfg: BlockCfg) -> Mlp:

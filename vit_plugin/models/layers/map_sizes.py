@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 # Sides of images in units of the largest stride. Some models pad odd ones, others take 224 only.
-TRIED = ((3, 5), (7, 7))
+TRIED_SIDES = ((3, 5), (7, 7))
 
 
 def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) -> str:
@@ -23,7 +23,7 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
         The first difference in words. Empty if there is none. A size that the model does not take
         shows none.
     """
-    for rows, columns in TRIED:
+    for rows, columns in TRIED_SIDES:
         height, width = rows * max(strides), columns * max(strides)
         for found, stride in zip(_maps(model, in_channels, height, width), strides, strict=False):
             stated = -(-height // stride), -(-width // stride)

@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from .std_conv import ConvPadding, PoolPadding
 
 # Norms over the last dimension, of tokens (B, N, C) and vectors (B, C).
-NORMS: dict[str, Callable[..., nn.Module]] = {'LN': nn.LayerNorm, 'RMSN': nn.RMSNorm}
+TOKEN_NORMS: dict[str, Callable[..., nn.Module]] = {'LN': nn.LayerNorm, 'RMSN': nn.RMSNorm}
 # Norms over the channels of a map (B, C, H, W).
 MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
     'LN2d': LayerNorm2d,
@@ -28,11 +28,11 @@ MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
-ACTIVATIONS: dict[str, Callable[..., nn.Module]] = {
+ACTIVATION_LAYERS: dict[str, Callable[..., nn.Module]] = {
     name: getattr(nn, name)
     for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')
 }
-ACTIVATIONS['QuickGELU'] = QuickGELU  # of OpenAI's CLIP (arXiv:1606.08415, Section 2)
+ACTIVATION_LAYERS['QuickGELU'] = QuickGELU  # of OpenAI's CLIP (arXiv:1606.08415, Section 2)
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,9 @@ def build_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
     """Build the norm of tokens or vectors that an OpenMMLab ``norm_cfg`` describes.
 
     Raises:
-        ConfigError: if its ``type`` is not in ``NORMS``, or does not take the other arguments.
+        ConfigError: if its ``type`` is not in ``TOKEN_NORMS``, or rejects the other arguments.
     """
-    return _build(NORMS, 'norm_cfg of tokens', cfg, channels, other=MAP_NORMS)
+    return _build(TOKEN_NORMS, 'norm_cfg of tokens', cfg, channels, other=MAP_NORMS)
 
 
 def build_map_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
@@ -168,17 +168,17 @@ def build_map_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
     Raises:
         ConfigError: if its ``type`` is not in ``MAP_NORMS``, or does not take the other arguments.
     """
-    return _build(MAP_NORMS, 'norm_cfg of maps', cfg, channels, other=NORMS)
+    return _build(MAP_NORMS, 'norm_cfg of maps', cfg, channels, other=TOKEN_NORMS)
 
 
 def build_activation(cfg: Mapping[str, Any]) -> nn.Module:
     """Build the activation layer of an OpenMMLab ``act_cfg``.
 
     Raises:
-        ConfigError: if its ``type`` is not in ``ACTIVATIONS``, or does not take the other
+        ConfigError: if its ``type`` is not in ``ACTIVATION_LAYERS``, or does not take the other
             arguments.
     """
-    return _build(ACTIVATIONS, 'act_cfg', cfg)
+    return _build(ACTIVATION_LAYERS, 'act_cfg', cfg)
 
 
 def _build(

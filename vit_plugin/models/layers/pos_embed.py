@@ -24,7 +24,7 @@ Interpolation = Literal[
     'bilinear', 'bicubic', 'bicubic_dinov2', 'bicubic_mmpretrain', 'bilinear_mmpretrain'
 ]
 # How a table is resampled to another grid: arguments of `torch.nn.functional.interpolate`.
-INTERPOLATIONS: dict[str, dict] = {
+TABLE_INTERPOLATIONS: dict[str, dict] = {
     # The authors' method, scipy.ndimage.zoom(order=1). The end points stay in place.
     'bilinear': dict(mode='bilinear', align_corners=True),
     # The method of timm and DeiT. The filter matters if the grid shrinks.
@@ -40,7 +40,7 @@ INTERPOLATIONS: dict[str, dict] = {
 
 def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
     """Resample a table (1, h*w, C) between grids (h, w). Equal grids return the table itself."""
-    method = dict(INTERPOLATIONS[interpolate_mode])
+    method = dict(TABLE_INTERPOLATIONS[interpolate_mode])
     # An export can leave the size open.
     if not any(isinstance(side, torch.SymInt) for side in new) and old == new:
         return table
@@ -62,7 +62,7 @@ class PosEmbed(nn.Module):
         embed_dims: width of the tokens.
         num_prefix_tokens: number of tokens before the patches, such as the class token.
         interpolate_mode: how a learned table is resampled to other grids, a key of
-            ``INTERPOLATIONS``.
+            ``TABLE_INTERPOLATIONS``.
         prefix_rows: whether a learned table has rows for the tokens before the patches.
             big_vision's tables do not.
         source_grid: grid (h, w) of the table in foreign checkpoints to load. Only needed if it is

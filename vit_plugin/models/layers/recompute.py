@@ -12,7 +12,7 @@ Recompute = bool | Literal['selective']
 
 aten = torch.ops.aten
 # Expensive to compute and small to keep: the results of products, convolutions and attention.
-KEPT = [
+SAVED_RESULTS = [
     aten.mm.default,
     aten.addmm.default,
     aten.bmm.default,
@@ -39,5 +39,5 @@ def recomputed(with_cp: Recompute, function: Callable[..., Result], *args: Any) 
         return function(*args)
     options: dict[str, Any] = {}
     if with_cp == 'selective':
-        options['context_fn'] = partial(create_selective_checkpoint_contexts, KEPT)
+        options['context_fn'] = partial(create_selective_checkpoint_contexts, SAVED_RESULTS)
     return checkpoint(function, *args, use_reentrant=False, **options)

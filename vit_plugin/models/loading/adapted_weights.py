@@ -21,7 +21,7 @@ from ..layers.relative_position import resample_relative
 from ..stems import PatchEmbed, ResNetEmbed
 from .consistency import check_heads, check_tables, note_numerics
 from .plan import Plan
-from .position_table import TOKENS, PositionTable, by, saved_grid
+from .position_table import TOKENS_WITH_ROWS, PositionTable, by, saved_grid
 
 
 class AdaptedWeights(Mapping[str, Tensor]):
@@ -135,7 +135,7 @@ class Adapter:
         if ours == 'pos_embed' and self.table.learned:
             return self.table.fitted(value)
         if value.shape == shape:
-            return self.table.with_row(ours, value) if ours in TOKENS else (value, '')
+            return self.table.with_row(ours, value) if ours in TOKENS_WITH_ROWS else (value, '')
         if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight'):
             return self._kernel(ours, value, shape)
         if ours.endswith(('.rel_pos_h', '.rel_pos_w')) and value.shape[1:] == shape[1:]:

@@ -29,7 +29,7 @@ from ..layers.rotary import AxialRotary, read_rotary
 from ..stems import ResNetEmbed
 
 IN_TRAINING = ('shift', 'jitter', 'rescale')  # of rotary positions: weights fit any of these
-TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
+TABLE_TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
 
 
 def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
@@ -146,7 +146,7 @@ def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
     ours = _table(backbone.rope, key.rpartition('.')[2], grid)
     value = value.detach().to('cpu', torch.float32)
     return value.numel() == ours.numel() and torch.allclose(
-        value.reshape(ours.shape), ours, TOLERANCE, TOLERANCE
+        value.reshape(ours.shape), ours, TABLE_TOLERANCE, TABLE_TOLERANCE
     )
 
 

@@ -16,7 +16,7 @@ from vit_plugin.weights.rules import GRID
 from .adapted_weights import AdaptedWeights
 from .position_table import saved_grid
 
-PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
+CLASSIFIER_PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
 
 
 def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
@@ -96,7 +96,7 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
         weights = recognize(mine, targets)
     except ConfigError:
         # Such as weights of a head alone. torch can load those.
-        if all(key.startswith(PARTS) for key in mine):
+        if all(key.startswith(CLASSIFIER_PARTS) for key in mine):
             return
         raise
     # The backbone does not know the shapes of the neck and head. Their weights are passed on

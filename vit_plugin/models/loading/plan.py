@@ -30,7 +30,7 @@ ARGUMENTS = {
         **declared('hints'),
     }.items()
 }
-BLOCK = Pattern('blocks.{i}.{rest}')
+BLOCK_KEY = Pattern('blocks.{i}.{rest}')
 ENCODER = (
     'cls_token',
     'dist_token',
@@ -203,5 +203,5 @@ class Plan:
 
 def _block(ours: str) -> int:
     """Index of the block that a parameter belongs to, or -1."""
-    indices = dict(BLOCK.match(ours) or ())
+    indices = dict(BLOCK_KEY.match(ours) or ())
     return int(indices.get('i', -1))

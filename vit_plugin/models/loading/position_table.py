@@ -13,7 +13,7 @@ from vit_plugin.weights.rules import GRID
 
 from ..layers.pos_embed import LearnedPosEmbed
 
-TOKENS = ('cls_token', 'dist_token')
+TOKENS_WITH_ROWS = ('cls_token', 'dist_token')
 
 
 class PositionTable:
@@ -103,7 +103,7 @@ class PositionTable:
         """Numbers of prefix rows and grids to try, most likely first. None means a square grid."""
         rows, native = self.position.num_prefix_rows, self.position.grid
         # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
-        tokens = sum(name in self.weights for name in TOKENS) or 1
+        tokens = sum(name in self.weights for name in TOKENS_WITH_ROWS) or 1
         stated = self.grid or self.position.source_grid
         if stated:
             return [(rows, stated), (tokens, stated), (0, stated)]

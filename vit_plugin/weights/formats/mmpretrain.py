@@ -2,7 +2,7 @@
 
 from ..rules import COMPUTED, Format, Rule, pair, same
 from ..traits import GELU, SILU, KnownNumerics, is_deit3, is_gated
-from .timm import NORMS
+from .timm import NORM_EPS
 
 MMPRETRAIN = Format(
     'mmpretrain',
@@ -28,7 +28,7 @@ MMPRETRAIN = Format(
     ),
     ('backbone.', ''),
     ('head.',),
-    known_numerics=(*NORMS, SILU, KnownNumerics(GELU, lacking={'norm_pre', 'gated'})),
+    known_numerics=(*NORM_EPS, SILU, KnownNumerics(GELU, lacking={'norm_pre', 'gated'})),
     notes=(
         (
             is_deit3,

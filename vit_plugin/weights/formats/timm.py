@@ -6,7 +6,7 @@ from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
 from .own import LAYERS, RESNET, TOKENS
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
-NORMS = (
+NORM_EPS = (
     KnownNumerics(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
     KnownNumerics(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
 )
@@ -47,7 +47,7 @@ TIMM = Format(
     ),
     ('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'),
     known_numerics=(
-        *NORMS,
+        *NORM_EPS,
         SILU,
         # SigLIP has no class token, CLIP has a norm before the blocks. Some of both have another
         # GELU

@@ -30,7 +30,7 @@ MANIFEST, RUN = 'manifest.json', 'run.json'
 FORMAT, VERSION = 'vit_plugin checkpoint', 1
 # Torch's entry in a file's metadata: where in the full tensor each of its tensors begins.
 SHARDS = 'DCP_SHARDING_INFO'
-BLOCK = 1 << 22
+HASHED_AT_ONCE = 1 << 22
 
 
 class FileFacts(TypedDict):
@@ -133,7 +133,7 @@ def _damage(file: Path, said: FileFacts) -> str:
             return f'{file.name} has {file.stat().st_size} bytes in place of {said["bytes"]}'
         digest = hashlib.sha256()
         with open(file, 'rb') as stream:
-            while block := stream.read(BLOCK):
+            while block := stream.read(HASHED_AT_ONCE):
                 digest.update(block)
     except OSError as error:
         return f'{file.name} cannot be read ({error.strerror})'

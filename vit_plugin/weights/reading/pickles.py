@@ -19,7 +19,7 @@ from vit_plugin.errors import ConfigError
 # that names numpy's array, data type or reconstruction, or `getattr`, gets the replacements below.
 # With numpy's own, it could make arrays over any memory.
 
-DTYPES = {
+PICKLED_DTYPES = {
     f'{kind}{size}'
     for kind, sizes in {'f': (2, 4, 8), 'i': (1, 2, 4, 8), 'u': (1, 2, 4, 8), 'b': (1,)}.items()
     for size in sizes
@@ -30,7 +30,7 @@ class _DType:
     """The data type of plain numbers."""
 
     def __init__(self, code: str, *flags: Any) -> None:
-        if code not in DTYPES:
+        if code not in PICKLED_DTYPES:
             raise pickle.UnpicklingError(f'it asks for arrays of {code!r}')
         self.dtype = np.dtype(code)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-KIND = '$'  # the entry that makes a JSON object stand for something else than a dict
+KIND_KEY = '$'  # the entry that makes a JSON object stand for something else than a dict
 
 
 def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -40,26 +40,29 @@ def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if isinstance(value, np.generic):
             return plain(value.item(), place)
         if isinstance(value, (int, float)):
-            return value if math.isfinite(value) else {KIND: 'float', 'is': str(value)}
+            return value if math.isfinite(value) else {KIND_KEY: 'float', 'is': str(value)}
         if isinstance(value, Tensor):
-            return {KIND: 'tensor', 'is': named(place, value)}
+            return {KIND_KEY: 'tensor', 'is': named(place, value)}
         if isinstance(value, np.ndarray) and value.dtype.kind in 'fiub':
-            return {KIND: 'array', 'is': named(place, torch.from_numpy(np.array(value)))}
+            return {KIND_KEY: 'array', 'is': named(place, torch.from_numpy(np.array(value)))}
         if isinstance(value, HistoryBuffer):
             log, count = value.data
             return {
-                KIND: 'history',
+                KIND_KEY: 'history',
                 'is': [plain(log, f'{place}.log'), plain(count, f'{place}.count')],
                 'length': value.max_length,
             }
         if isinstance(value, Mapping):
             items = {key: plain(item, f'{place}.{key}') for key, item in value.items()}
-            if all(type(key) is str for key in items) and KIND not in items:
+            if all(type(key) is str for key in items) and KIND_KEY not in items:
                 return items
-            return {KIND: 'dict', 'is': [[plain(key, place), item] for key, item in items.items()]}
+            return {
+                KIND_KEY: 'dict',
+                'is': [[plain(key, place), item] for key, item in items.items()],
+            }
         if isinstance(value, (list, tuple)):
             items = [plain(item, f'{place}.{i}') for i, item in enumerate(value)]
-            return items if isinstance(value, list) else {KIND: 'tuple', 'is': items}
+            return items if isinstance(value, list) else {KIND_KEY: 'tuple', 'is': items}
         raise ConfigError(
             f'The state of the run cannot be saved in a folder: {place} is of type '
             f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'."
@@ -78,9 +81,9 @@ def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
         return [join(item, tensors) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    if KIND not in plain:
+    if KIND_KEY not in plain:
         return {key: join(item, tensors) for key, item in plain.items()}
-    kind, value = plain[KIND], plain['is']
+    kind, value = plain[KIND_KEY], plain['is']
     if kind == 'tensor':
         return tensors[value]
     if kind == 'array':
@@ -101,10 +104,10 @@ def tensor_names(plain: Any) -> Iterator[tuple[str, ...]]:
     if isinstance(plain, list):
         for item in plain:
             yield from tensor_names(item)
-    elif isinstance(plain, dict) and plain.get(KIND) in ('tensor', 'array'):
+    elif isinstance(plain, dict) and plain.get(KIND_KEY) in ('tensor', 'array'):
         yield (plain['is'],)
     elif isinstance(plain, dict):
-        pairs = plain['is'] if plain.get(KIND) == 'dict' else plain.items()
+        pairs = plain['is'] if plain.get(KIND_KEY) == 'dict' else plain.items()
         for key, item in pairs:
             for way in tensor_names(item):
                 yield (str(key), *way)
