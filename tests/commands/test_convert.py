@@ -164,7 +164,7 @@ def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):
     for target in (path, tmp_path / 'link.pth'):
         done = convert(path, target, '--to', 'vit_plugin')
         assert done.returncode == 1
-        assert 'would be written over while it is read; give another file' in done.stderr
+        assert 'would be overwritten while it is read; give another file' in done.stderr
         assert path.read_bytes() == before
 
 

@@ -65,7 +65,7 @@ def test_it_does_not_write_over_what_it_reads(export, checkpoint, suffix):
     weights = source.read_bytes()
     done = export(source, source)
     assert done.returncode == 1
-    assert 'would be written over while it is read' in done.stderr.splitlines()[-1]
+    assert 'would be overwritten while it is read' in done.stderr.splitlines()[-1]
     assert source.read_bytes() == weights
 
 

@@ -235,7 +235,7 @@ def test_no_picture_is_written_over(infer, image, tmp_path):
     same_file.write_bytes(image.read_bytes())
     (checkpoint := tmp_path / 'none.pth').touch()
     with pytest.raises(
-        SystemExit, match='would be written over while it is read; give another folder'
+        SystemExit, match='would be overwritten while it is read; give another folder'
     ):
         infer(checkpoint, same_file, '--config', DIGITS)
     assert same_file.read_bytes() == image.read_bytes()

@@ -59,8 +59,11 @@ def test_it_is_read_at_any_place(saved, tmp_path):
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(image='picture'), "image='picture' is no column of .*, which has image, label, text"),
-        (dict(image='text'), "image='text' of .* is no column of images"),
+        (
+            dict(image='picture'),
+            "image='picture' is not a column of .*, which has image, label, text",
+        ),
+        (dict(image='text'), "image='text' of .* is not a column of images"),
         (dict(label='text'), "label='text' of .* has no integers"),
         (dict(split='test'), "with split='test' is no data set"),
         (dict(path='/nowhere'), "path='/nowhere' .* is no data set"),

@@ -361,7 +361,7 @@ def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, bro
 def test_its_own_source_is_no_target(train):
     cfg, path = train()
     weights = Path(path).read_bytes()
-    with pytest.raises(ConfigError, match='would be written over while it is read'):
+    with pytest.raises(ConfigError, match='would be overwritten while it is read'):
         export(load_deployed(cfg, path), Path(path), SIZE, sources=[path])
     assert Path(path).read_bytes() == weights
 

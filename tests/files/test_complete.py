@@ -81,11 +81,11 @@ def test_mode_and_link_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ('target', 'words'),
     [
-        ('source.txt', 'would be written over while it is read'),
-        ('folder/../source.txt', 'would be written over while it is read'),
+        ('source.txt', 'would be overwritten while it is read'),
+        ('folder/../source.txt', 'would be overwritten while it is read'),
         ('folder', 'since it is a folder'),
         ('source.txt/x.txt', "source.txt' is a file; give another folder"),
-        ('/dev/null', 'since it is no plain file'),
+        ('/dev/null', 'since it is not a regular file'),
         ('https://example.org/x.txt', 'is a URL'),
     ],
 )

@@ -76,7 +76,7 @@ def test_pixels_are_bounded_before_they_take_memory(tmp_path):
     (tmp_path / 'bomb.png').write_bytes(bomb())
     with pytest.raises(
         ConfigError,
-        match=r'bomb.png. cannot be read \(it has too many pixels; if that is right, raise',
+        match=r'bomb.png. cannot be read \(it has too many pixels; if that is intended, raise',
     ):
         read_image(tmp_path / 'bomb.png')
 

@@ -149,7 +149,7 @@ def test_columns_are_those_of_the_task(tmp_path):
 def test_no_input_is_written_over(tmp_path):
     path = tmp_path / 'a.png'
     cv2.imwrite(str(path), IMAGE)
-    with pytest.raises(ConfigError, match='would be written over while it is read'):
+    with pytest.raises(ConfigError, match='would be overwritten while it is read'):
         output_of(tmp_path, [Input(str(path), tmp_path)], 0.3)
 
 

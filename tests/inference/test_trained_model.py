@@ -382,11 +382,11 @@ def test_a_spawned_pool_takes_a_model(trained, photo):
         (np.zeros((8, 8, 3), np.uint16), r'pixels of uint16, .*as uint8'),
         (np.zeros((8, 8, 3), bool), r'\(8, 8, 3\) of bool .*as uint8'),
         (np.zeros((8, 8, 3), np.float32), r'pixels of float32, .*as uint8'),
-        (np.zeros((0, 8, 3), np.uint8), r'\(0, 8, 3\) of uint8 is no image'),
-        (np.empty(0), r'\(0,\) of float64 is no image'),
+        (np.zeros((0, 8, 3), np.uint8), r'\(0, 8, 3\) of uint8 is not an image'),
+        (np.empty(0), r'\(0,\) of float64 is not an image'),
         (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colors, and the model takes 3'),
-        (None, 'NoneType is no image; give a file, or pixels'),
-        (Image.new('RGB', (8, 8)), 'Image is no image; give a file, or pixels'),
+        (None, 'NoneType is not an image; give a file, or pixels'),
+        (Image.new('RGB', (8, 8)), 'Image is not an image; give a file, or pixels'),
     ],
 )
 def test_what_is_no_image_is_a_sentence(trained, image, words):

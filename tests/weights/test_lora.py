@@ -27,5 +27,5 @@ def test_adapters_are_merged_where_weights_are_read():
 
 def test_without_a_scale_they_are_refused():
     for content in (ADAPTED, dict(meta=dict(lora=dict(r=2)), state_dict=ADAPTED)):
-        with pytest.raises(ConfigError, match='its meta does not say their scale'):
+        with pytest.raises(ConfigError, match='its meta lacks their scale'):
             assert Checkpoint('x.pth', content).weights

@@ -223,7 +223,7 @@ def test_what_cannot_be_read_safely_is_refused():
         with pytest.raises(ConfigError, match='s3://, which is not read safely'):
             load_checkpoint(torch.nn.Linear(2, 2), 's3://bucket/x.pth')
         with pytest.raises(
-            ConfigError, match='is none of the checkpoints that MMEngine lists for openmmlab://'
+            ConfigError, match='is not among the checkpoints that MMEngine lists for openmmlab://'
         ):
             load_checkpoint(torch.nn.Linear(2, 2), 'openmmlab://none')
 

@@ -44,7 +44,7 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
     except UNREADABLE as error:
         raise ConfigError(
             f'{at}.ann_file={file!r}, or a file that it names, cannot be read as annotations '
-            f'({first_line(error)}); correct it, or take the data set of its form.'
+            f'({first_line(error)}); correct it, or take the data set class for its format.'
         ) from error
 
 
@@ -56,7 +56,7 @@ def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) ->
     if numbered != classes[: len(numbered)]:
         raise ConfigError(
             f'{at}.metainfo.classes: MMDetection numbers the categories in the order of {file!r}, '
-            f'so that others would get their names; begin with {", ".join(numbered)}.'
+            f'so they would get wrong names; begin with {", ".join(numbered)}.'
         )
     steps = dataset.get('pipeline') or ()
     if not any(isinstance(step, Mapping) and step.get('with_mask') for step in steps):

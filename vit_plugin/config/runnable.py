@@ -101,7 +101,7 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     scope = settings.get('default_scope')
     if scope and scope not in MODELS.children and not find_spec(scope):
         raise ConfigError(
-            f'default_scope={scope!r} is no package that is installed; '
+            f'default_scope={scope!r} is not an installed package; '
             f'{suggestion(scope, RUNNABLE_FRAMEWORKS)}'
         )
     find('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)

@@ -57,21 +57,22 @@ class HuggingFaceImages(Dataset):
         for field, column in (('image', image), ('label', label)):
             if column is not None and column not in table.features:
                 raise ConfigError(
-                    f'{field}={column!r} is no column of {path!r}, which has '
+                    f'{field}={column!r} is not a column of {path!r}, which has '
                     f'{", ".join(table.features)}: give one of them.'
                 )
         if not isinstance(table.features[image], datasets.Image):
             raise ConfigError(
-                f'image={image!r} of {path!r} is no column of images but {table.features[image]}: '
-                'give the column of the images, or cast it to datasets.Image.'
+                f'image={image!r} of {path!r} is not a column of images, but '
+                f'{table.features[image]}: give the column of the images, or cast it to '
+                'datasets.Image.'
             )
         kind = table.features[label] if label else None
         if label and not (
             isinstance(kind, datasets.ClassLabel) or getattr(kind, 'dtype', '').startswith('int')
         ):
             raise ConfigError(
-                f'label={label!r} of {path!r} has no integers but {kind}: give the column of the '
-                'labels, or label=None.'
+                f'label={label!r} of {path!r} is not a column of integers, but {kind}: give the '
+                'column of the labels, or label=None.'
             )
         self.pipeline = Compose(list(pipeline))
         names = classes or getattr(kind, 'names', None)
@@ -119,7 +120,7 @@ def _load(path: str, split: str, name: str | None, data_files: Any) -> Any:
         # The library raises errors of all kinds, its own and those of the formats.
         reason = (' '.join(str(error).split()) or type(error).__name__)[:200].rstrip('.')
         raise ConfigError(
-            f"path={path!r} with split={split!r} is no data set that Hugging Face's `datasets` "
+            f"path={path!r} with split={split!r} is not a data set that Hugging Face's `datasets` "
             f'can read ({reason}); give a folder of save_to_disk, a folder of images, or a name '
             'on the Hub.'
         ) from error

@@ -64,7 +64,7 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
         file.seek(0)
         values = (_bands_last(np.load(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
     if not np.isfinite(values).all():
-        raise ValueError('it has values that are not finite; write a number in their place')
+        raise ValueError('it has values that are not finite; replace them with numbers')
     return values
 
 

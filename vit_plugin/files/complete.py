@@ -131,13 +131,13 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
     for source in sources:
         if target.exists() and Path(source).exists() and os.path.samefile(source, target):
             raise ConfigError(
-                f'{str(target)!r} would be written over while it is read; give another file to '
+                f'{str(target)!r} would be overwritten while it is read; give another file to '
                 'write.'
             )
     if target.exists() and not target.is_file():
         raise ConfigError(
             f'{str(target)!r} cannot be written, since it is '
-            f'{"a folder" if target.is_dir() else "no plain file"}; give the name of a file.'
+            f'{"a folder" if target.is_dir() else "not a regular file"}; give the name of a file.'
         )
     above = next((folder for folder in target.absolute().parents if folder.exists()), None)
     if above is not None and not above.is_dir():

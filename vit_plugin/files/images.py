@@ -200,10 +200,10 @@ def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
                 image = Image.open(file, formats=IMAGE_FORMATS)
         except Image.DecompressionBombError as error:
             raise ValueError(
-                'it has too many pixels; if that is right, raise PIL.Image.MAX_IMAGE_PIXELS'
+                'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
             ) from error
         except Image.UnidentifiedImageError as error:
-            raise ValueError('it is not an image, or of a format that is not known') from error
+            raise ValueError('it is not an image, or of an unknown format') from error
         yield image
 
 
@@ -238,9 +238,7 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
         if image is not None and image.ndim == 2 and flag & cv2.IMREAD_COLOR:
             image = np.stack([image] * 3, axis=-1)
     if image is None:
-        raise ValueError(
-            'the file is damaged, or of a format that is not known, such as values of 32 bits'
-        )
+        raise ValueError('the file is damaged, or of an unknown format, such as 32-bit values')
     return image
 
 
@@ -264,7 +262,9 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return of_array(image)
     if not isinstance(image, (str, Path)):
-        raise ConfigError(f'{type(image).__name__} is no image; give a file, or {PIXEL_LAYOUT}.')
+        raise ConfigError(
+            f'{type(image).__name__} is not an image; give a file, or {PIXEL_LAYOUT}.'
+        )
     try:
         if SLICE_NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
@@ -289,15 +289,15 @@ def of_array(array: np.ndarray) -> np.ndarray:
     """
     if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
         raise ConfigError(
-            f'An array {array.shape} of {array.dtype} is no image; give {PIXEL_LAYOUT}, or values '
-            'of bands (height, width, bands).'
+            f'An array {array.shape} of {array.dtype} is not an image; give {PIXEL_LAYOUT}, or '
+            'values of bands (height, width, bands).'
         )
     array = array[..., None] if array.ndim == 2 else array
     if array.dtype == np.uint8:
         return np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
     if array.shape[2] == 3 and array.dtype != np.float32:
         raise ConfigError(
-            f'An image has pixels of {array.dtype}, whose range may be any; give {PIXEL_LAYOUT}.'
+            f'An image has pixels of {array.dtype}, whose range is unknown; give {PIXEL_LAYOUT}.'
         )
     return array.astype(np.float32, copy=False)
 

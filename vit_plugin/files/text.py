@@ -1,4 +1,4 @@
-"""Text files as people mean them, whatever program wrote them, and tables for a terminal."""
+"""Text files in any common encoding, and tables for a terminal."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -36,7 +36,7 @@ def admit(settings: Mapping[str, Any], path: str, use: str = 'predict') -> dict[
         use: ``'start'`` to begin a training with, ``'predict'``, ``'test'`` or ``'probe'``.
 
     Raises:
-        ConfigError: names the first that it has not.
+        ConfigError: names the first that it lacks.
     """
     scope = settings.get('default_scope', 'mmpretrain')
     hooks = settings.get('custom_hooks')

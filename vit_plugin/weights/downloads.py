@@ -60,8 +60,8 @@ def download(url: str) -> Path:
         raise
     except OSError as error:
         raise ConfigError(
-            f'The checkpoint {shown} cannot be kept in {str(_cache())!r} '
-            f'({error.strerror or error}); make room there, or name another folder with '
+            f'The checkpoint {shown} cannot be saved in {str(_cache())!r} '
+            f'({error.strerror or error}); free some space, or name another folder with '
             'TORCH_HOME.'
         ) from error
     except ValueError as error:
@@ -148,7 +148,7 @@ def _fetch(url: str, path: Path, pinned: str) -> None:
 
     # With the suffix, by which files are read.
     part = path.with_name(f'{path.stem}.part{path.suffix}')
-    print_log(f'Fetches {_shown(url)} to {path}', 'current')
+    print_log(f'Downloading {_shown(url)} to {path}', 'current')
     try:
         digest = _transfer(urldefrag(url).url, part)
         if not digest.startswith(pinned):
@@ -222,7 +222,7 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
             if file.tell() == 0 and re.match(
                 rb'\s*<(!doctype\s+html|html)\b', chunk[:1000], re.IGNORECASE
             ):
-                raise requests.HTTPError('it is a web page, as of a wrong address or a log-in')
+                raise requests.HTTPError('it is a web page, such as a log-in or an error page')
             file.write(chunk)
             digest.update(chunk)
             bar.update(len(chunk))
@@ -245,7 +245,7 @@ def _timeout() -> float:
     if not re.fullmatch(r'\d{1,9}(\.\d{1,9})?', text) or not float(text):
         raise ConfigError(
             f'The environment variable VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number '
-            'above 0; correct it, or take it out.'
+            'above 0; correct it, or unset it.'
         )
     return float(text)
 

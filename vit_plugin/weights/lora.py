@@ -35,8 +35,8 @@ def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
     said = meta.get('lora') if isinstance(meta, Mapping) else None
     if not isinstance(said, Mapping) or not {'r', 'alpha'} <= said.keys():
         raise ConfigError(
-            "The checkpoint has LoRA's adapters, and its meta does not say their scale, so that "
-            'they cannot be merged; give a checkpoint that our runner wrote, or merge them by '
+            'The checkpoint has LoRA adapters, and its meta lacks their scale, so that '
+            'they cannot be merged; give a checkpoint of a vit_plugin run, or merge them with '
             'peft.'
         )
     plain = {

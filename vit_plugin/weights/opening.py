@@ -140,7 +140,7 @@ def _fetched(source: str) -> Path:
             return _fetched(ADDRESSES[scheme](rest))
         except KeyError as error:
             raise ConfigError(
-                f'{source} is none of the checkpoints that MMEngine lists for {scheme}://.'
+                f'{source} is not among the checkpoints that MMEngine lists for {scheme}://.'
             ) from error
     if scheme in ('http', 'https'):
         return download(source)

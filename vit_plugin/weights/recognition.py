@@ -15,7 +15,7 @@ from .report import shortened_list
 from .rules import Format, Step
 
 REGISTERS = 'register_tokens'
-PARALLEL = re.compile(r'(^|\.)module\.')  # a word of DataParallel and DDP
+PARALLEL = re.compile(r'(^|\.)module\.')  # the prefix of DataParallel and DDP
 # DINOv2 shards its blocks in chunks, and numbers them as if there were none.
 CHUNK_NUMBER = re.compile(r'(^|\.)blocks\.[0-9]+\.(?=[0-9]+\.)')
 WRAPPERS = re.compile(r'_(orig_mod|checkpoint_wrapped_module|fsdp_wrapped_module)\.')
@@ -106,7 +106,7 @@ def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
 
 
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove from names the words of torch's wrappers, and the numbers of chunks of blocks."""
+    """Strip the prefixes of torch's wrappers and the numbers of chunks of blocks from names."""
     inside = {CHUNK_NUMBER.sub(r'\1blocks.', WRAPPERS.sub('', key)): key for key in weights}
     while inside and all(map(PARALLEL.search, inside)):
         inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
@@ -130,7 +130,7 @@ def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         weights[key].numel() for key in scanned
     ):
         raise ConfigError(
-            f'The checkpoint has blocks of several numbers in {scanned[0]} and the like: it is '
+            f'The arrays such as {scanned[0]} hold different numbers of blocks: the checkpoint is '
             'damaged.'
         )
     blocks = {

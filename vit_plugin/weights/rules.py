@@ -166,9 +166,9 @@ class Step:
             if not all(
                 array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays
             ):
-                raise ValueError('no numbers, or but one that is not a counter')
+                raise ValueError('empty, or a scalar')
             if len({array.is_floating_point() for array in arrays}) > 1:
-                raise ValueError('integers among floating-point numbers')
+                raise ValueError('integers and floating-point numbers together')
             parts = [self._part(self.transform.forward(array)) for array in arrays]
             return parts[0] if len(parts) == 1 else torch.cat(parts)
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
@@ -177,8 +177,8 @@ class Step:
                 for key, array in zip(self.theirs, arrays, strict=True)
             )
             raise ConfigError(
-                f'The checkpoint has {shapes}, of which {self.ours} cannot be made: the file is '
-                'damaged or of another model.'
+                f'The checkpoint has {shapes}, which cannot be converted to {self.ours}: the file '
+                'is damaged or belongs to another model.'
             ) from error
 
     def heads(self, weights: Mapping[str, Tensor]) -> int | None:
@@ -190,7 +190,7 @@ class Step:
         if self.thirds is None:
             return value
         if value.shape[0] % 3:
-            raise ValueError('no three parts')
+            raise ValueError('the length is not a multiple of 3')
         first, last = (third * value.shape[0] // 3 for third in self.thirds)
         return value[first:last]
 
@@ -212,9 +212,9 @@ class Step:
             }
         except (RuntimeError, IndexError) as error:
             raise ConfigError(
-                f'{self.ours} has the shape {tuple(value.shape)}, of which '
-                f'{", ".join(self.theirs)} cannot be made: the checkpoint is damaged, or has '
-                'another number of heads.'
+                f'{self.ours} has the shape {tuple(value.shape)}, which cannot be converted to '
+                f'{", ".join(self.theirs)}: the checkpoint is damaged, or has another number of '
+                'heads.'
             ) from error
 
 

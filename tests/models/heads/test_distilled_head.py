@@ -94,7 +94,7 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone(tiny):
             lambda: DistilledViTClsHead(5, 16, distillation='warm'),
             "distillation='warm' must be 'hard', 'soft' or 'none'",
         ),
-        (lambda: head()((torch.randn(3, 16),)), r'wants tokens \(B, N, in_channels=16\)'),
+        (lambda: head()((torch.randn(3, 16),)), r'takes tokens \(B, N, in_channels=16\)'),
         (lambda: head().loss((torch.randn(3, 7, 16),), SAMPLES), 'needs a teacher'),
     ],
 )

@@ -296,11 +296,11 @@ def test_recomputing_reaches_the_backbone():
         (dict(attention=dict(heads=3)), 'attention takes no heads'),
         (
             dict(backbone=dict(type='SimpleFPN', in_channels=4)),
-            r"backbone\.type='SimpleFPN' is none of ours",
+            r"backbone\.type='SimpleFPN' is not a vit_plugin backbone",
         ),
         (
             dict(backbone=dict(type=torch.nn.Identity)),
-            r'backbone\.type=.*Identity.* is none of ours',
+            r'backbone\.type=.*Identity.* is not a vit_plugin backbone',
         ),
     ],
 )

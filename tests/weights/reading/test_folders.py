@@ -40,7 +40,7 @@ def test_what_does_not_belong_there_is_refused(tmp_path):
             'version 7 .* reads version 1 .*install',
         ),
         ('run.json', None, 'run.json is missing.; take one from before'),
-        ('run.json', '{}', 'run.json has 2 bytes in place of'),
+        ('run.json', '{}', 'run.json has 2 bytes instead of'),
     ],
 )
 def test_the_sentences(tmp_path, name, content, words):

@@ -85,7 +85,7 @@ class ViTClsHead(ClsHead):
                 if number not in (None, num_classes):
                     raise ConfigError(
                         f'ViTClsHead: {name} of the loss {type(loss).__name__} is for {number} '
-                        f'classes, and num_classes={num_classes}; make them equal, or leave '
+                        f'classes, and num_classes is {num_classes}; make them equal, or leave '
                         f'{name} out.'
                     )
 
@@ -98,7 +98,7 @@ class ViTClsHead(ClsHead):
         x = feats[-1][-1] if isinstance(feats[-1], (list, tuple)) else feats[-1]
         if x.ndim != 2 or x.shape[1] != self.in_channels:
             raise ConfigError(
-                f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '
+                f'ViTClsHead got a feature of shape {tuple(x.shape)} where it takes (B, '
                 f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
                 "and pool 'raw' tokens or feature maps with the neck TokenPooling."
             )

@@ -97,7 +97,7 @@ class PosEmbed(nn.Module):
         """Add the positions of ``grid`` to the tokens (B, prefix + h*w, C)."""
         table = self.table(weight, grid, x.device)
         # Under autocast the sum stays in float32, and so do the sums in the blocks.
-        # Which meta has not.
+        # The meta device lacks it.
         under_autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)
         table = table if under_autocast else table.to(x.dtype)
         return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0))

@@ -62,7 +62,7 @@ class PositionTable:
         if self.grid or self.position.source_grid or grid[0] == grid[1]:
             return ''
         return (
-            f'pos_embed: {grid[0] * grid[1]} positions are no square, and are taken for the '
+            f'pos_embed: {grid[0] * grid[1]} positions form no square, and are taken for the '
             f"{by(grid)} patches of the model; give source_grid=(rows, columns) if they aren't"
         )
 
@@ -90,11 +90,11 @@ class PositionTable:
                 return extra, (h, w)
         if GRID in self.weights:
             raise ConfigError(
-                f'pos_embed: the checkpoint has {table.shape[1]} positions, which its own grid of '
-                f'{by(self.grid or ())} does not fit: it is damaged.'
+                f'pos_embed: the checkpoint has {table.shape[1]} positions, and its own grid of '
+                f'{by(self.grid or ())} does not fit them: it is damaged.'
             )
         raise ConfigError(
-            f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of '
+            f'pos_embed: the checkpoint has {table.shape[1]} positions, which form no square of '
             'patches; give source_grid=(rows, columns) to load_weights, or in pos_embed of the '
             'backbone.'
         )
@@ -126,7 +126,7 @@ def saved_grid(value: Tensor) -> tuple[int, int]:
         or value.is_floating_point()
         or not 0 < min(value.tolist()) <= max(value.tolist()) < 2**20
     ):
-        raise ConfigError(f'{GRID} is no grid (rows, columns) in the checkpoint: it is damaged.')
+        raise ConfigError(f'{GRID} in the checkpoint is not a grid (rows, columns): it is damaged.')
     h, w = value.tolist()
     return h, w
 

@@ -98,7 +98,7 @@ class TokenPooling(BaseModule):
         if map_cfg['num_heads'] is None:
             raise ConfigError(
                 f"TokenPooling: mode='map' of in_channels={in_channels} needs the number of "
-                'heads, which the table of variants has not for this width; give '
+                'heads, which the table of variants lacks for this width; give '
                 'map_cfg=dict(num_heads=...).'
             )
         return AttentionPool(in_channels, **map_cfg)

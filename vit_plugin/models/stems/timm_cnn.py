@@ -97,7 +97,7 @@ def _build_cnn(
     except WRONG as error:
         near = timm.list_models(f'*{model_name[:6]}*')[:5]
         raise ConfigError(
-            f'patch_embed: timm returns no such feature maps for model_name={model_name!r} '
+            f'patch_embed: timm returns no feature maps for model_name={model_name!r} '
             f'({str(error) or type(error).__name__}); similar names are '
             f'{", ".join(near) or "none"}.'
         ) from error

@@ -15,7 +15,7 @@ from vit_plugin.weights.rules import (
 )
 from vit_plugin.weights.traits import EPS_1E_6, GELU, KnownNumerics
 
-# For a class token that LW-DETR has not.
+# For a class token, which LW-DETR lacks.
 _UNUSED_ROW = Transform(lambda x: x[:, 1:], ROW_MORE.backward)
 _H = 'bbox_head.'
 _OURS = 'bbox_head.layers.{i}'

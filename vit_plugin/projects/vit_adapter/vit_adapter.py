@@ -263,8 +263,8 @@ def _build_backbone(
     kind = MODELS.get(kind) if isinstance(kind, str) else kind
     if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
         raise ConfigError(
-            f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
-            'vit_plugin.VisionTransformer.'
+            f'ViTAdapter: backbone.type={cfg["type"]!r} is not a vit_plugin backbone; give the '
+            'config of a vit_plugin.VisionTransformer.'
         )
     fixed = dict(
         _scope_=SCOPE,

@@ -132,7 +132,7 @@ def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
         if len(names) > 1 and names[0] in AVERAGES:
             print_log(
                 f'The checkpoint has weights in {" and ".join(names)}: the averages in {names[0]} '
-                'are taken.',
+                'are used.',
                 'current',
             )
         if not names:
@@ -146,7 +146,7 @@ def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
             break
         content, meta = content[names[0]], content.get('meta', meta)
     raise ConfigError(
-        'The checkpoint holds no weights: no tensor by a name, nor any of the containers '
+        'The checkpoint holds no weights: neither named tensors nor any of the containers '
         f'{", ".join(CONTAINERS)}.'
     )
 
@@ -167,9 +167,9 @@ def checked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 def _what_is_wrong(name: Any, value: Any) -> str:
     if not isinstance(name, str):
-        return 'the name of a tensor, and no string'
+        return 'the name of a tensor, and not a string'
     if not isinstance(value, Tensor):
-        return f'no tensor but of type {type(value).__name__}'
+        return f'not a tensor, but of type {type(value).__name__}'
     if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_complex():
         return 'sparse, quantized, nested or complex; save it as a plain tensor'
     if type(value) not in (Tensor, nn.Parameter):  # such as a shard, which checks its own content

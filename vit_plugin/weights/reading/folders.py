@@ -119,7 +119,7 @@ def what_is_wrong(
     for name in sorted(listed - found):
         return f'{name} is missing'
     for name in sorted(found - listed):
-        return f'{name} is in it, and not in {MANIFEST}'
+        return f'{name} is there, but not in {MANIFEST}'
     with ThreadPoolExecutor(4) as pool:
         read = pool.map(lambda name: _damage(path / name, files[name]), names[share[0] :: share[1]])
         return next(filter(None, read), '')
@@ -128,9 +128,9 @@ def what_is_wrong(
 def _damage(file: Path, said: FileFacts) -> str:
     try:
         if file.is_symlink() or not file.is_file():
-            return f'{file.name} is no plain file'
+            return f'{file.name} is not a regular file'
         if file.stat().st_size != said['bytes']:
-            return f'{file.name} has {file.stat().st_size} bytes in place of {said["bytes"]}'
+            return f'{file.name} has {file.stat().st_size} bytes instead of {said["bytes"]}'
         digest = hashlib.sha256()
         with open(file, 'rb') as stream:
             while block := stream.read(HASHED_AT_ONCE):
