@@ -4,10 +4,9 @@ from copy import deepcopy
 
 import pytest
 import torch
-from torch._dynamo import register_backend
 from torch._dynamo.utils import counters
 
-from benchmarks.tiny_run import MODEL, build, tiny_cfg
+from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.compile import compile_blocks
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
@@ -79,40 +78,6 @@ def test_a_run_compiles_its_blocks(tmp_path):
     # Two kinds of block, the last batch, validation.
     assert 0 < counters['stats']['unique_graphs'] <= 8
     assert not counters['graph_break']
-
-
-SIZES_SEEN: set[int] = set()
-
-
-@register_backend
-def seen_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
-    """Computes eagerly, and keeps the sizes of what is compiled."""
-    SIZES_SEEN.update(size for one in inputs for size in getattr(one, 'shape', ()))
-    return graph
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize('options', [dict(blocks=True), {}])
-def test_a_run_compiles_its_teacher(tmp_path, options):
-    """Its blocks, or what the step calls. It is known by its width."""
-    teacher = deepcopy(MODEL['backbone'])
-    teacher['arch']['embed_dims'] = 48
-    model = dict(
-        MODEL,
-        type='vit_plugin.Distiller',
-        teacher=dict(type='ImageClassifier', backbone=teacher),
-        losses=[dict(type='vit_plugin.VectorDistillation')],
-    )
-    SIZES_SEEN.clear()
-    losses = []
-    for compile in (False, dict(options, backend='seen_sizes')):
-        folder = tmp_path / type(compile).__name__
-        cfg = tiny_cfg(folder, model=model, compile=compile, **{'train_cfg.max_epochs': 1})
-        runner = build(cfg)
-        runner.train()
-        losses.append(torch.as_tensor(runner.message_hub.log_scalars['train/loss'].data[0]))
-    assert 48 in SIZES_SEEN
-    torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-6)
 
 
 def test_wrong_options():

@@ -9,7 +9,7 @@ from benchmarks.exactness import train
 from benchmarks.tiny_run import MODEL, build, differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import VisionTransformer, ViTAdapter
+from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_trained
 from vit_plugin.passes import optimize, restore
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -117,21 +117,6 @@ def test_depths_and_frozen_stages():
     assert learning
     assert all('.lora_' in name for name in learning)
     assert {backbone.get_layer_depth(name)[0] for name in learning} == {1, 2}
-
-
-def test_what_an_adapter_has_besides_learns():
-    model = ViTAdapter(
-        dict(arch=ARCH, img_size=32), interactions=2, conv_inplane=8, norm_cfg=dict(type='BN')
-    )
-    Lora(targets=('qkv',)).inject(model)
-    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    inside = {name for name in learning if name.startswith('backbone.')}
-    assert inside == {
-        f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight'
-        for i in range(2)
-        for part in 'AB'
-    }
-    assert any(name.startswith('spm.') for name in learning)
 
 
 @pytest.mark.parametrize(

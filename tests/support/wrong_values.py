@@ -463,6 +463,15 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
 }
 
+KNOWN = {
+    name
+    for value in vars(registry).values()
+    if isinstance(value, registry.Registry)
+    for name in (*value.module_dict, *value.later)
+}
+# A project may be left out.
+RIGHT = {name: call for name, call in RIGHT.items() if name.partition(' ')[0] in KNOWN}
+
 VALUES: tuple[Any, ...] = (
     None,
     True,

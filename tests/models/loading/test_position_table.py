@@ -17,7 +17,7 @@ BICUBIC = dict(type='learned', interpolate_mode='bicubic')
 # The formats that have a learned table and all blocks of a plain ViT, and what that ViT has.
 PLAIN = 'vit_plugin jax timm timm_eva hf hf_dinov2 torchvision mmpretrain eomt hf_eomt'
 WITH_A_TABLE: dict[str, dict] = {
-    **{name: {} for name in PLAIN.split()},
+    **{name: {} for name in PLAIN.split() if name in FORMATS},
     'clip': dict(encoder=dict(pre_norm=True), patch_embed=dict(bias=False)),
     'hf_siglip': dict(with_cls_token=False, out_type='featmap'),
 }

@@ -8,7 +8,7 @@ import torch
 from timm.layers import resample_abs_pos_embed, resample_patch_embed
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import FlexiPatchEmbed, VisionTransformer, ViTAdapter, load_weights
+from vit_plugin.models import FlexiPatchEmbed, VisionTransformer, load_weights
 from vit_plugin.models.stems.flexi import PAPER_SIZES
 
 FLEXI = dict(type='FlexiPatchEmbed', patch_size=8, kernel_size=8)
@@ -153,9 +153,3 @@ def test_an_image_smaller_than_a_patch_is_one_sentence(tiny):
     model.patch_embed.set_patch_size(40)
     with pytest.raises(ConfigError, match='smaller than one patch of 40 x 40'):
         model(torch.randn(1, 3, 32, 32))
-
-
-def test_an_adapter_wants_patches_of_one_size(tiny):
-    cfg = {key: value for key, value in tiny.items() if key != 'out_type'}
-    with pytest.raises(ConfigError, match='ViTAdapter: the patches must have one size'):
-        ViTAdapter(backbone=dict(cfg, patch_embed=dict(FLEXI, sizes=(4, 8))), interactions=1)

@@ -1,5 +1,6 @@
 """Runs with a teacher: stopped and resumed, and their checkpoints without it."""
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ranks import on_ranks
+from torch._dynamo import register_backend
 from torch.distributed.tensor import DTensor
 
 import vit_plugin
@@ -121,3 +123,39 @@ def run_sharded(folder: str, expected: torch.Tensor) -> None:
 @pytest.mark.nightly
 def test_two_sharded_ranks_train_as_a_plain_run(tmp_path):
     on_ranks(2, tmp_path, run_sharded, str(tmp_path), norms(tmp_path))
+
+
+SIZES_SEEN: set[int] = set()
+
+
+@register_backend
+def seen_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
+    """Computes eagerly, and keeps the sizes of what is compiled."""
+    SIZES_SEEN.update(size for one in inputs for size in getattr(one, 'shape', ()))
+    return graph
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('options', [dict(blocks=True), {}])
+def test_a_run_compiles_its_teacher(tmp_path, options):
+    """Its blocks, or what the step calls. It is known by its width."""
+    teacher = deepcopy(MODEL['backbone'])
+    teacher['arch']['embed_dims'] = 48
+    model = dict(
+        MODEL,
+        type='vit_plugin.Distiller',
+        teacher=dict(type='ImageClassifier', backbone=teacher),
+        losses=[dict(type='vit_plugin.VectorDistillation')],
+    )
+    torch._dynamo.reset()
+    SIZES_SEEN.clear()
+    losses = []
+    for compile in (False, dict(options, backend='seen_sizes')):
+        folder = tmp_path / type(compile).__name__
+        cfg = tiny_cfg(folder, model=model, compile=compile, **{'train_cfg.max_epochs': 1})
+        runner = build(cfg)
+        runner.train()
+        losses.append(torch.as_tensor(runner.message_hub.log_scalars['train/loss'].data[0]))
+    assert 48 in SIZES_SEEN
+    torch._dynamo.reset()
+    torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-6)

@@ -12,6 +12,7 @@ from authors import recorded
 from ranks import on_ranks
 from torch import Tensor, nn
 
+from vit_plugin.config import check_channels
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
@@ -342,3 +343,11 @@ def test_errors(kwargs, message):
 if __name__ == '__main__':
     for name in (V2, V3):
         record(name)
+
+
+@pytest.mark.parametrize('kind', ['EoMT', 'PMT'])
+def test_masks_are_no_features(kind):
+    backbone = dict(TINY, type=f'vit_plugin.{kind}', num_classes=3, num_blocks=1)
+    check_channels(dict(backbone=backbone, decode_head=dict(num_classes=3)))
+    with pytest.raises(ConfigError, match='returns classes and masks: take an EoMTHead'):
+        check_channels(dict(backbone=backbone, decode_head=dict(in_channels=32)))

@@ -7,6 +7,7 @@ import torch
 from mmengine.registry import MODELS, DefaultScope
 from torch import Tensor
 
+from vit_plugin.config import check_channels
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import IBOTViT, MAEViT, SimMIMViT, VisionTransformer, load_weights
 
@@ -236,3 +237,17 @@ def test_positions_that_end_one_step_earlier():
         [f(place * waves) for place in (column, row) for f in (torch.sin, torch.cos)]
     )
     torch.testing.assert_close(table[row * 4 + column], expected)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'neck', 'words'),
+    [
+        ('MAEViT', dict(embed_dim=16), 'embed_dim=16 .*: set it to 32'),
+        ('SimMIMViT', dict(in_channels=16), 'in_channels=16 .*: set it to 32'),
+        ('SimMIMViT', dict(in_channels=32, encoder_stride=16), 'encoder_stride=16 .*: set it to 8'),
+    ],
+)
+def test_decoders_of_hidden_patches_are_compared(kind, neck, words):
+    backbone = dict(PURE, type=f'vit_plugin.{kind}')
+    with pytest.raises(ConfigError, match=f'model.neck.{words}'):
+        check_channels(dict(backbone=backbone, neck=dict(type='Decoder', **neck)))

@@ -287,3 +287,17 @@ def test_the_parts_to_shard_are_called_as_a_whole(name):
     assert sum(p.numel() for part in parts for p in part.parameters()) > 0.5 * sum(
         p.numel() for p in model.parameters()
     )
+
+
+def test_maps_of_other_sizes_than_their_strides_are_named(monkeypatch):
+    said = []
+    monkeypatch.setattr(
+        'vit_plugin.projects.timm_models.timm_backbone.print_log',
+        lambda message, *args: said.append(message),
+    )
+    with torch.device('meta'):
+        TimmBackbone('mobilevitv2_050')
+    assert said == [
+        'TimmBackbone mobilevitv2_050 returns maps of 4 x 6 for images of 96 x 160, where its '
+        'stride of 32 states 3 x 5: take another model for boxes and masks.'
+    ]

@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
@@ -102,3 +106,16 @@ def test_the_background_counts_if_asked():
 def test_spacing_of_other_axes():
     with pytest.raises(ConfigError, match='spacing=.* has 3 values, and a case has 2 axes'):
         evaluate([(square(4), square(4))], spacing=(1, 1, 1))
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+def test_a_metric_is_found_after_mmdetection_is_imported():
+    """MMSegmentation imports MMDetection, and a segmentor needs none of its ops."""
+    code = (
+        'import mmdet.structures; from mmengine.registry import METRICS; '
+        "print(type(METRICS.build(dict(type='vit_plugin.SurfaceMetric'))))"
+    )
+    python = [sys.executable, '-W', 'ignore', '-c', code]
+    found = subprocess.run(python, check=True, capture_output=True, text=True).stdout
+    assert 'SurfaceMetric' in found

@@ -8,6 +8,7 @@ from torch import nn
 
 from benchmarks import adapter as campaign
 from vit_plugin.config import check_channels
+from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import ViTAdapter
@@ -365,3 +366,23 @@ def test_what_it_costs():
     memory = {name: row['training MiB'] for name, row in rows.items()}
     assert memory['adapter, frozen'] < memory['adapter']
     assert memory['adapter, recomputed'] < memory['adapter']
+
+
+def test_what_an_adapter_has_besides_lora_learns():
+    pytest.importorskip('peft')
+    model = adapter(interactions=2)
+    Lora(targets=('qkv',)).inject(model)
+    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    inside = {name for name in learning if name.startswith('backbone.')}
+    assert inside == {
+        f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight'
+        for i in range(4)
+        for part in 'AB'
+    }
+    assert any(name.startswith('spm.') for name in learning)
+
+
+def test_patches_must_have_one_size():
+    flexi = dict(type='FlexiPatchEmbed', patch_size=8, kernel_size=8, sizes=(4, 8))
+    with pytest.raises(ConfigError, match='ViTAdapter: the patches must have one size'):
+        adapter(dict(patch_embed=flexi), interactions=1)

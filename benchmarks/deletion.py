@@ -1,0 +1,88 @@
+"""Run the tests of the kernel and of the other projects in a copy without a project.
+
+    python benchmarks deletion [PROJECT [ARGUMENTS OF PYTEST...]]
+
+PROJECT is a folder of ``vit_plugin/projects``; by default each is tried in turn. Its tests, the
+configs that use its classes and their rows in the tables of docs are removed with it. The remaining
+tests must pass, since nothing may need a project. Paths among the arguments limit them.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+from test_house import FOLDERS, SHELLS
+
+ROOT = Path(__file__).resolve().parents[1]
+# The kernel's in the folder above; the others there try the whole package, or pages.
+ALONE = ('arch', 'errors', 'house', 'registry', 'suggestions')
+ELSEWHERE = (*SHELLS, 'benchmarks', 'golden', 'support')
+
+
+def copy_tree(target: Path) -> None:
+    """Copy what a commit would have."""
+    git = ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
+    listed = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split('\0')):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+
+
+def delete(project: str, root: Path) -> None:
+    """Remove a project from a copy of the tree."""
+    declared = import_module(f'vit_plugin.projects.{project}').PROJECT
+    names = '|'.join(name for table in declared.registered.values() for name in table)
+    for folder in ('vit_plugin', 'tests'):
+        shutil.rmtree(root / folder / 'projects' / project)
+    gone = re.compile(rf'\bvit_plugin\.({names})\b')
+    while found := [path for path in root.glob('configs/**/*.py') if gone.search(path.read_text())]:
+        for path in found:
+            path.unlink()
+        gone = re.compile('|'.join(re.escape(path.name) for path in found))  # what is based on them
+    row = re.compile(rf'^\| `({names})`.*\n', re.MULTILINE)
+    for path in root.glob('docs/*.md'):
+        path.write_text(row.sub('', path.read_text()))
+
+
+def tests_of(root: Path) -> list[str]:
+    """The tests of the kernel and of projects."""
+    folders = [path for path in (root / 'tests').iterdir() if [*path.rglob('test_*.py')]]
+    return sorted(
+        [f'tests/{path.name}' for path in folders if path.name not in ELSEWHERE]
+        + [f'tests/test_{name}.py' for name in ALONE]
+    )
+
+
+def passes_without(project: str, options: list[str]) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        copy_tree(root)
+        delete(project, root)
+        given = any(option.startswith('tests/') for option in options)
+        command = [sys.executable, '-m', 'pytest', *options, *([] if given else tests_of(root))]
+        env = dict(os.environ, PYTHONPATH=folder)
+        return not subprocess.run(command, cwd=root, env=env, check=False).returncode
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('project', nargs='?', choices=FOLDERS)
+    args, options = parser.parse_known_args()
+    needed = []
+    for project in [args.project] if args.project else FOLDERS:
+        print(f'Without {project}:', flush=True)
+        if not passes_without(project, options):
+            needed.append(project)
+    if needed:
+        sys.exit(f'Tests fail without {", ".join(needed)}.')
+
+
+if __name__ == '__main__':
+    main()
