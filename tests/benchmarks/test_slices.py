@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.slices import LARGE, SHAPES, SMALL, score, write
 from vit_plugin.from_folder.readers.annotated import read_annotated_folder
-from vit_plugin.from_folder.readers.photos import Tree
+from vit_plugin.from_folder.readers.image_tree import Tree
 
 
 def test_tiles_are_a_folder_of_coco(tmp_path):

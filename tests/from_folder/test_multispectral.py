@@ -11,7 +11,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 
 from vit_plugin.config import check_config, read_config
-from vit_plugin.deploy.exported_photographs import photographs
+from vit_plugin.deploy.exported_photographs import images
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
 from vit_plugin.errors import ConfigError
@@ -105,7 +105,7 @@ def test_other_numbers_of_bands_are_one_sentence(folder):
         config_of(folder / 'fields')
     write_digits(folder / 'mixed', per_class=3)
     save_bands(folder / 'mixed/digit 0/x.tif', np.zeros((20, 24, 4), np.uint8))
-    with pytest.raises(ConfigError, match=r"png' is a photograph, and '.*x\.tif' has 4 bands"):
+    with pytest.raises(ConfigError, match=r"png' is an image, and '.*x\.tif' has 4 bands"):
         config_of(folder / 'mixed')
 
 
@@ -143,7 +143,7 @@ def test_a_file_of_onnx_has_the_same_pixels(folder):
     cfg = config_of(write_bands(folder / 'fields'), img_size=32)
     pixels = PipelineTransform(cfg)
     steps = json.loads(json.dumps(steps_of(pixels.transforms)))
-    for path in photographs(folder, 6):
+    for path in images(folder, 6):
         wanted = pixels(path)['inputs']
         found = torch.from_numpy(apply_steps(steps, read_image(path)).pixels).permute(2, 0, 1)
         assert wanted.shape == (6, 32, 32)

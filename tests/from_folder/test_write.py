@@ -348,7 +348,7 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
         (16, 32, 64, 128),
         128,
     )
-    assert 'Few photographs teach little from scratch' in ' '.join(
+    assert 'Few images teach little from scratch' in ' '.join(
         Path('large_run/config.py').read_text().split()
     )
 
@@ -453,7 +453,7 @@ def test_objects_with_outlines_are_learned(folder, arch):
     )
     assert losses['loss_mask'].isfinite()
     labelimg_yolo(folder / 'boxes')
-    with pytest.raises(ConfigError, match=r'objects have a box and no outline \(20, the first is '):
+    with pytest.raises(ConfigError, match=r'objects have a box and no polygon \(20, the first is '):
         write_config(Request('boxes', task='instance'))
 
 

@@ -10,11 +10,11 @@ from vit_plugin.models.classifier import classifier_parts
 
 from .methods import FEATURES
 from .multispectral import backbone_of, normalization_of, reader_of
-from .readers.annotated import forms_of
+from .readers.annotated import formats_of
 from .readers.class_folders import read_class_folders
+from .readers.image_tree import Tree
 from .readers.listing import Listing, is_encodable
 from .readers.mask_folders import has_masks
-from .readers.photos import Tree
 from .readers.splits import SEED, Split
 from .request import Request
 from .schedule import Schedule
@@ -140,9 +140,9 @@ class Classification(Task):
         """True if lines of text can hold the images and their classes."""
         listing = self.listing
         return not listing.multi_label and all(
-            is_encodable(listing.name_of(photo))
+            is_encodable(listing.name_of(record))
             for part in listing.parts.values()
-            for photo in part
+            for record in part
         )
 
     def list_name(self, split: Split) -> str:
@@ -178,7 +178,7 @@ def read_classes(request: Request) -> Listing:
             with boxes or masks it names ``--task``.
     """
     tree = Tree(request.data)
-    forms = ' and '.join(form.name for form in forms_of(tree))
+    forms = ' and '.join(form.name for form in formats_of(tree))
     if forms or has_masks(tree):
         has, task = (
             (f'boxes as {forms}', 'detection') if forms else ('images and masks', 'segmentation')

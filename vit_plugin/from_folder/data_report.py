@@ -47,13 +47,13 @@ def problems_of(findings: Findings) -> list[dict[str, Any]]:
 def _objects(listing: Listing, counts: Counter[str]) -> dict[str, int]:
     return (
         dict(objects=sum(counts.values()))
-        if any(photo.instances for photo in listing.train)
+        if any(record.instances for record in listing.train)
         else {}
     )
 
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:
-    sizes = [photo.size for part in listing.parts.values() for photo in part if any(photo.size)]
+    sizes = [record.size for part in listing.parts.values() for record in part if any(record.size)]
     if not sizes:
         return {}
     by_area = sorted(sizes, key=lambda size: size[0] * size[1])

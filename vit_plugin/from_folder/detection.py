@@ -10,8 +10,8 @@ from vit_plugin.models import VisionTransformer
 
 from .object_sizes import FINEST, anchors, largest_image
 from .readers.annotated import read_annotated_folder
+from .readers.image_tree import Tree
 from .readers.listing import Listing
-from .readers.photos import Tree
 from .readers.splits import Split
 from .schedule import Schedule, muon
 from .starting_point import LARGE, SMALL

@@ -17,7 +17,7 @@ MOST_IMAGES = 500  # of which the statistics are
 
 
 def reader_of(bands: int) -> dict[str, Any]:
-    """The step of a test that reads an image of so many bands, or with 0 a photograph."""
+    """The step of a test that reads an image of so many bands, or with 0 of colors."""
     return (
         dict(type='vit_plugin.LoadImage', bands=bands) if bands else dict(type='LoadImageFromFile')
     )

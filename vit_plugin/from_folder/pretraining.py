@@ -17,9 +17,9 @@ from vit_plugin.suggestions import check_choice
 from .classification import SCHEDULES, evaluation_pipeline, image_size, read_classes
 from .methods import METHODS, Student
 from .readers.findings import Findings
+from .readers.image_tree import MOST_HEADERS, Tree, read_sizes
 from .readers.listing import Listing, is_encodable
-from .readers.photos import MOST_HEADERS, Tree, read_sizes
-from .readers.records import Photo
+from .readers.records import ImageRecord
 from .readers.splits import Split
 from .request import Request
 from .task import Pipeline, Task, counted, rounded_up
@@ -141,7 +141,7 @@ def read_images(request: Request) -> Listing:
         ConfigError: if there are fewer than two.
     """
     tree, findings = Tree(request.data), Findings()
-    photos = []
+    records = []
     for path in tree.images:
         name = str(path.absolute())
         if tree.split(path) in ('val', 'test'):
@@ -149,14 +149,14 @@ def read_images(request: Request) -> Listing:
         elif not is_encodable(name) or name.splitlines() != [name]:
             findings.note('images left out, whose names are no line of text', ascii(name))
         else:
-            photos.append(Photo(path))
-    photos = read_sizes(photos, findings) if len(photos) <= MOST_HEADERS else photos
-    if len(photos) < 2:
+            records.append(ImageRecord(path))
+    records = read_sizes(records, findings) if len(records) <= MOST_HEADERS else records
+    if len(records) < 2:
         raise ConfigError(
-            f'--data: {request.data!r} has {counted(len(photos), "image")} to learn from, and two '
+            f'--data: {request.data!r} has {counted(len(records), "image")} to learn from, and two '
             'are the least; give another folder.'
         )
-    parts: dict[Any, list[Photo]] = dict(train=photos, val=[], test=[])
+    parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])
     return Listing('images without labels', tree.folder, (), parts, False, findings)
 
 
@@ -215,9 +215,9 @@ class Probe:
         from vit_plugin.report.pictures import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.report.pictures.figure_files import save_figure
 
-        photos = self.task.listing.train
-        photos = photos[:: -(-len(photos) // SHOWN)]
-        data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in photos])
+        records = self.task.listing.train
+        records = records[:: -(-len(records) // SHOWN)]
+        data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in records])
         images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]
         colors = [
             feature_colors(list(patch_features(model, model.data_preprocessor(data)['inputs'])))
@@ -226,10 +226,10 @@ class Probe:
         save_figure(draw_feature_colors(images, *colors, titles=('image', 'before', 'after')), path)
 
 
-def samples_of(found: Listing, part: Sequence[Photo], prepare: Callable) -> Iterator[Any]:
+def samples_of(found: Listing, part: Sequence[ImageRecord], prepare: Callable) -> Iterator[Any]:
     """Labeled images in batches, each after the steps of a test."""
     numbers = {name: number for number, name in enumerate(found.classes)}
     for first in range(0, len(part), BATCH):
-        photos = part[first : first + BATCH]
-        samples = [dict(img_path=str(p.path), gt_label=numbers[p.labels[0]]) for p in photos]
+        records = part[first : first + BATCH]
+        samples = [dict(img_path=str(p.path), gt_label=numbers[p.labels[0]]) for p in records]
         yield pseudo_collate([prepare(sample) for sample in samples])

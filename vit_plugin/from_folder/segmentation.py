@@ -11,10 +11,10 @@ from PIL import Image
 from vit_plugin.config import data_workers
 
 from .multispectral import backbone_of, normalization_of, reader_of
+from .readers.image_tree import Tree
 from .readers.listing import Listing
 from .readers.mask_folders import class_map, read_mask_folder
-from .readers.photos import Tree
-from .readers.records import Photo
+from .readers.records import ImageRecord
 from .readers.splits import Split
 from .schedule import Schedule, muon
 from .starting_point import SMALL
@@ -143,10 +143,10 @@ class Segmentation(Task):
 def write_masks(listing: Listing, folder: Path) -> None:
     """Write the class of each pixel of all images, ``folder/masks/IMAGE.png``."""
 
-    def write(photo: Photo) -> None:
-        target = folder / MASKS / f'{listing.name_of(photo)}.png'
+    def write(record: ImageRecord) -> None:
+        target = folder / MASKS / f'{listing.name_of(record)}.png'
         target.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(class_map(listing, photo)).save(target, compress_level=1)
+        Image.fromarray(class_map(listing, record)).save(target, compress_level=1)
 
     with ThreadPoolExecutor(data_workers()) as pool:
         for _ in pool.map(write, chain(*listing.parts.values())):

@@ -13,9 +13,9 @@ from mmengine.device import get_device
 from vit_plugin.errors import ConfigError, needed_by
 
 from .readers.findings import Findings
+from .readers.image_tree import read_sizes
 from .readers.listing import Listing
-from .readers.photos import read_sizes
-from .readers.records import Photo
+from .readers.records import ImageRecord
 from .readers.splits import Split
 from .request import Request
 from .schedule import Schedule
@@ -180,20 +180,21 @@ class Task:
         return width, height
 
 
-def typical_size(photos: Sequence[Photo]) -> tuple[int, int]:
-    """The median width and height of some of these photographs, in pixels.
+def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
+    """The median width and height of some of these images, in pixels.
 
     Raises:
         ConfigError: if none of them can be read.
     """
     chosen = [
-        photos[i] for i in np.linspace(0, len(photos) - 1, min(len(photos), MOST_FILES)).astype(int)
+        records[i]
+        for i in np.linspace(0, len(records) - 1, min(len(records), MOST_FILES)).astype(int)
     ]
-    sizes = [photo.size for photo in chosen if any(photo.size)]
-    sizes = sizes or [photo.size for photo in read_sizes(chosen, Findings())]
+    sizes = [record.size for record in chosen if any(record.size)]
+    sizes = sizes or [record.size for record in read_sizes(chosen, Findings())]
     if not sizes:
         raise ConfigError(
-            f'--data: none of the images can be read, such as {str(photos[0].path)!r}.'
+            f'--data: none of the images can be read, such as {str(records[0].path)!r}.'
         )
     width, height = np.median(sizes, axis=0)
     return int(width), int(height)

@@ -32,11 +32,11 @@ from PIL import Image
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.annotated import read_annotated_folder
 from vit_plugin.from_folder.readers.findings import Findings
+from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.instances import check_instances
 from vit_plugin.from_folder.readers.listing import Listing
 from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
-from vit_plugin.from_folder.readers.photos import Tree
-from vit_plugin.from_folder.readers.records import Instance, Photo
+from vit_plugin.from_folder.readers.records import ImageRecord, Instance
 
 
 def read(folder: Path, **options) -> Listing:
@@ -288,7 +288,7 @@ def test_few_strays_in_many_are_said_and_no_error(tmp_path):
 
 @given(st.tuples(*[st.floats(-100, 200)] * 2), st.tuples(*[st.floats(-10, 200)] * 2))
 def test_a_box_that_stays_lies_within_its_image(corner, sides):
-    photo = Photo(
+    photo = ImageRecord(
         Path('x.jpg'),
         size=(64, 48),
         instances=[Instance('a', (*corner, *sides)), Instance('a', (1, 2, 3, 4))],
@@ -572,7 +572,7 @@ def test_what_is_wrong_in_coco_is_one_sentence(tmp_path, name, old, new, words):
 
 
 def test_a_box_that_is_not_there_is_that_of_the_outline(tmp_path):
-    """detectron2#1531: annotations of programs that write outlines alone."""
+    """detectron2#1531: annotations of programs that write polygons alone."""
     write(
         tmp_path,
         'result.json',
@@ -779,7 +779,7 @@ def compressed(row: dict) -> dict:
 
 
 @pytest.mark.parametrize(
-    'outline',
+    'polygon',
     [
         outline_of,
         lambda row: [outline_of(row), [], [1, 1, 2, 2]],
@@ -788,9 +788,9 @@ def compressed(row: dict) -> dict:
         lambda row: [compressed(row)],
     ],
 )
-def test_outlines_and_run_lengths_are_the_same_masks(tmp_path, outline):
+def test_outlines_and_run_lengths_are_the_same_masks(tmp_path, polygon):
     pytest.importorskip('pycocotools')
-    changed(tmp_path, segmentation=outline)
+    changed(tmp_path, segmentation=polygon)
     found = read_mask_folder(Tree(tmp_path))
     assert found.classes == ('background', 'square', 'bar')
     pixels = np.bincount(class_map(found, found.train[0]).flatten())
@@ -799,18 +799,18 @@ def test_outlines_and_run_lengths_are_the_same_masks(tmp_path, outline):
 
 
 @pytest.mark.parametrize(
-    ('outline', 'words'),
+    ('polygon', 'words'),
     [
-        (lambda row: [[0, 0, 5, 0, 5, 5]], 'outlines and boxes of objects lie in different places'),
-        (lambda row: [[]], 'have a box and no outline'),
+        (lambda row: [[0, 0, 5, 0, 5, 5]], 'polygons and boxes of objects lie in different places'),
+        (lambda row: [[]], 'have a box and no polygon'),
         (lambda row: [[1, 2, 3, 4]], 'not three or more pairs'),
         (lambda row: dict(size=[48, 64], counts=[5, 6]), 'are not run lengths of COCO'),
         (lambda row: dict(size=[48, 64], counts="b'Yh6'"), 'are not run lengths of COCO'),
         (lambda row: dict(size=[64, 48], counts=[3072]), 'have another size than their image'),
     ],
 )
-def test_outlines_that_cannot_be_right_are_one_sentence(tmp_path, outline, words):
-    changed(tmp_path, segmentation=outline)
+def test_outlines_that_cannot_be_right_are_one_sentence(tmp_path, polygon, words):
+    changed(tmp_path, segmentation=polygon)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path, with_masks=True)
 
@@ -1107,16 +1107,16 @@ def of_another_object(row: dict) -> dict:
 
 
 @pytest.mark.parametrize(
-    ('outline', 'words'),
+    ('polygon', 'words'),
     [
-        (by_rows, 'outlines and boxes of objects lie in different places'),
-        (of_another_object, 'outlines and boxes of objects lie in different places'),
+        (by_rows, 'polygons and boxes of objects lie in different places'),
+        (of_another_object, 'polygons and boxes of objects lie in different places'),
         (lambda row: dict(size=[48, 64], counts=[3072]), 'masks by run lengths are empty'),
         (lambda row: dict(size=[48, 64], counts=[3072, 0]), 'masks by run lengths are empty'),
     ],
 )
-def test_run_lengths_are_compared_with_their_box(tmp_path, outline, words):
-    changed(tmp_path, segmentation=outline)
+def test_run_lengths_are_compared_with_their_box(tmp_path, polygon, words):
+    changed(tmp_path, segmentation=polygon)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path, with_masks=True)
 
@@ -1146,7 +1146,7 @@ def test_poses_without_their_shape_are_a_question(tmp_path, behind, shape):
 
 
 @pytest.mark.parametrize(
-    'outline',
+    'polygon',
     [
         '0.2 0.2 0.6 0.2 0.6 0.6 0.2 0.6',  # a turned box of four corners
         '0.6 0.6 0.2 0.6 0.2 0.2 0.6 0.2',
@@ -1154,10 +1154,10 @@ def test_poses_without_their_shape_are_a_question(tmp_path, behind, shape):
         '0.2 0.2 0.6 0.2 0.6 0.6 0.2 0.6 0.9',  # with a score
     ],
 )
-def test_outlines_of_equally_many_points_are_no_poses(tmp_path, outline):
+def test_outlines_of_equally_many_points_are_no_poses(tmp_path, polygon):
     labelimg_yolo(tmp_path)
     for path in (tmp_path / 'labels').glob('[0-9].txt'):
-        path.write_text(f'0 {outline}\n1 {outline}\n')
+        path.write_text(f'0 {polygon}\n1 {polygon}\n')
     assert set(boxes_of(read(tmp_path))) == {('bar', 13, 10, 38, 29), ('square', 13, 10, 38, 29)}
 
 

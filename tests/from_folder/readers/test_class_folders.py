@@ -11,8 +11,8 @@ from PIL import Image
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
+from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.listing import Listing
-from vit_plugin.from_folder.readers.photos import Tree
 
 
 def read(folder: Path | str, work_dir: Path | None = None) -> Listing:

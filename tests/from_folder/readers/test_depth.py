@@ -9,7 +9,7 @@ from vit_plugin.data.images import LoadImage
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import decode
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
-from vit_plugin.from_folder.readers.photos import Tree
+from vit_plugin.from_folder.readers.image_tree import Tree
 
 
 def write(folder, values: np.ndarray, name: str = '{}.png'):

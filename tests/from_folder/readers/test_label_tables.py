@@ -8,8 +8,8 @@ from PIL import Image
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
+from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.listing import Listing
-from vit_plugin.from_folder.readers.photos import Tree
 
 
 def flat(folder: Path, count: int = 12, place: str = 'train') -> Path:

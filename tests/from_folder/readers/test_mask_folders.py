@@ -10,9 +10,9 @@ from image_folders import write_masks
 from PIL import Image
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.listing import Listing
 from vit_plugin.from_folder.readers.mask_folders import class_map, has_masks, read_mask_folder
-from vit_plugin.from_folder.readers.photos import Tree
 
 
 def read(folder, **options) -> Listing:
@@ -30,7 +30,7 @@ def test_every_form_has_the_same_masks(tmp_path, write_form):
         assert labels.dtype == np.uint8
         assert labels.shape == (48, 64)
         pixels = np.asarray(Image.open(photo.path).convert('L')).astype(int)
-        # JPEG and the drawing of outlines change pixels at the edges.
+        # JPEG and the drawing of polygons change pixels at the edges.
         assert (abs(pixels[labels == 2] - 255) < 60).mean() > 0.85
         assert (pixels[labels == 1] < 60).mean() > 0.75
         assert (abs(pixels[labels == 0] - 128) < 60).mean() > 0.97
@@ -162,7 +162,7 @@ def spoil_size(folder):
 
 
 def turn(folder):
-    """A phone's photograph, with a mask drawn on the turned pixels or on the stored ones."""
+    """A phone's image, with a mask drawn on the turned pixels or on the stored ones."""
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.open(folder / 'images/0.png').save(folder / 'images/0.png', exif=exif)
@@ -197,9 +197,9 @@ def test_what_does_not_fit_can_be_left_out(tmp_path):
     assert len(found.train + found.val) == 5
 
 
-def test_boxes_are_no_outlines(tmp_path):
+def test_boxes_are_no_polygons(tmp_path):
     ultralytics_yolo(tmp_path)
-    with pytest.raises(ConfigError, match=r'objects have a box and no outline \(10, '):
+    with pytest.raises(ConfigError, match=r'objects have a box and no polygon \(10, '):
         read(tmp_path)
 
 

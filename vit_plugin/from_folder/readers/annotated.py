@@ -1,4 +1,4 @@
-"""Folders of images with boxes or outlines: their form, their parts and their classes."""
+"""Folders of images with boxes or polygons: their form, their parts and their classes."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from .coco import is_coco, read_coco
 from .createml import is_createml, read_createml
 from .division import check_classes, divide
 from .findings import Findings
+from .image_tree import Tree, note_unused, read_sizes
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
-from .photos import Tree, note_unused, read_sizes
-from .records import Annotations, Photo
+from .records import Annotations, ImageRecord
 from .voc import read_voc, voc_root
 from .yolo import (
     find_names,
@@ -31,7 +31,7 @@ from .yolo import (
 BACKGROUND_SHAPE = '_background_'  # as LabelMe calls it
 
 
-class Form(NamedTuple):
+class Format(NamedTuple):
     """A form of annotations, and how it is read."""
 
     name: str
@@ -39,7 +39,7 @@ class Form(NamedTuple):
     files: dict[Path, Any]  # that were recognized, with what is in them
 
 
-def forms_of(tree: Tree) -> list[Form]:
+def formats_of(tree: Tree) -> list[Format]:
     """The forms of annotations that a folder has files of.
 
     Raises:
@@ -60,15 +60,15 @@ def forms_of(tree: Tree) -> list[Form]:
     }
     forms = [
         *(
-            Form(name, read, {file: found for file, found in json_files.items() if is_one(found)})
+            Format(name, read, {file: found for file, found in json_files.items() if is_one(found)})
             for name, (is_one, read) in of_json.items()
         ),
-        Form(
+        Format(
             'Pascal VOC',
             read_voc,
             {file: root for file, root in xml_files.items() if root is not None},
         ),
-        Form(
+        Format(
             'YOLO', partial(read_yolo, settings=settings), dict.fromkeys(labels if is_yolo else ())
         ),
     ]
@@ -90,21 +90,21 @@ def read_annotated_folder(
     """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or CreateML, wherever in it the files are.
 
     Folders and files that are named so are parts of the data set, see
-    :mod:`~vit_plugin.from_folder.readers.splits`. Without photographs to validate, a tenth of those
+    :mod:`~vit_plugin.from_folder.readers.splits`. Without images to validate, a tenth of those
     to train on is held out, the same ones each time.
 
     Args:
         tree: the files of the folder.
         skip_invalid: whether boxes and images that cannot be right are left out, rather than an
             error.
-        with_masks: whether each object must have an outline.
+        with_masks: whether each object must have a polygon.
 
     Raises:
         ConfigError: if the folder has none of these forms or several, if a file cannot be read, if
             boxes or sizes do not fit the images, if there are no boxes, or if a class has none to
             train on.
     """
-    forms = forms_of(tree)
+    forms = formats_of(tree)
     if not forms:
         first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
         others = f', and of another form {" and ".join(first)}' if first else ''
@@ -119,12 +119,12 @@ def read_annotated_folder(
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has boxes as {names}, in {firsts}; keep one of them.'
         )
-    return read_form(tree, forms[0], skip_invalid, with_masks)
+    return read_format(tree, forms[0], skip_invalid, with_masks)
 
 
-def read_form(
+def read_format(
     tree: Tree,
-    form: Form,
+    form: Format,
     skip_invalid: bool = False,
     with_masks: bool = False,
     with_background: bool = False,
@@ -134,22 +134,22 @@ def read_form(
     Shapes of the background are no objects, and are kept for masks alone.
     """
     findings = Findings(skip_invalid)
-    photos, names, used = form.read(tree, form.files, findings)
-    names = _in_normal_form(photos, names, findings)
+    records, names, used = form.read(tree, form.files, findings)
+    names = _normalize_names(records, names, findings)
     if not with_background:
-        _leave_out_background(photos, findings)
-    note_unused(tree, [*form.files, *used, *(photo.path for photo in photos)], findings)
-    photos = with_right_size(read_sizes(photos, findings), findings)
-    objects = sum(len(photo.instances) for photo in photos)
-    check_instances(photos, findings, with_masks)
+        _leave_out_background(records, findings)
+    note_unused(tree, [*form.files, *used, *(record.path for record in records)], findings)
+    records = with_right_size(read_sizes(records, findings), findings)
+    objects = sum(len(record.instances) for record in records)
+    check_instances(records, findings, with_masks)
     if with_masks:
-        _check_outlines(photos, findings)
+        _check_polygons(records, findings)
     findings.check(objects)
     findings.note_all(
-        'images without an object', (photo.path for photo in photos if not photo.instances)
+        'images without an object', (record.path for record in records if not record.instances)
     )
-    parts, held_out = divide(photos, tree, findings)
-    if all(found.crowd for photo in parts['train'] for found in photo.instances):
+    parts, held_out = divide(records, tree, findings)
+    if all(found.crowd for record in parts['train'] for found in record.instances):
         rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
         reasons = f' ({"; ".join(rows)})' if rows else ''
         raise ConfigError(
@@ -158,25 +158,25 @@ def read_form(
     known = check_classes(
         parts,
         held_out,
-        lambda photo: [found.name for found in photo.instances if found.name],
+        lambda record: [found.name for found in record.instances if found.name],
         findings,
     )
-    for photo in parts['val']:  # where it was held out, maybe the only objects of a class
-        lost = [found for found in photo.instances if found.name not in {*known, ''}]
+    for record in parts['val']:  # where it was held out, maybe the only objects of a class
+        lost = [found for found in record.instances if found.name not in {*known, ''}]
         findings.note_all(
             'objects left out, of a class of which no other is there',
             (found.origin for found in lost),
         )
-        photo.instances = [found for found in photo.instances if found.name in {*known, ''}]
+        record.instances = [found for found in record.instances if found.name in {*known, ''}]
     classes = tuple(name for name in dict.fromkeys(names or sorted(known)) if name in known)
     return Listing(form.name, tree.folder, classes, parts, held_out, findings)
 
 
-def _in_normal_form(
-    photos: Sequence[Photo], names: Sequence[str], findings: Findings
+def _normalize_names(
+    records: Sequence[ImageRecord], names: Sequence[str], findings: Findings
 ) -> Sequence[str]:
     """Bring the names of all objects, and those of the classes, into their normal form."""
-    instances = [found for photo in photos for found in photo.instances]
+    instances = [found for record in records for found in record.instances]
     note_merged([*names, *(found.name for found in instances)], findings)
     normal = {name: class_name(name) for name in {*names, *(found.name for found in instances)}}
     for found in instances:
@@ -184,24 +184,24 @@ def _in_normal_form(
     return [normal[name] for name in names]
 
 
-def _leave_out_background(photos: Sequence[Photo], findings: Findings) -> None:
-    for photo in photos:
-        backgrounds = [found for found in photo.instances if found.name == BACKGROUND_SHAPE]
+def _leave_out_background(records: Sequence[ImageRecord], findings: Findings) -> None:
+    for record in records:
+        backgrounds = [found for found in record.instances if found.name == BACKGROUND_SHAPE]
         findings.note_all(
             f'shapes of {BACKGROUND_SHAPE} left out, which are no objects',
             (found.origin for found in backgrounds),
         )
         if backgrounds:
-            photo.instances = [found for found in photo.instances if found not in backgrounds]
+            record.instances = [found for found in record.instances if found not in backgrounds]
 
 
-def _check_outlines(photos: list[Photo], findings: Findings) -> None:
-    for photo in photos:
-        for found in photo.instances:
+def _check_polygons(records: list[ImageRecord], findings: Findings) -> None:
+    for record in records:
+        for found in record.instances:
             if not found.segmentation:
-                findings.refuse(
-                    'objects have a box and no outline',
+                findings.reject(
+                    'objects have a box and no polygon',
                     'draw one, or give --task detection',
                     found.origin,
                 )
-        photo.instances = [found for found in photo.instances if found.segmentation]
+        record.instances = [found for found in record.instances if found.segmentation]

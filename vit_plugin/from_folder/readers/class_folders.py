@@ -9,10 +9,7 @@ from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter, walk_files
 
 from .division import check_classes, divide
 from .findings import Findings
-from .label_tables import read_tables
-from .listing import Listing, readable
-from .part_lists import listed_parts
-from .photos import (
+from .image_tree import (
     MOST_HEADERS,
     RUNS,
     Tree,
@@ -20,7 +17,10 @@ from .photos import (
     note_unused,
     read_sizes,
 )
-from .records import Photo
+from .label_tables import read_tables
+from .listing import Listing, readable
+from .records import ImageRecord
+from .split_lists import listed_splits
 from .splits import Split, alike_parts, split_of
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
@@ -49,7 +49,7 @@ def read_class_folders(
     Args:
         tree: the files of the folder.
         work_dir: of the run, which may not lie among the classes.
-        skip_invalid: whether images that cannot be read as photographs are left out.
+        skip_invalid: whether images that cannot be read as images are left out.
         around: the files of a folder around it, which has lists of the parts.
 
     Raises:
@@ -59,36 +59,36 @@ def read_class_folders(
             ``work_dir`` lies among the classes.
     """
     findings = Findings(skip_invalid)
-    photos, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
+    records, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
     multi_label, tables = False, list[Path]()
     findings.note_all(
         'folders within those of classes, whose images are of the class',
-        sorted({photo.path.parent for photo in photos if _is_deeper(photo)}),
+        sorted({record.path.parent for record in records if _is_deeper(record)}),
     )
-    if len({photo.labels for photo in photos}) >= 2:
-        tables = _divide_by_lists(around or tree, photos, findings)
+    if len({record.labels for record in records}) >= 2:
+        tables = _divide_by_lists(around or tree, records, findings)
     else:
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
-            photos, form = listed, 'images and a table of classes'
+            records, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
             return read_class_folders(Tree(inner), work_dir, skip_invalid, around=tree)
-    note_unused(tree, [*tables, *(photo.path for photo in photos)], findings)
-    _check_any(tree, photos)
-    if len(photos) <= MOST_HEADERS:
-        photos = read_sizes(photos, findings)
+    note_unused(tree, [*tables, *(record.path for record in records)], findings)
+    _check_any(tree, records)
+    if len(records) <= MOST_HEADERS:
+        records = read_sizes(records, findings)
     findings.check()
-    found = {name for photo in photos for name in photo.labels}
+    found = {name for record in records for name in record.labels}
     if len(found) == 1 and not multi_label:
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier '
             f'needs two or more: {REMEDY}.'
         )
     parts, held_out = divide(
-        photos, tree, findings, None if multi_label else lambda photo: photo.labels[0]
+        records, tree, findings, None if multi_label else lambda record: record.labels[0]
     )
-    known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
-    seen = {name for photo in parts['val'] for name in photo.labels}
+    known = check_classes(parts, held_out, lambda record: record.labels, findings)
+    seen = {name for record in parts['val'] for name in record.labels}
     return Listing(
         form,
         tree.folder,
@@ -101,15 +101,15 @@ def read_class_folders(
     )
 
 
-def _divide_by_lists(tree: Tree, photos: list[Photo], findings: Findings) -> list[Path]:
-    """Give the photographs of no folder of a part that of a list; the lists that do."""
-    if any(photo.split for photo in photos):
+def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings) -> list[Path]:
+    """Give the images of no folder of a part that of a list; the lists that do."""
+    if any(record.split for record in records):
         return []
-    parts, used = listed_parts(tree, findings)
+    parts, used = listed_splits(tree, findings)
     # Without a list of those to train on, all others are.
     others: Split | None = None if 'train' in parts.values() else 'train'
-    for photo in photos if parts else ():
-        photo.split = parts.get(photo.path, others)
+    for record in records if parts else ():
+        record.split = parts.get(record.path, others)
     return used
 
 
@@ -122,13 +122,13 @@ def _only_folder(tree: Tree) -> Path | None:
     return None if split_of(first) else tree.folder / first
 
 
-def _is_deeper(photo: Photo) -> bool:
+def _is_deeper(record: ImageRecord) -> bool:
     """True if it lies in a folder that is neither its class nor a part."""
-    name = photo.path.parent.name
-    return readable(name) not in photo.labels and not split_of(name)
+    name = record.path.parent.name
+    return readable(name) not in record.labels and not split_of(name)
 
 
-def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
+def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
     """The images that lie in folders of classes.
 
     Raises:
@@ -161,7 +161,7 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
             f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
             "'train'; add it, with a folder for each class."
         )
-    photos = []
+    records = []
     for top, split in parts.items():
         if split == 'val' and not tops[top]:
             raise ConfigError(
@@ -169,18 +169,18 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
                 'some, or remove it, and a tenth of the images for training is held out.'
             )
         _check_part(tree.folder / top, tops[top], split == 'train', work_dir)
-        photos += [
-            Photo(path, split, labels=(readable(name),))
+        records += [
+            ImageRecord(path, split, labels=(readable(name),))
             for name, paths in sorted(tops[top].items())
             for path in paths
         ]
     if 'train' not in parts.values():
         _check_part(tree.folder, classes, True, work_dir)
-        photos += _of_classes(tree, classes)
-    return photos
+        records += _of_classes(tree, classes)
+    return records
 
 
-def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
+def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
     """The images of folders that are classes, in which there may be folders of parts.
 
     Raises:
@@ -208,7 +208,7 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
             'or give the folder of one.'
         )
     return [
-        Photo(path, split_of(below) if of_parts else None, labels=(readable(top),))
+        ImageRecord(path, split_of(below) if of_parts else None, labels=(readable(top),))
         for top, place in classes.items()
         for below, paths in sorted(place.items())
         for path in paths
@@ -253,8 +253,8 @@ def _check_part(
         )
 
 
-def _check_any(tree: Tree, photos: list[Photo]) -> None:
-    if photos:
+def _check_any(tree: Tree, records: list[ImageRecord]) -> None:
+    if records:
         return
     if tree.images:
         raise ConfigError(

@@ -8,12 +8,12 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .outlines import box_around
-from .photos import Tree, stated_size
+from .image_tree import Tree, stated_size
+from .polygons import box_around
 from .records import (
     Annotations,
+    ImageRecord,
     Instance,
-    Photo,
     is_yes,
 )
 from .splits import Split, split_in
@@ -32,7 +32,7 @@ def is_coco(content: Any) -> bool:
 
 
 def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
-    """The photographs that some files of COCO list, and the names of their categories.
+    """The images that some files of COCO list, and the names of their categories.
 
     Categories are told apart by their names: two of one name are one class, and one without an
     object is none, as Roboflow's first.
@@ -57,10 +57,10 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
             )
         else:
             findings.note('files left out, since another has the boxes of these images', file)
-    photos = [
-        photo
+    records = [
+        record
         for split, file in by_split.items()
-        for photo in _photos(tree, split, file, files[file], findings)
+        for record in _records(tree, split, file, files[file], findings)
     ]
     names: list[str] = []
     for file in by_split.values():
@@ -70,19 +70,19 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
             (f'{name!r} in {file}' for name, count in Counter(own).items() if count > 1),
         )
         names += own
-    used = {found.name for photo in photos for found in photo.instances}
+    used = {found.name for record in records for found in record.instances}
     findings.note_all(
         'categories without an object, taken as no class',
         (repr(name) for name in dict.fromkeys(names) if name not in used),
     )
-    return Annotations(photos, names)
+    return Annotations(records, names)
 
 
-def _photos(
+def _records(
     tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
-) -> list[Photo]:
+) -> list[ImageRecord]:
     try:
-        photos = _listed(tree, split, file, content['images'], findings)
+        records = _listed(tree, split, file, content['images'], findings)
         names = {
             _key(category['id']): str(category['name']).strip()
             for category in content['categories']
@@ -92,48 +92,48 @@ def _photos(
         for i, found in enumerate(content['annotations']):
             origin = f'annotation {found.get("id", i)!r} in {file}'
             image_id, category_id = _key(found['image_id']), _key(found['category_id'])
-            if image_id not in photos:
-                findings.refuse(
+            if image_id not in records:
+                findings.reject(
                     'annotations are of images that their file does not list',
                     'add the images',
                     f'{found["image_id"]!r} of {origin}',
                 )
             elif category_id not in names:
-                findings.refuse(
+                findings.reject(
                     'annotations have a category that their file does not list',
                     'add the category',
                     f'{found["category_id"]!r} of {origin}',
                 )
             else:
-                photos[image_id].instances.append(_instance(names[category_id], found, origin))
+                records[image_id].instances.append(_instance(names[category_id], found, origin))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
             f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
             f'COCO ({type(error).__name__}: {first_line(error)}); correct it.'
         ) from error
-    return [photo for photo in photos.values() if photo.path != file]
+    return [record for record in records.values() if record.path != file]
 
 
 def _listed(
     tree: Tree, split: Split | None, file: Path, images: Any, findings: Findings
-) -> dict[str, Photo]:
-    """The photographs that a file lists, by their ids. The path of a missing one is that file."""
-    photos: dict[str, Photo] = {}
+) -> dict[str, ImageRecord]:
+    """The images that a file lists, by their ids. The path of a missing one is that file."""
+    records: dict[str, ImageRecord] = {}
     for image in images:
         number = _key(image['id'])
-        if number in photos:
+        if number in records:
             raise ValueError(f'two images have the id {image["id"]!r}')
         found = tree.index.match(image['file_name'], file, split)
         path = tree.index.only(found, f'{image["file_name"]!r} of {file}', findings)
         stated = stated_size(image.get('width'), image.get('height'))
-        photos[number] = Photo(path or file, split, stated=stated, origin=str(file))
+        records[number] = ImageRecord(path or file, split, stated=stated, origin=str(file))
         if not found:
-            findings.refuse(
+            findings.reject(
                 f'images of {str(file)!r} are not there, or are in another part of the data',
                 f'put them into {str(tree.folder)!r}',
                 repr(image['file_name']),
             )
-    return photos
+    return records
 
 
 def _key(number: Any) -> str:
@@ -144,7 +144,7 @@ def _key(number: Any) -> str:
 def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
     mask = found.get('segmentation')
     if isinstance(mask, list) and mask and not isinstance(mask[0], (list, dict)):
-        mask = [mask]  # one outline without the list around it
+        mask = [mask]  # one polygon without the list around it
     elif isinstance(mask, list):
         mask = [part for part in mask if part]
     if isinstance(mask, list) and len(mask) == 1 and isinstance(mask[0], dict):

@@ -7,8 +7,8 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .photos import Tree
-from .records import Annotations, Instance, Photo
+from .image_tree import Tree
+from .records import Annotations, ImageRecord, Instance
 from .splits import split_in
 
 
@@ -23,12 +23,12 @@ def is_createml(content: Any) -> bool:
 
 
 def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
-    """The photographs of some files of CreateML.
+    """The images of some files of CreateML.
 
     Raises:
         ConfigError: if a file is not complete.
     """
-    photos = []
+    records = []
     for file, content in files.items():
         split = split_in(file.stem) or tree.split(file)
         for entry in content:
@@ -44,14 +44,14 @@ def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> 
                 ) from error
             path = tree.index.only(images, f'{name!r} of {file}', findings)
             if not images:
-                findings.refuse(
+                findings.reject(
                     f'images of {str(file)!r} are not there, or are in another part of the data',
                     f'put them into {str(tree.folder)!r}',
                     repr(name),
                 )
             elif path:
-                photos.append(Photo(path, split, instances=found, origin=str(file)))
-    return Annotations(photos)
+                records.append(ImageRecord(path, split, instances=found, origin=str(file)))
+    return Annotations(records)
 
 
 def _instance(entry: Mapping[str, Any], origin: str) -> Instance:

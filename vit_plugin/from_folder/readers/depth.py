@@ -14,7 +14,7 @@ CONTRAST = 64  # of 255, between the lowest and the highest value
 
 
 def note_depth(bits: int, paths: Sequence[Path], findings: Findings) -> None:
-    """Name the range of values where 8 bits of them are dark, and refuse 32 bits.
+    """Name the range of values where 8 bits of them are dark, and reject 32 bits.
 
     Args:
         bits: of a value, 16 or 32.
@@ -40,7 +40,7 @@ def note_depth(bits: int, paths: Sequence[Path], findings: Findings) -> None:
     if bits > 16:
         for path in paths:
             what = f'images have values of {bits} bits, which are not read as photographs'
-            findings.refuse(what, remedy, str(path))
+            findings.reject(what, remedy, str(path))
     elif (high - low) / 257 < CONTRAST:
         findings.note_all(
             f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, of which '

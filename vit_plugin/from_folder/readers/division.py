@@ -1,4 +1,4 @@
-"""Divide photographs into those to train on, to validate and to test, each file once."""
+"""Divide images into those to train on, to validate and to test, each file once."""
 
 import os
 import zlib
@@ -12,9 +12,9 @@ from vit_plugin.errors import ConfigError
 
 from .class_names import near_twins, twin_key
 from .findings import Findings
+from .image_tree import Tree
 from .instances import without_repeats
-from .photos import Tree
-from .records import Photo
+from .records import ImageRecord
 from .splits import (
     SEED,
     SPLITS,
@@ -24,36 +24,36 @@ from .splits import (
 
 
 def divide(
-    photos: Sequence[Photo],
+    records: Sequence[ImageRecord],
     tree: Tree,
     findings: Findings,
-    by: Callable[[Photo], str] | None = None,
-) -> tuple[dict[Split, list[Photo]], bool]:
-    """The photographs by split, and whether those for validation were held out from training.
+    by: Callable[[ImageRecord], str] | None = None,
+) -> tuple[dict[Split, list[ImageRecord]], bool]:
+    """The images by split, and whether those for validation were held out from training.
 
-    Photographs for a test are neither trained on nor validated. Those of no part are to train on,
+    Images for a test are neither trained on nor validated. Those of no part are to train on,
     and where others are to train on by their part, left out. Where there are none to validate, a
     tenth is held out, the same ones each time.
 
     Args:
-        photos: the photographs.
+        records: the images.
         tree: the files of the folder.
         findings: what is noticed.
-        by: what a tenth is held out of, for each photograph. Default: all.
+        by: what a tenth is held out of, for each image. Default: all.
 
     Raises:
         ConfigError: if there are none to train on, or too few to hold one out.
     """
-    parts: dict[Split, list[Photo]] = {name: [] for name in SPLITS}
-    has_train = any(photo.split == 'train' for photo in photos)
-    for photo in _once(photos, findings):
-        if photo.split is None and has_train:
+    parts: dict[Split, list[ImageRecord]] = {name: [] for name in SPLITS}
+    has_train = any(record.split == 'train' for record in records)
+    for record in _once(records, findings):
+        if record.split is None and has_train:
             findings.note(
                 'images left out, in no folder or list of a part of the data set',
-                photo.path.relative_to(tree.folder),
+                record.path.relative_to(tree.folder),
             )
         else:
-            parts[photo.split or 'train'].append(photo)
+            parts[record.split or 'train'].append(record)
     if not parts['train']:
         have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
         raise ConfigError(
@@ -63,9 +63,9 @@ def divide(
     if parts['val']:
         _note_copies(parts, findings)
         return parts, False
-    groups: dict[str, list[Photo]] = {}
-    for photo in parts['train']:
-        groups.setdefault(by(photo) if by else '', []).append(photo)
+    groups: dict[str, list[ImageRecord]] = {}
+    for record in parts['train']:
+        groups.setdefault(by(record) if by else '', []).append(record)
     parts['train'] = []
     for group, members in groups.items():
         seed = (SEED, zlib.crc32(os.fsencode(group))) if by else SEED
@@ -82,69 +82,69 @@ def divide(
     return parts, True
 
 
-def _note_copies(parts: Mapping[Split, Sequence[Photo]], findings: Findings) -> None:
+def _note_copies(parts: Mapping[Split, Sequence[ImageRecord]], findings: Findings) -> None:
     """Note files of equal content: of an image to train on, and with other labels."""
-    by_size: dict[int, list[tuple[Split, Photo]]] = {}
+    by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
-        for photo in parts[split]:
-            by_size.setdefault(photo.path.stat().st_size, []).append((split, photo))
+        for record in parts[split]:
+            by_size.setdefault(record.path.stat().st_size, []).append((split, record))
     for same_size in by_size.values():
-        first: dict[bytes, tuple[Split, Photo]] = {}
-        for split, photo in same_size if len(same_size) > 1 else ():
-            content = blake2b(photo.path.read_bytes()).digest()
-            of, copied = first.setdefault(content, (split, photo))
-            if copied is photo:
+        first: dict[bytes, tuple[Split, ImageRecord]] = {}
+        for split, record in same_size if len(same_size) > 1 else ():
+            content = blake2b(record.path.read_bytes()).digest()
+            of, copied = first.setdefault(content, (split, record))
+            if copied is record:
                 continue
             if split != 'train' and of == 'train':
                 findings.note(
-                    'images to validate or test that are copies of one to train on', photo.path
+                    'images to validate or test that are copies of one to train on', record.path
                 )
-            if _said_of(photo) != _said_of(copied):
+            if _describe(record) != _describe(copied):
                 findings.note(
                     'copies of one image with other labels, as of two classes',
-                    f'{copied.path} and {photo.path}',
+                    f'{copied.path} and {record.path}',
                 )
 
 
-def _said_of(photo: Photo) -> object:
-    """What is said of a photograph, as it is compared."""
+def _describe(record: ImageRecord) -> object:
+    """What is said of an image, as it is compared."""
     return (
-        {*photo.labels},
-        sorted((found.name, *map(round, found.box)) for found in photo.instances),
+        {*record.labels},
+        sorted((found.name, *map(round, found.box)) for found in record.instances),
     )
 
 
-def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
+def _once(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecord]:
     """Each file once, with all its annotated objects, in the split furthest from training."""
-    by_path: dict[Path, Photo] = {}
+    by_path: dict[Path, ImageRecord] = {}
     unclear = set()
-    for photo in photos:
-        first = by_path.setdefault(photo.path, photo)
-        if first is photo:
+    for record in records:
+        first = by_path.setdefault(record.path, record)
+        if first is record:
             continue
-        if _said_of(first) != _said_of(photo) and first.origin != photo.origin:
-            findings.refuse(
+        if _describe(first) != _describe(record) and first.origin != record.origin:
+            findings.reject(
                 'images have two files of labels, which say different things',
                 'keep one of them',
-                f'{photo.path} in {first.origin} and {photo.origin}',
+                f'{record.path} in {first.origin} and {record.origin}',
             )
-            unclear.add(photo.path)
-        splits = {first.split, photo.split} - {None}
+            unclear.add(record.path)
+        splits = {first.split, record.split} - {None}
         if len(splits) > 1:
-            findings.note('images in several parts of the data, left out of training', photo.path)
+            findings.note('images in several parts of the data, left out of training', record.path)
         else:
-            findings.note('images that are listed twice, taken as one', photo.path)
+            findings.note('images that are listed twice, taken as one', record.path)
         first.split = next((split for split in reversed(SPLITS) if split in splits), None)
-        first.instances, _ = without_repeats([*first.instances, *photo.instances])
+        first.instances, _ = without_repeats([*first.instances, *record.instances])
     if unclear:
-        findings.check(sum(len(photo.instances) for photo in photos))
-    return [photo for path, photo in by_path.items() if path not in unclear]
+        findings.check(sum(len(record.instances) for record in records))
+    return [record for path, record in by_path.items() if path not in unclear]
 
 
 def check_classes(
-    parts: dict[Split, list[Photo]],
+    parts: dict[Split, list[ImageRecord]],
     held_out: bool,
-    names: Callable[[Photo], Iterable[str]],
+    names: Callable[[ImageRecord], Iterable[str]],
     findings: Findings,
 ) -> set[str]:
     """The classes that have something to train on. Near twins are noted.
@@ -152,7 +152,7 @@ def check_classes(
     Raises:
         ConfigError: if the validation or test has a class that has nothing to train on.
     """
-    known = {name for photo in parts['train'] for name in names(photo)}
+    known = {name for record in parts['train'] for name in names(record)}
     alike = near_twins(known)
     findings.note_all(
         'classes whose names differ in case, blanks or letters that look the same',
@@ -160,14 +160,14 @@ def check_classes(
     )
     foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
     for split in foreign_to:
-        for photo in parts[split]:
-            foreign = sorted({*names(photo)} - known)
+        for record in parts[split]:
+            foreign = sorted({*names(record)} - known)
             if foreign:
                 near = next((name for name in known if twin_key(name) == twin_key(foreign[0])), '')
                 hint = f', only of {near!r}' if near else ''
                 purpose = dict(val='to validate', test='to test').get(split)
                 raise ConfigError(
-                    f'--data: {photo.origin or str(photo.path)!r}, {purpose}, has the class '
+                    f'--data: {record.origin or str(record.path)!r}, {purpose}, has the class '
                     f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '
                     'add some there.'
                 )

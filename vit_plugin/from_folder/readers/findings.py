@@ -7,14 +7,14 @@ from typing import Any
 from vit_plugin.errors import ConfigError
 
 KEPT = 1000  # examples of each kind in the report
-FEW = 0.01  # of all objects, that may be wrong by accident: public sets have such boxes
+MAX_STRAY_SHARE = 0.01  # of all objects, that may be wrong by accident: public sets have such boxes
 
 
 @dataclass
 class FindingKind:
     """Everything of one kind."""
 
-    stray: bool = False  # whether a few may be wrong by accident
+    tolerated: bool = False  # whether a few may be wrong by accident
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
@@ -48,16 +48,16 @@ class Findings:
         for example in examples:
             self.note(what, example)
 
-    def refuse(self, what: str, remedy: str, example: str, stray: bool = False) -> None:
+    def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
         """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.
 
         Args:
             what: what is wrong, in the plural: ``'boxes lie outside of their image'``.
             remedy: what to do: ``'correct them'``.
             example: where, and the value.
-            stray: whether a few in many are an accident, which is said and is not an error.
+            tolerated: whether a few in many are an accident, which is said and is not an error.
         """
-        self.wrong.setdefault((what, remedy), FindingKind(stray)).add(example)
+        self.wrong.setdefault((what, remedy), FindingKind(tolerated)).add(example)
 
     def check(self, objects: int = 0) -> None:
         """Raise a ``ConfigError`` about what is wrong, unless it is to be left out.
@@ -68,7 +68,7 @@ class Findings:
         serious = {
             key: kind
             for key, kind in self.wrong.items()
-            if not kind.stray or kind.count > FEW * objects
+            if not kind.tolerated or kind.count > MAX_STRAY_SHARE * objects
         }
         if self.skip_invalid or not serious:
             return

@@ -8,7 +8,7 @@ part of the data set. Of the images of its name it belongs to the one
 2. that shares as many folders with it as any folder of images does: where ``images/dogs`` is there,
    ``labels/dogs/4.txt`` is of no image elsewhere,
 3. that has the fewest folders more or less. If it has some where another folder has none, the two
-   must not have names in common, since ``3.jpg`` is another photograph in each of them then.
+   must not have names in common, since ``3.jpg`` is another image in each of them then.
 
 Two such images are an error that names both, and so are two files of labels that are equally near.
 """
@@ -28,7 +28,7 @@ from .findings import Findings
 from .splits import Split, split_of
 
 # Names of folders, without case, that say what the files are but not which. 'other' are masks of
-# objects, and masks drawn over photographs.
+# objects, and masks drawn over images.
 KINDS = {
     kind: {*names.split()}
     for kind, names in dict(
@@ -167,7 +167,7 @@ class Index:
             first, *others = sorted(files, key=lambda file: ranks[file])
             if others and ranks[first] == ranks[others[0]] and _differ(first, others[0]):
                 what = 'images have two files of labels'
-                findings.refuse(what, 'keep one of them', f'{first} and {others[0]}')
+                findings.reject(what, 'keep one of them', f'{first} and {others[0]}')
                 pairs.unclear.add(image)
                 continue
             pairs.image_of[first] = image
@@ -178,9 +178,9 @@ class Index:
         return pairs
 
     def only(self, found: Sequence[Path], origin: str, findings: Findings) -> Path | None:
-        """The image, if it is one. Several are refused."""
+        """The image, if it is one. Several are rejected."""
         if len(found) > 1:
-            findings.refuse(
+            findings.reject(
                 'labels fit several images',
                 'say the folder of each, or give them names of their own',
                 f'{found[0]} and {found[1]} by {origin}',

@@ -1,4 +1,4 @@
-"""Objects in photographs, compared with the pixels."""
+"""Objects in images, compared with the pixels."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,84 +10,86 @@ import numpy as np
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .outlines import (
+from .polygons import (
     box_around,
     box_around_turned,
     box_of_mask,
     mask_of,
     polygon_area,
 )
-from .records import Instance, Photo
+from .records import ImageRecord, Instance
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
 CORRECT = 'correct them'
-APART = 0.5  # of its sides, by which a box may differ from that around its outlines
+APART = 0.5  # of its sides, by which a box may differ from that around its polygons
 
 
-def with_right_size(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """The photographs whose annotated size matches the file or is missing. Others are rejected."""
+def with_right_size(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecord]:
+    """The images whose annotated size matches the file or is missing. Others are rejected."""
     kept = []
-    for photo in photos:
-        width, height = photo.stated
-        apart = max(abs(width - photo.size[0]), abs(height - photo.size[1]))
+    for record in records:
+        width, height = record.stated
+        apart = max(abs(width - record.size[0]), abs(height - record.size[1]))
         if not (width or height) or apart <= 1:
             if width and apart:
                 findings.note(
-                    'sizes a pixel off in the annotation, taken from the files', photo.origin
+                    'sizes a pixel off in the annotation, taken from the files', record.origin
                 )
-            kept.append(photo)
+            kept.append(record)
             continue
         what = 'images have another size than their annotation says'
         remedy = 'make the sizes and boxes those of the files'
-        if (height, width) == photo.size:
+        if (height, width) == record.size:
             what = 'images have the sides that their annotation says the other way round'
             remedy = (
                 'save the images upright, as `mogrify -auto-orient` does, or turn the annotation'
             )
-        findings.refuse(
+        findings.reject(
             what,
             remedy,
-            f'{photo.path} with {photo.size[0]} x {photo.size[1]} pixels, and '
-            f'{width:g} x {height:g} in {photo.origin}',
+            f'{record.path} with {record.size[0]} x {record.size[1]} pixels, and '
+            f'{width:g} x {height:g} in {record.origin}',
         )
     return kept
 
 
-def check_instances(photos: Sequence[Photo], findings: Findings, with_masks: bool = False) -> None:
+def check_instances(
+    records: Sequence[ImageRecord], findings: Findings, with_masks: bool = False
+) -> None:
     """Compare boxes with their images: clip and note what is outside, reject what cannot be right.
 
     Afterward every box has finite sides of at least a pixel within its image, and an area.
 
     Args:
-        photos: photographs whose size is known.
+        records: images whose size is known.
         findings: what is noticed.
-        with_masks: whether outlines are needed, so that they are checked, too. They are dropped
+        with_masks: whether polygons are needed, so that they are checked, too. They are dropped
             otherwise.
 
     Raises:
         ConfigError: if all boxes are of other units, see :func:`check_units`.
     """
-    for photo in photos:
-        photo.instances = [found for found in photo.instances if _is_finite(found, findings)]
-        for found in photo.instances:
+    for record in records:
+        record.instances = [found for found in record.instances if _is_finite(found, findings)]
+        for found in record.instances:
             found.segmentation = (found.segmentation or None) if with_masks else None
             turned = box_around_turned(found.box, _number(found.degrees))
             if turned:
                 what = 'boxes with a rotation, taken as the upright rectangle around them'
                 findings.note(what, f'{found.degrees} degrees of {found.origin}')
                 found.box = turned
-    check_units(photos)
-    for photo in photos:
-        photo.instances = [found for found in photo.instances if _fits(found, photo, findings)]
-        photo.instances, repeated = without_repeats(photo.instances)
+    check_units(records)
+    for record in records:
+        record.instances = [found for found in record.instances if _fits(found, record, findings)]
+        record.instances, repeated = without_repeats(record.instances)
         findings.note_all(
             'objects left out, since the same box of the class is there',
             (found.origin for found in repeated),
         )
         findings.note_all(
             'objects marked as crowd, ignored or difficult, neither trained on nor counted',
-            (found.origin for found in photo.instances if found.crowd),
+            (found.origin for found in record.instances if found.crowd),
         )
 
 
@@ -105,11 +107,11 @@ def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list
 def _is_finite(found: Instance, findings: Findings) -> bool:
     box = [_number(value) for value in found.box]
     if len(box) != 4 or not all(map(math.isfinite, box)):
-        findings.refuse(
+        findings.reject(
             'boxes are not 4 finite numbers',
             CORRECT,
             f'{list(found.box)!r} of {found.origin}',
-            stray=True,
+            tolerated=True,
         )
         return False
     found.box = tuple(box)
@@ -123,9 +125,9 @@ def _number(value: Any) -> float:
     return math.nan
 
 
-def check_units(photos: Sequence[Photo]) -> None:
+def check_units(records: Sequence[ImageRecord]) -> None:
     """Raise a ``ConfigError`` if all boxes are relative to the image, or corners, not sizes."""
-    boxes = [(found.box, photo) for photo in photos for found in photo.instances]
+    boxes = [(found.box, record) for record in records for found in record.instances]
     if not boxes:
         return
     first = f'the first is {_short(boxes[0][0])} in {str(boxes[0][1].path)!r}'
@@ -135,12 +137,12 @@ def check_units(photos: Sequence[Photo]) -> None:
             'height of their image.'
         )
     as_corners = all(
-        left < right <= photo.size[0] + ROUNDED and top < bottom <= photo.size[1] + ROUNDED
-        for (left, top, right, bottom), photo in boxes
+        left < right <= record.size[0] + ROUNDED and top < bottom <= record.size[1] + ROUNDED
+        for (left, top, right, bottom), record in boxes
     )
     too_far = [
-        left + width > photo.size[0] + ROUNDED or top + height > photo.size[1] + ROUNDED
-        for (left, top, width, height), photo in boxes
+        left + width > record.size[0] + ROUNDED or top + height > record.size[1] + ROUNDED
+        for (left, top, width, height), record in boxes
     ]
     if as_corners and sum(too_far) > len(boxes) / 10:
         raise ConfigError(
@@ -149,47 +151,50 @@ def check_units(photos: Sequence[Photo]) -> None:
         )
 
 
-def _fits(found: Instance, photo: Photo, findings: Findings) -> bool:
+def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     """Cut a box at the edges of its image; whether enough of it is left."""
     left, top, width, height = found.box
     where = f'{_short(found.box)} of {found.origin}'
     if width < 0 or height < 0:
-        findings.refuse('boxes have a negative width or height', CORRECT, where, stray=True)
+        findings.reject('boxes have a negative width or height', CORRECT, where, tolerated=True)
         return False
-    right, bottom = min(left + width, photo.size[0]), min(top + height, photo.size[1])
+    right, bottom = min(left + width, record.size[0]), min(top + height, record.size[1])
     cut = max(left, 0.0), max(top, 0.0), right - max(left, 0.0), bottom - max(top, 0.0)
     if min(width, height) < LEAST:
-        findings.refuse('boxes have a side of less than a pixel', CORRECT, where, stray=True)
+        findings.reject('boxes have a side of less than a pixel', CORRECT, where, tolerated=True)
         return False
     if min(cut[2:]) < LEAST:
-        size = f'{photo.size[0]} x {photo.size[1]}'
-        findings.refuse(
-            'boxes lie outside of their image', CORRECT, f'{where}, an image of {size}', stray=True
+        size = f'{record.size[0]} x {record.size[1]}'
+        findings.reject(
+            'boxes lie outside of their image',
+            CORRECT,
+            f'{where}, an image of {size}',
+            tolerated=True,
         )
         return False
     if any(abs(new - old) > 1e-3 for new, old in zip(cut, found.box, strict=True)):
         findings.note('boxes cut at the edges of their image', where)
     found.box = cut
-    return _has_area(found, photo, findings)
+    return _has_area(found, record, findings)
 
 
-def _has_area(found: Instance, photo: Photo, findings: Findings) -> bool:
-    """Complete the area, after a look at the outlines; whether these are right."""
+def _has_area(found: Instance, record: ImageRecord, findings: Findings) -> bool:
+    """Complete the area, after a look at the polygons; whether these are right."""
     _, _, width, height = found.box
-    if found.segmentation and not _is_mask(found, photo, findings):
+    if found.segmentation and not _is_mask(found, record, findings):
         return False
     if not 0 < _number(found.area) <= 1.01 * width * height + 1:
         if found.area is not None:
             findings.note('areas computed anew', f'{found.area!r} of {found.origin}')
-        outlines = found.segmentation if isinstance(found.segmentation, list) else []
-        found.area = sum(map(polygon_area, outlines)) or width * height
+        polygons = found.segmentation if isinstance(found.segmentation, list) else []
+        found.area = sum(map(polygon_area, polygons)) or width * height
     return True
 
 
-def _is_mask(found: Instance, photo: Photo, findings: Findings) -> bool:
-    """True if outlines have three or more finite points within the box, or run lengths fit."""
+def _is_mask(found: Instance, record: ImageRecord, findings: Findings) -> bool:
+    """True if polygons have three or more finite points within the box, or run lengths fit."""
     if isinstance(found.segmentation, dict):
-        return _are_run_lengths(found, photo, findings)
+        return _are_run_lengths(found, record, findings)
     parts = [
         list(map(_number, part)) if isinstance(part, (list, tuple)) else [math.nan]
         for part in found.segmentation or ()
@@ -198,51 +203,51 @@ def _is_mask(found: Instance, photo: Photo, findings: Findings) -> bool:
     if not polygons or any(
         len(part) % 2 or not all(map(math.isfinite, part)) for part in (polygons or parts)
     ):
-        what = 'outlines are not three or more pairs of finite numbers'
-        findings.refuse(what, CORRECT, found.origin, stray=True)
+        what = 'polygons are not three or more pairs of finite numbers'
+        findings.reject(what, CORRECT, found.origin, tolerated=True)
         return False
     if len(polygons) < len(parts):
-        findings.note('parts of outlines left out, of less than three points', found.origin)
+        findings.note('parts of polygons left out, of less than three points', found.origin)
     found.segmentation = polygons
-    around = box_around([_within(polygon, photo) for polygon in polygons])
+    around = box_around([_within(polygon, record) for polygon in polygons])
     return _is_in_its_box(around, found, findings)
 
 
 def _is_in_its_box(around: Sequence[float], found: Instance, findings: Findings) -> bool:
-    """True if outlines or run lengths, with this box around them, lie where their box is."""
+    """True if polygons or run lengths, with this box around them, lie where their box is."""
     apart = np.abs(np.subtract(around, found.box))
     if (apart > APART * np.tile(found.box[2:], 2) + LEAST).any():
-        what = 'outlines and boxes of objects lie in different places'
+        what = 'polygons and boxes of objects lie in different places'
         where = f'{_short(around)} and {_short(found.box)} of {found.origin}'
-        findings.refuse(what, 'make one of the other', where, stray=True)
+        findings.reject(what, 'make one of the other', where, tolerated=True)
         return False
     return True
 
 
-def _are_run_lengths(found: Instance, photo: Photo, findings: Findings) -> bool:
+def _are_run_lengths(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     """True if COCO's run lengths, as numbers or compressed, are those of an image of this size."""
     assert isinstance(found.segmentation, dict)
-    size, counts = list(photo.size[::-1]), found.segmentation.get('counts')
+    size, counts = list(record.size[::-1]), found.segmentation.get('counts')
     if list(found.segmentation.get('size', ())) != size:
         what = 'masks by run lengths have another size than their image'
-        findings.refuse(what, CORRECT, found.origin)
+        findings.reject(what, CORRECT, found.origin)
         return False
     try:
-        around = box_of_mask(mask_of(counts, photo.size))
+        around = box_of_mask(mask_of(counts, record.size))
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         what = 'masks are not run lengths of COCO'
-        findings.refuse(what, CORRECT, f'{found.origin} ({first_line(error)})')
+        findings.reject(what, CORRECT, f'{found.origin} ({first_line(error)})')
         return False
     if around is None:
-        findings.refuse('masks by run lengths are empty', CORRECT, found.origin, stray=True)
+        findings.reject('masks by run lengths are empty', CORRECT, found.origin, tolerated=True)
         return False
     found.segmentation = dict(size=size, counts=counts)
     return _is_in_its_box(around, found, findings)
 
 
-def _within(polygon: Sequence[float], photo: Photo) -> list[float]:
-    """The points of an outline, moved to the nearest ones of the image."""
-    return [min(max(value, 0.0), photo.size[i % 2]) for i, value in enumerate(polygon)]
+def _within(polygon: Sequence[float], record: ImageRecord) -> list[float]:
+    """The points of a polygon, moved to the nearest ones of the image."""
+    return [min(max(value, 0.0), record.size[i % 2]) for i, value in enumerate(polygon)]
 
 
 def _short(box: Sequence[float]) -> str:

@@ -9,9 +9,9 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
 
 from .class_names import class_name
-from .findings import FEW, Findings
-from .photos import Tree
-from .records import Photo
+from .findings import MAX_STRAY_SHARE, Findings
+from .image_tree import Tree
+from .records import ImageRecord
 from .splits import Split, split_in, split_of
 
 FILES = (
@@ -39,7 +39,7 @@ TRIED = 20  # rows in which a column is tried for names of images
 LabelRow = Mapping[str, str]
 
 
-def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list[Path]]:
+def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool, list[Path]]:
     """The images that tables give classes to.
 
     A table has a column of images, with or without their suffix, and either one of labels, maybe
@@ -47,13 +47,13 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
     folder may say the part, too. Where nearly all images have one class, the others are left out.
 
     Returns:
-        The photographs, whether one may have several classes, and the tables.
+        The images, whether one may have several classes, and the tables.
 
     Raises:
         ConfigError: if a table has images, and no column that can be their label, or if two tables
             say other classes of an image.
     """
-    photos: dict[Path, Photo] = {}
+    records: dict[Path, ImageRecord] = {}
     tables = []
     in_columns = False
     for file in tree.others:
@@ -89,20 +89,22 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
             if path is None:
                 continue
             names = _names(row, labels, one_hot, mark)
-            photo = photos.setdefault(path, Photo(path, own or tree.split(path), origin=str(file)))
-            if photo.origin != str(file) and {*photo.labels} != {*names}:
+            record = records.setdefault(
+                path, ImageRecord(path, own or tree.split(path), origin=str(file))
+            )
+            if record.origin != str(file) and {*record.labels} != {*names}:
                 raise ConfigError(
-                    f'--data: {photo.origin!r} and {str(file)!r} say other classes of '
+                    f'--data: {record.origin!r} and {str(file)!r} say other classes of '
                     f'{str(path)!r}; keep one of them.'
                 )
-            photo.labels = tuple(dict.fromkeys([*photo.labels, *names]))
-    found = sorted(photos.values(), key=lambda photo: (photo.labels, photo.path))
-    others = [photo for photo in found if len(photo.labels) != 1]
-    several = sum(len(photo.labels) > 1 for photo in others) > FEW * len(found)
+            record.labels = tuple(dict.fromkeys([*record.labels, *names]))
+    found = sorted(records.values(), key=lambda record: (record.labels, record.path))
+    others = [record for record in found if len(record.labels) != 1]
+    several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)
     if not several and not (in_columns and others):
         what = 'images left out, of which a table says no class, or two'
-        findings.note_all(what, (photo.path for photo in others))
-        return [photo for photo in found if len(photo.labels) == 1], False, tables
+        findings.note_all(what, (record.path for record in others))
+        return [record for record in found if len(record.labels) == 1], False, tables
     return found, True, tables
 
 

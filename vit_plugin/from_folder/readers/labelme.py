@@ -1,4 +1,4 @@
-"""LabelMe: a JSON file for each image with outlines and rectangles."""
+"""LabelMe: a JSON file for each image with polygons and rectangles."""
 
 import math
 from base64 import b64decode
@@ -13,15 +13,15 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import decode
 
 from .findings import Findings
-from .photos import Tree, stated_size
+from .image_tree import Tree, stated_size
 from .records import (
     Annotations,
+    ImageRecord,
     Instance,
-    Photo,
     is_yes,
 )
 
-CORNERS = 32  # of the outline of a circle
+CORNERS = 32  # of the polygon of a circle
 IGNORED = '__ignore__'  # the label of a region without a class
 
 
@@ -31,17 +31,17 @@ def is_labelme(content: Any) -> bool:
 
 
 def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
-    """The photographs of LabelMe files. Shapes with the same label and ``group_id`` are one object.
+    """The images of LabelMe files. Shapes with the same label and ``group_id`` are one object.
 
     Raises:
         ConfigError: if a file is not complete.
     """
-    photos = []
+    records = []
     names = {file: _names_of(tree, file, content, findings) for file, content in files.items()}
     pairs = tree.index.pair({file: found for file, found in names.items() if found}, findings)
     for file in pairs.lost:
         what = 'files of LabelMe have no image of their name'
-        findings.refuse(what, 'add the images', str(file))
+        findings.reject(what, 'add the images', str(file))
     for file, path in pairs.image_of.items():
         content = files[file]
         stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
@@ -49,13 +49,13 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
         difficult = set()
         try:
             for i, shape in enumerate(content['shapes']):
-                outlines = _outlines(shape)
-                if not outlines:
+                polygons = _polygons(shape)
+                if not polygons:
                     findings.note(f'shapes left out, {shape.get("shape_type")}', file)
                     continue
                 group = shape.get('group_id')
                 key = str(shape['label']).strip(), f'shape {i}' if group is None else group
-                groups.setdefault(key, []).extend(outlines)
+                groups.setdefault(key, []).extend(polygons)
                 if is_yes(shape.get('difficult')) or key[0] == IGNORED:
                     difficult.add(key)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -65,12 +65,12 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
             ) from error
         found = [
             Instance.of_polygons(
-                '' if key[0] == IGNORED else key[0], outlines, str(file), key in difficult
+                '' if key[0] == IGNORED else key[0], polygons, str(file), key in difficult
             )
-            for key, outlines in groups.items()
+            for key, polygons in groups.items()
         ]
-        photos.append(
-            Photo(
+        records.append(
+            ImageRecord(
                 path,
                 tree.split(file) or tree.split(path),
                 stated=stated,
@@ -78,7 +78,7 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
                 origin=str(file),
             )
         )
-    return Annotations(photos)
+    return Annotations(records)
 
 
 def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
@@ -89,7 +89,7 @@ def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Find
         said = tree.index.match(name, file)
     own = tree.index.match(file.stem, file)
     if len(said) == len(own) == 1 and said != own:
-        findings.refuse(
+        findings.reject(
             'files of LabelMe have the name of one image, and the imagePath of another',
             'rename them, or correct imagePath',
             f'{file} with {name!r}',
@@ -98,8 +98,8 @@ def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Find
     return [file.stem if own else name if len(said) == 1 else PureWindowsPath(name).name]
 
 
-def _outlines(shape: Mapping[str, Any]) -> list[list[float]]:
-    """The outlines ``[x, y, x, y, ...]`` of a shape, none of one without an area."""
+def _polygons(shape: Mapping[str, Any]) -> list[list[float]]:
+    """The polygons ``[x, y, x, y, ...]`` of a shape, none of one without an area."""
     points = [(float(x), float(y)) for x, y in shape['points']]
     kind = shape.get('shape_type') or 'polygon'
     if kind == 'mask' and shape.get('mask'):
@@ -117,7 +117,7 @@ def _outlines(shape: Mapping[str, Any]) -> list[list[float]]:
 
 
 def _around(encoded: str, corner: tuple[float, float]) -> list[list[float]]:
-    """The outlines of a mask, a PNG in base64 with its left upper corner there."""
+    """The polygons of a mask, a PNG in base64 with its left upper corner there."""
     pixels = decode(b64decode(encoded), 'grayscale')
     found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     return [(part[:, 0] + corner).flatten().tolist() for part in found if len(part) > 2]

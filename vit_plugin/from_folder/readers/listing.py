@@ -15,9 +15,9 @@ from vit_plugin.errors import ConfigError
 
 from .class_names import class_name
 from .findings import Findings
+from .image_tree import read_sizes
 from .mask_values import MaskValues
-from .photos import read_sizes
-from .records import Photo
+from .records import ImageRecord
 from .splits import Split
 
 
@@ -30,18 +30,18 @@ class Listing:
         folder: of the data.
         classes: names of the classes in the order of their numbers, those that have something to
             train on.
-        parts: the photographs of each part. There may be none for a test.
-        held_out: whether ``val`` was drawn from the photographs to train on.
+        parts: the images of each part. There may be none for a test.
+        held_out: whether ``val`` was drawn from the images to train on.
         findings: what was noticed.
         masks: the class of each value of the masks.
-        multi_label: whether a photograph may have several classes, or none.
+        multi_label: whether an image may have several classes, or none.
         unseen: classes without an image to validate.
     """
 
     form: str
     folder: Path
     classes: tuple[str, ...]
-    parts: dict[Split, list[Photo]]
+    parts: dict[Split, list[ImageRecord]]
     held_out: bool
     findings: Findings
     masks: MaskValues | None = None
@@ -50,8 +50,8 @@ class Listing:
 
     @cached_property
     def root(self) -> Path:
-        """The innermost folder of all photographs, absolute."""
-        folders = {photo.path.absolute().parent for part in self.parts.values() for photo in part}
+        """The innermost folder of all images, absolute."""
+        folders = {record.path.absolute().parent for part in self.parts.values() for record in part}
         return Path(os.path.commonpath(folders))
 
     @cached_property
@@ -61,18 +61,18 @@ class Listing:
         Raises:
             ConfigError: if two images have different numbers of them.
         """
-        photos = [photo for part in self.parts.values() for photo in part]
-        known: dict[int, Photo] = {
-            photo.bands: photo for photo in photos if photo.bands is not None
+        records = [record for part in self.parts.values() for record in part]
+        known: dict[int, ImageRecord] = {
+            record.bands: record for record in records if record.bands is not None
         }
         if not known:  # of very many images no header is read
             known = {
-                one.bands or 0: one for one in read_sizes([*map(replace, photos[:1])], Findings())
+                one.bands or 0: one for one in read_sizes([*map(replace, records[:1])], Findings())
             }
         if len(known) > 1:
             one, other = (
-                f'{str(photo.path)!r} ' + (f'has {bands} bands' if bands else 'is a photograph')
-                for bands, photo in list(known.items())[:2]
+                f'{str(record.path)!r} ' + (f'has {bands} bands' if bands else 'is a photograph')
+                for bands, record in list(known.items())[:2]
             )
             raise ConfigError(
                 f'--data: {one}, and {other}; a model takes one number of bands: take one of them '
@@ -81,49 +81,49 @@ class Listing:
         return next(iter(known), 0)
 
     @property
-    def train(self) -> list[Photo]:
-        """The photographs to train on."""
+    def train(self) -> list[ImageRecord]:
+        """The images to train on."""
         return self.parts['train']
 
     @property
-    def val(self) -> list[Photo]:
-        """The photographs to validate on."""
+    def val(self) -> list[ImageRecord]:
+        """The images to validate on."""
         return self.parts['val']
 
     @property
     def relative_boxes(self) -> np.ndarray:
         """Width and height (N, 2) of each training box, relative to its image's longer side."""
         sides = [
-            (found.box[2] / max(photo.size), found.box[3] / max(photo.size))
-            for photo in self.train
-            for found in photo.instances
+            (found.box[2] / max(record.size), found.box[3] / max(record.size))
+            for record in self.train
+            for found in record.instances
             if not found.crowd
         ]
         return np.array(sides, dtype=float).reshape(-1, 2)
 
-    def name_of(self, photo: Photo) -> str:
-        """The path of a photograph within :attr:`root`, with ``/``."""
-        return photo.path.absolute().relative_to(self.root).as_posix()
+    def name_of(self, record: ImageRecord) -> str:
+        """The path of an image within :attr:`root`, with ``/``."""
+        return record.path.absolute().relative_to(self.root).as_posix()
 
-    def counts(self, part: Iterable[Photo]) -> Counter[str]:
-        """The number of objects of each class, or of photographs."""
+    def counts(self, part: Iterable[ImageRecord]) -> Counter[str]:
+        """The number of objects of each class, or of images."""
         counts = Counter[str]()
-        for photo in part:
-            objects = (found.name for found in photo.instances if not found.crowd)
-            counts.update(photo.labels or objects)
+        for record in part:
+            objects = (found.name for found in record.instances if not found.crowd)
+            counts.update(record.labels or objects)
         return counts
 
-    def as_coco(self, part: Sequence[Photo]) -> str:
-        """Photographs with boxes, as the text of a COCO JSON file that any COCO reader accepts."""
+    def as_coco(self, part: Sequence[ImageRecord]) -> str:
+        """Images with boxes, as the text of a COCO JSON file that any COCO reader accepts."""
         numbers = {name: number for number, name in enumerate(self.classes, 1)}
         images: list[dict[str, Any]] = []
         annotations: list[dict[str, Any]] = []
-        for number, photo in enumerate(part, 1):
-            width, height = photo.size
+        for number, record in enumerate(part, 1):
+            width, height = record.size
             images.append(
-                dict(id=number, file_name=self.name_of(photo), width=width, height=height)
+                dict(id=number, file_name=self.name_of(record), width=width, height=height)
             )
-            for found in photo.instances:
+            for found in record.instances:
                 for name in [found.name] if found.name else self.classes:
                     annotations.append(
                         dict(
@@ -149,33 +149,34 @@ class Listing:
             )
         )
 
-    def as_lines(self, part: Sequence[Photo], labeled: bool) -> str:
-        """Photographs as lines of text, each with the number of its class if ``labeled``.
+    def as_lines(self, part: Sequence[ImageRecord], labeled: bool) -> str:
+        """Images as lines of text, each with the number of its class if ``labeled``.
 
         Raises:
             ConfigError: for a path that cannot be a line.
         """
         numbers = {name: number for number, name in enumerate(self.classes)}
         lines = []
-        for photo in part:
-            name = self.name_of(photo)
+        for record in part:
+            name = self.name_of(record)
             if name.splitlines() != [name.strip()]:
                 raise ConfigError(
                     f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins '
                     'with a space, and a list of images has a path on each line; rename it.'
                 )
-            lines.append(f'{name} {numbers[photo.labels[0]]}' if labeled else name)
+            lines.append(f'{name} {numbers[record.labels[0]]}' if labeled else name)
         return ''.join(f'{line}\n' for line in lines)
 
-    def as_json(self, part: Sequence[Photo]) -> str:
-        """Photographs as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
+    def as_json(self, part: Sequence[ImageRecord]) -> str:
+        """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
         numbers = {name: number for number, name in enumerate(self.classes)}
         rows: list[dict[str, Any]] = []
-        for photo in part:
-            labels = [numbers[name] for name in photo.labels if name in numbers]
+        for record in part:
+            labels = [numbers[name] for name in record.labels if name in numbers]
             rows.append(
                 dict(
-                    img_path=self.name_of(photo), gt_label=labels if self.multi_label else labels[0]
+                    img_path=self.name_of(record),
+                    gt_label=labels if self.multi_label else labels[0],
                 )
             )
         return json.dumps(dict(metainfo=dict(classes=self.classes), data_list=rows))

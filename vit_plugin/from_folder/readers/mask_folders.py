@@ -14,10 +14,11 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import ON_ITS_SIDE, orientation_of
 from vit_plugin.files.text import read_lines
 
-from .annotated import BACKGROUND_SHAPE, forms_of, read_form
+from .annotated import BACKGROUND_SHAPE, formats_of, read_format
 from .division import check_classes, divide
 from .findings import Findings
 from .identity import KINDS, Index
+from .image_tree import Tree, note_unused, read_sizes
 from .listing import Listing
 from .mask_values import (
     NOT_LABELED,
@@ -27,9 +28,8 @@ from .mask_values import (
     is_lossy,
     values_of,
 )
-from .outlines import mask_of
-from .photos import Tree, note_unused, read_sizes
-from .records import Photo
+from .polygons import mask_of
+from .records import ImageRecord
 from .splits import Split, split_in, without_split
 
 # What follows the name of its image in the name of a mask.
@@ -54,7 +54,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     all images, or all masks, have. Its pixels are numbers of
     classes, and 255 where there is none; or few gray values, or colors, which are understood as
     :mod:`.mask_values` says. ``classes.txt`` has the name of a class on each line. Without images
-    to validate, a tenth is held out. Where there are no masks, the outlines of COCO, YOLO or
+    to validate, a tenth is held out. Where there are no masks, the polygons of COCO, YOLO or
     LabelMe become masks, on a class of the background.
 
     Raises:
@@ -63,26 +63,26 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             validate.
     """
     findings = Findings(skip_invalid)
-    photos = _pairs(tree, findings)
-    if not photos:
-        return _from_outlines(tree, findings)
+    records = _pairs(tree, findings)
+    if not records:
+        return _from_polygons(tree, findings)
     named = _file_of_names(tree)
-    used = [path for photo in photos for path in (photo.path, photo.mask) if path]
+    used = [path for record in records for path in (record.path, record.mask) if path]
     note_unused(tree, [*used, *filter(None, [named]), *_lists(tree)], findings)
-    photos = read_sizes(photos, findings)
-    found = _count(photos, bool(colors_of(named)), findings)
+    records = read_sizes(records, findings)
+    found = _count(records, bool(colors_of(named)), findings)
     findings.check()
     lossy = next((mask for mask in found if mask and is_lossy(mask)), None)
     values = choose_classes(sum(found.values(), Counter()), named, findings, lossy)
-    photos = [photo for photo in photos if photo.mask in found]
-    for photo in photos:
-        numbers = sorted({values.numbers[value] for value in found[photo.mask]} - {NOT_LABELED})
-        photo.labels = tuple(values.classes[number] for number in numbers)
-    parts, held_out = divide(photos, tree, findings)
-    known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
+    records = [record for record in records if record.mask in found]
+    for record in records:
+        numbers = sorted({values.numbers[value] for value in found[record.mask]} - {NOT_LABELED})
+        record.labels = tuple(values.classes[number] for number in numbers)
+    parts, held_out = divide(records, tree, findings)
+    known = check_classes(parts, held_out, lambda record: record.labels, findings)
     findings.note_all(
         'classes of which there is nothing to train on, only to validate',
-        sorted({name for photo in parts['val'] for name in photo.labels} - known),
+        sorted({name for record in parts['val'] for name in record.labels} - known),
     )
     return Listing(
         'images and masks', tree.folder, values.classes, parts, held_out, findings, masks=values
@@ -106,8 +106,8 @@ def _kind(tree: Tree, path: Path) -> str:
     return ''
 
 
-def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
-    """The photographs with a mask. One without is rejected if it lies where others have one."""
+def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
+    """The images with a mask. One without is rejected if it lies where others have one."""
     kinds = {path: _kind(tree, path) for path in tree.images}
     if 'mask' in kinds.values():
         masks = [path for path, name in kinds.items() if name == 'mask']
@@ -136,17 +136,17 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
     mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
     listed = dict(_listed(tree))
     has_parts = any(map(tree.split, images))
-    photos = []
+    records = []
     for image in images:
         split, mask = listed.get(image.stem) or tree.split(image), mask_of_image.get(image)
         if (listed and image.stem not in listed) or image in pairs.unclear:
             continue  # named among what is left out
         if mask:
-            photos.append(Photo(image, split, mask=mask, origin=str(mask)))
+            records.append(ImageRecord(image, split, mask=mask, origin=str(mask)))
         elif split or not has_parts:
             what = 'images have no mask of their name'
-            findings.refuse(what, 'add them, or remove the images', str(image))
-    return photos
+            findings.reject(what, 'add them, or remove the images', str(image))
+    return records
 
 
 def _file_of_names(tree: Tree) -> Path | None:
@@ -185,62 +185,62 @@ def _listed(tree: Tree) -> Iterator[tuple[str, Split]]:
 
 
 def _count(
-    photos: list[Photo], by_color: bool, findings: Findings
+    records: list[ImageRecord], by_color: bool, findings: Findings
 ) -> dict[Path | None, Counter[int]]:
     """The pixels of each value in each mask that has the size of its image."""
     counts: dict[Path | None, Counter[int]] = {}
-    for photo in photos:
-        assert photo.mask is not None
+    for record in records:
+        assert record.mask is not None
         try:
-            values = values_of(photo.mask, by_color)
+            values = values_of(record.mask, by_color)
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
-            findings.refuse(
+            findings.reject(
                 'masks cannot be read',
                 'repair or remove them',
-                f'{photo.mask} ({first_line(error)})',
+                f'{record.mask} ({first_line(error)})',
             )
             continue
-        if values.shape[::-1] == photo.size:
-            _compare_orientation(photo, findings)
+        if values.shape[::-1] == record.size:
+            _compare_orientation(record, findings)
             found, pixels = np.unique(values, return_counts=True)
-            counts[photo.mask] = Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
+            counts[record.mask] = Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
             continue
-        size, seen = (f'{one[0]} x {one[1]}' for one in (values.shape[::-1], photo.size))
-        findings.refuse(
+        size, seen = (f'{one[0]} x {one[1]}' for one in (values.shape[::-1], record.size))
+        findings.reject(
             'masks have another size than their image as it is seen',
             'make them equal',
-            f'{photo.mask} with {size} pixels, and {photo.path} with {seen}',
+            f'{record.mask} with {size} pixels, and {record.path} with {seen}',
         )
     return counts
 
 
-def _compare_orientation(photo: Photo, findings: Findings) -> None:
+def _compare_orientation(record: ImageRecord, findings: Findings) -> None:
     """Note a mask that may be drawn on the stored pixels of its image, where no size tells."""
-    assert photo.mask is not None
-    turned = orientation_of(photo.path)
-    can_tell = turned in ON_ITS_SIDE and photo.size[0] != photo.size[1]
-    if turned != 1 and not can_tell and orientation_of(photo.mask) != turned:
+    assert record.mask is not None
+    turned = orientation_of(record.path)
+    can_tell = turned in ON_ITS_SIDE and record.size[0] != record.size[1]
+    if turned != 1 and not can_tell and orientation_of(record.mask) != turned:
         findings.note(
             'masks without the orientation (EXIF) of their image, taken to be of the image as it '
             'is seen: look at them',
-            photo.mask,
+            record.mask,
         )
 
 
-def _from_outlines(tree: Tree, findings: Findings) -> Listing:
-    """Masks drawn from the outlines of objects."""
-    forms = forms_of(tree)
+def _from_polygons(tree: Tree, findings: Findings) -> Listing:
+    """Masks drawn from the polygons of objects."""
+    forms = formats_of(tree)
     if not forms:
         findings.check()  # of images and masks whose names are not the same
         raise ConfigError(
             f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
-            '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or '
+            '--task segmentation, with masks of the same names, or polygons as COCO, YOLO or '
             'LabelMe.'
         )
-    listing = read_form(tree, forms[0], findings.skip_invalid, True, with_background=True)
-    listing.form += ' outlines as masks'
-    for photo in chain(*listing.parts.values()):
-        for found in photo.instances:
+    listing = read_format(tree, forms[0], findings.skip_invalid, True, with_background=True)
+    listing.form += ' polygons as masks'
+    for record in chain(*listing.parts.values()):
+        for found in record.instances:
             found.name = BACKGROUND if found.name == BACKGROUND_SHAPE else found.name
     names = listing.classes
     listing.classes = (
@@ -251,18 +251,18 @@ def _from_outlines(tree: Tree, findings: Findings) -> Listing:
     return listing
 
 
-def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
-    """The mask (H, W), uint8, of outlines, largest first, on class 0. Crowds are not labeled."""
+def _drawn(record: ImageRecord, classes: tuple[str, ...]) -> np.ndarray:
+    """The mask (H, W), uint8, of polygons, largest first, on class 0. Crowds are not labeled."""
     from PIL import ImageDraw
 
-    width, height = photo.size
+    width, height = record.size
     image = Image.new('L', (width, height), 0)
     draw = ImageDraw.Draw(image)
-    for found in sorted(photo.instances, key=lambda found: -float(found.area)):
+    for found in sorted(record.instances, key=lambda found: -float(found.area)):
         value = NOT_LABELED if found.crowd else classes.index(found.name)
         if isinstance(found.segmentation, dict):
             image.paste(
-                value, mask=Image.fromarray(mask_of(found.segmentation['counts'], photo.size))
+                value, mask=Image.fromarray(mask_of(found.segmentation['counts'], record.size))
             )
         else:
             for polygon in found.segmentation or ():
@@ -270,9 +270,9 @@ def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
     return np.asarray(image)
 
 
-def class_map(found: Listing, photo: Photo) -> np.ndarray:
+def class_map(found: Listing, record: ImageRecord) -> np.ndarray:
     """The number of the class of each pixel (H, W), uint8, 255 where there is none."""
-    if photo.mask is None:
-        return _drawn(photo, found.classes)
+    if record.mask is None:
+        return _drawn(record, found.classes)
     assert found.masks is not None
-    return found.masks.apply(values_of(photo.mask, found.masks.by_color))
+    return found.masks.apply(values_of(record.mask, found.masks.by_color))

@@ -26,7 +26,7 @@ from .findings import Findings
 NOT_LABELED = 255
 MOST = 254  # classes
 GRAY = 100  # among few values, one from here on is a gray rather than the number of a class
-FEW = 8
+MAX_GRAY_VALUES = 8  # of a mask without names
 MAINLY = 0.9  # of the pixels
 
 JPEG = b'\xff\xd8'  # the first bytes
@@ -101,7 +101,7 @@ def choose_classes(
     """
     values = sorted(counts)
     colors, names = colors_of(named), _names(named)
-    unnamed = len(values) > FEW and not (names or colors)
+    unnamed = len(values) > MAX_GRAY_VALUES and not (names or colors)
     if lossy and min(np.diff(values), default=0) < GRAY:
         raise ConfigError(
             f'--data: {str(lossy)!r} is a JPEG file, which changes the values of masks at edges: '
@@ -171,7 +171,7 @@ def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskVal
 def _are_grays(values: list[int]) -> bool:
     """True if few values are far apart, so that they are grays or colors, of which 255 is one."""
     others = [value for value in values if value != NOT_LABELED]
-    return len(values) <= FEW and (len(others) < 2 or max(others) >= GRAY)
+    return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= GRAY)
 
 
 def _are_smoothed(counts: Counter[int]) -> bool:

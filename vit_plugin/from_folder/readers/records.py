@@ -1,11 +1,11 @@
-"""What readers of annotations return: photographs, and the objects in them."""
+"""What readers of annotations return: images, and the objects in them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .outlines import box_around
+from .polygons import box_around
 from .splits import Split
 
 
@@ -37,14 +37,14 @@ class Instance:
     def of_polygons(
         cls, name: str, polygons: Sequence[Sequence[float]], origin: str = '', crowd: bool = False
     ) -> 'Instance':
-        """An object from its outlines, each ``[x, y, x, y, ...]``."""
-        outlines = [list(polygon) for polygon in polygons]
-        return cls(name, box_around(polygons), outlines, crowd, origin=origin)
+        """An object from its polygons, each ``[x, y, x, y, ...]``."""
+        points = [list(polygon) for polygon in polygons]
+        return cls(name, box_around(polygons), points, crowd, origin=origin)
 
 
 @dataclass
-class Photo:
-    """A photograph and what is said of it.
+class ImageRecord:
+    """An image and what is said of it.
 
     Attributes:
         path: the file.
@@ -77,6 +77,6 @@ def is_yes(value: Any) -> bool:
 class Annotations(NamedTuple):
     """Result of a reader."""
 
-    photos: list[Photo]
+    records: list[ImageRecord]
     names: Sequence[str] = ()  # of the classes, if the form gives them an order
     used: Sequence[Path] = ()  # further files that were read

@@ -49,14 +49,14 @@ _AT_START = re.compile(rf'^({"|".join(sorted(WORDS, key=len, reverse=True))})[ _
 Item = TypeVar('Item')
 
 
-def words_of(name: str) -> list[str]:
+def words_in(name: str) -> list[str]:
     """The words of a name, in small letters: ``'TrainSet_2017'`` has train and set."""
     return [word.casefold() for word in re.findall(r'[A-Z]?[a-z]+|[A-Z]+(?![a-z])', name)]
 
 
 def split_of(name: str) -> Split | None:
     """The split that a folder name stands for, or None if it has other words than fillers."""
-    words = [word for word in words_of(name) if word not in FILLERS]
+    words = [word for word in words_in(name) if word not in FILLERS]
     if len(words) != 1:
         return None
     return WORDS.get(words[0]) or WORDS.get(JOINED.sub('', words[0]))
@@ -69,7 +69,7 @@ def without_split(name: str) -> str:
 
 def split_in(stem: str) -> Split | None:
     """The split among a file name's words, as in ``person_keypoints_val2017``; test comes first."""
-    found = {split for word in words_of(stem) if (split := split_of(word))}
+    found = {split for word in words_in(stem) if (split := split_of(word))}
     return next((split for split in reversed(SPLITS) if split in found), None)
 
 
@@ -78,7 +78,7 @@ def alike_parts(names: Iterable[str]) -> list[str]:
     by_rest: dict[str, dict[str, Split]] = {}
     for name in names:
         if split := split_in(name):
-            rest = ' '.join(word for word in words_of(name) if not split_of(word))
+            rest = ' '.join(word for word in words_in(name) if not split_of(word))
             by_rest.setdefault(rest, {})[name] = split
     return next((list(found) for found in by_rest.values() if len({*found.values()}) > 1), [])
 

@@ -11,11 +11,11 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_lines
 
 from .findings import Findings
-from .photos import Tree, stated_size
+from .image_tree import Tree, stated_size
 from .records import (
     Annotations,
+    ImageRecord,
     Instance,
-    Photo,
     is_yes,
 )
 from .splits import SPLITS, Split, split_in
@@ -40,7 +40,7 @@ def voc_root(file: Path) -> ET.Element | None:
 
 
 def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Annotations:
-    """The photographs of XML files. Lists in ``ImageSets/Main`` give the splits, else the folders.
+    """The images of XML files. Lists in ``ImageSets/Main`` give the splits, else the folders.
 
     Raises:
         ConfigError: if a file or list is not complete, or if an image is not there.
@@ -51,7 +51,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
     ]
     splits = dict(_listed(lists, {file.stem for file in files}, findings))
-    photos = []
+    records = []
     chosen = [file for file in files if not splits or file.stem in splits]
     findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
     said = {file: (root.findtext('filename') or '').strip() for file, root in files.items()}
@@ -61,7 +61,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
     )
     for file in pairs.lost:
         what = 'annotations have no image of their name'
-        findings.refuse(what, 'add the images', str(file))
+        findings.reject(what, 'add the images', str(file))
     for file, path in pairs.image_of.items():
         root = files[file]
         if said[file] and tree.index.match(said[file], file) not in ([], [path]):
@@ -75,8 +75,8 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
                 f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and '
                 f'bndbox ({error}); correct it.'
             ) from error
-        photos.append(
-            Photo(
+        records.append(
+            ImageRecord(
                 path,
                 splits.get(file.stem) or tree.split(file) or tree.split(path),
                 stated=stated,
@@ -86,11 +86,11 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         )
     # VOC counts pixels from 1, and its corners are within the box. A corner of 0 says that the
     # program did not.
-    if not any(min(found.box[:2]) == 0 for photo in photos for found in photo.instances):
-        for found in (found for photo in photos for found in photo.instances):
+    if not any(min(found.box[:2]) == 0 for record in records for found in record.instances):
+        for found in (found for record in records for found in record.instances):
             left, top, width, height = found.box
             found.box = left - 1, top - 1, width, height
-    return Annotations(photos, used=lists)
+    return Annotations(records, used=lists)
 
 
 def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:

@@ -1,4 +1,4 @@
-"""YOLO: a text file per image. Lines are ``class x y width height`` or an outline, normalized."""
+"""YOLO: a text file per image. Lines are ``class x y width height`` or a polygon, normalized."""
 
 import math
 import re
@@ -14,9 +14,9 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
-from .part_lists import images_of
-from .photos import Tree, read_sizes
-from .records import Annotations, Instance, Photo
+from .image_tree import Tree, read_sizes
+from .records import Annotations, ImageRecord, Instance
+from .split_lists import images_of
 from .splits import SPLITS, Split, split_of
 
 NAMES = (
@@ -30,7 +30,7 @@ NAMES = (
 Settings = tuple[Path, dict[str, Any]]
 MAINLY = 0.9  # of all keypoints that lie in their box
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
-FORM = 'a class and 4 numbers, or an outline'
+FORM = 'a class and 4 numbers, or a polygon'
 
 
 def find_settings(tree: Tree) -> Settings | None:
@@ -113,7 +113,7 @@ def label_files(tree: Tree) -> list[Path]:
 def read_yolo(
     tree: Tree, labels: Collection[Path], findings: Findings, settings: Settings | None
 ) -> Annotations:
-    """Read the photographs of a YOLO folder. Those without a label file have no objects.
+    """Read the images of a YOLO folder. Those without a label file have no objects.
 
     Args:
         tree: the files of the folder.
@@ -134,24 +134,28 @@ def read_yolo(
     listed = _listed(tree, places, findings)
     pairs = tree.index.pair({file: [file.stem] for file in labels}, findings)
     of_image = {image: file for file, image in pairs.image_of.items()}
-    photos = [
-        Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
+    records = [
+        ImageRecord(
+            image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image))
+        )
         for image in tree.images
         if image not in pairs.unclear
     ]
-    photos = read_sizes(photos, findings)
+    records = read_sizes(records, findings)
     lines = {file: read_lines(file) for file in of_image.values()}
     keypoints = _keypoints(settings, [line for found in lines.values() for line in found])
-    for photo in photos:
-        file = of_image.get(photo.path)
+    for record in records:
+        file = of_image.get(record.path)
         if file is None:
-            findings.note('images without a file of labels, taken as without an object', photo.path)
+            findings.note(
+                'images without a file of labels, taken as without an object', record.path
+            )
             continue
         for number, line in enumerate(lines[file], 1):
             origin = f'line {number} of {file}'
-            found = _instance(line.split(), photo, named, keypoints, origin, findings)
+            found = _instance(line.split(), record, named, keypoints, origin, findings)
             if found:
-                photo.instances.append(found)
+                record.instances.append(found)
     nameless = [
         file
         for file in tree.others
@@ -159,7 +163,7 @@ def read_yolo(
     ]
     orphans = [*pairs.lost, *nameless]
     findings.note_all('files of labels left out, without an image of their name', orphans)
-    return Annotations(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
+    return Annotations(records, named[1], [named[0], *orphans, *(place for place, _ in places)])
 
 
 def _keypoints(settings: Settings | None, lines: Sequence[str]) -> int:
@@ -197,7 +201,7 @@ def _equal_rows(lines: Sequence[str]) -> np.ndarray | None:
 def _are_poses(values: np.ndarray, dimensions: int) -> bool:
     """True if points with a visibility of 0, 1 or 2 stand behind boxes, or points in the boxes.
 
-    The first point of an outline is no middle of a box that has all others.
+    The first point of a polygon is no middle of a box that has all others.
     """
     if (values.shape[1] - 4) % dimensions:
         return False
@@ -214,7 +218,7 @@ def _are_poses(values: np.ndarray, dimensions: int) -> bool:
 
 def _instance(
     words: Sequence[str],
-    photo: Photo,
+    record: ImageRecord,
     named: tuple[Path, list[str]],
     keypoints: int,
     origin: str,
@@ -227,32 +231,32 @@ def _instance(
     names, text = named[1], ' '.join(words)
     if len(values) == 4 + keypoints:
         values = values[:4]
-    outline = len(values) >= 6
-    if outline and len(values) % 2:
+    polygon = len(values) >= 6
+    if polygon and len(values) % 2:
         values = values[:-1]  # with a score
     if (
         label != int(label if math.isfinite(label) else -1)
         or len(values) < 4
         or not all(map(math.isfinite, values))
     ):
-        findings.refuse(f'lines are not {FORM}', 'correct them', f'{text!r}, {origin}')
+        findings.reject(f'lines are not {FORM}', 'correct them', f'{text!r}, {origin}')
         return None
     if not 0 <= label < len(names):
-        findings.refuse(
+        findings.reject(
             f'lines have a class that {named[0].name} does not name; it has {len(names)}, from 0',
             'add its name',
             f'class {label:g}, {origin}',
         )
         return None
     if max(values) > 1 + BEYOND or min(values) < -BEYOND:
-        findings.refuse(
+        findings.reject(
             'lines have values beyond 0 to 1, which are shares of the width and height',
             'divide pixels by the size of the image',
             f'{text!r}, {origin}',
         )
         return None
-    width, height = photo.size
-    if outline:
+    width, height = record.size
+    if polygon:
         points = [value * (width, height)[i % 2] for i, value in enumerate(values)]
         return Instance.of_polygons(names[int(label)], [points], origin)
     x, y, w, h = values[:4]

@@ -1,4 +1,4 @@
-"""Photographs of a data set: their paths, their sizes as displayed, and their annotations."""
+"""Images of a data set: their paths, their sizes as displayed, and their annotations."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from vit_plugin.files.images import (
 from .depth import note_depth
 from .findings import Findings
 from .identity import Index
-from .records import Photo
+from .records import ImageRecord
 from .splits import Split, split_of
 
 # Folders that trainings write, and files that are in them.
@@ -124,20 +124,20 @@ class Tree:
         return next(filter(None, map(split_of, self.parts(path))), None)
 
 
-def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """The photographs that can be read, with what their headers say. The others are noted.
+def read_sizes(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecord]:
+    """The images that can be read, with what their headers say. The others are noted.
 
     Those whose size is known are not read again.
     """
 
-    def read(photo: Photo) -> tuple[tuple[int, int], int, int] | str:
-        if photo.bands is not None:
-            return photo.size, photo.bands, 0
+    def read(record: ImageRecord) -> tuple[tuple[int, int], int, int] | str:
+        if record.bands is not None:
+            return record.size, record.bands, 0
         try:
-            bands = (shape_of(photo.path) or (0, 0, 0))[2]
-            size, bits = seen_size(photo.path), 0 if bands else bits_of(photo.path)
+            bands = (shape_of(record.path) or (0, 0, 0))[2]
+            size, bits = seen_size(record.path), 0 if bands else bits_of(record.path)
             if bits in (8, 16):
-                check_complete(photo.path)
+                check_complete(record.path)
             return size, bands, bits
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             return first_line(error)
@@ -145,17 +145,17 @@ def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
     readable = []
     deep: dict[int, list[Path]] = {}
     with ThreadPoolExecutor(8) as pool:
-        for photo, found in zip(photos, pool.map(read, photos), strict=True):
+        for record, found in zip(records, pool.map(read, records), strict=True):
             if isinstance(found, str):
                 findings.note(
-                    'images left out, since they cannot be read', f'{photo.path} ({found})'
+                    'images left out, since they cannot be read', f'{record.path} ({found})'
                 )
             else:
-                photo.size, photo.bands, bits = found
+                record.size, record.bands, bits = found
                 if bits <= 16:
-                    readable.append(photo)
+                    readable.append(record)
                 if bits > 8:
-                    deep.setdefault(bits, []).append(photo.path)
+                    deep.setdefault(bits, []).append(record.path)
     for bits, paths in deep.items():
         note_depth(bits, paths, findings)
     return readable

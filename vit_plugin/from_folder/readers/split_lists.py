@@ -7,7 +7,7 @@ from pathlib import Path
 from vit_plugin.files.text import read_lines
 
 from .findings import Findings
-from .photos import Tree
+from .image_tree import Tree
 from .splits import SPLITS, Split, split_in
 
 FORMS = ('.txt', '.lst', '.csv', '.tsv')  # suffixes
@@ -30,7 +30,7 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
             findings.note(f'lines of {place.name} left out, whose image is not there', line)
 
 
-def listed_parts(tree: Tree, findings: Findings) -> tuple[dict[Path, Split], list[Path]]:
+def listed_splits(tree: Tree, findings: Findings) -> tuple[dict[Path, Split], list[Path]]:
     """The part of each image by lists that are named for parts, and the lists.
 
     A line has a path, with or without its suffix, maybe with a label behind it. An image on lists

@@ -1,4 +1,4 @@
-"""Outlines ``[x, y, x, y, ...]`` and run lengths of objects."""
+"""Polygons ``[x, y, x, y, ...]`` and run lengths of objects."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from vit_plugin.errors import needed_by
 
 
 def box_around(polygons: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
-    """Left, top, width and height of outlines."""
+    """Left, top, width and height of polygons."""
     x = [value for polygon in polygons for value in polygon[::2]]
     y = [value for polygon in polygons for value in polygon[1::2]]
     return min(x), min(y), max(x) - min(x), max(y) - min(y)
@@ -36,7 +36,7 @@ def box_of_mask(mask: np.ndarray) -> tuple[float, ...] | None:
 
 
 def polygon_area(polygon: Sequence[float]) -> float:
-    """The area of an outline ``[x, y, x, y, ...]``, by the shoelace formula."""
+    """The area of a polygon ``[x, y, x, y, ...]``, by the shoelace formula."""
     points = list(zip(polygon[::2], polygon[1::2], strict=True))
     pairs = zip(points, [*points[1:], points[0]], strict=True)
     return abs(sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairs)) / 2

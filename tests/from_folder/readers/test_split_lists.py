@@ -4,7 +4,7 @@ import pytest
 from image_folders import write_digits
 
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
-from vit_plugin.from_folder.readers.photos import Tree
+from vit_plugin.from_folder.readers.image_tree import Tree
 
 TESTED = ['digit 0/000', 'digit 1/001', 'digit 2/002']
 
