@@ -11,7 +11,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 
 from vit_plugin.config import check_config, read_config
-from vit_plugin.deploy.exported_photographs import images
+from vit_plugin.deploy.exported_photographs import photographs
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
 from vit_plugin.errors import ConfigError
