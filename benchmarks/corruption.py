@@ -29,7 +29,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from vit_plugin.engine.checkpoints import folder as folder_module
+from vit_plugin.engine.checkpoints import safetensors_stream
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
@@ -202,11 +202,11 @@ def dying_after(size: int, error: BaseException) -> Iterator[None]:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._file, name)
 
-    folder_module.open = File
+    safetensors_stream.open = File
     try:
         yield
     finally:
-        del folder_module.open
+        del safetensors_stream.open
 
 
 def end_at_every_byte(work_dir: Path, every: int) -> int:

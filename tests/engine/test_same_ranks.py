@@ -9,7 +9,12 @@ from mmengine.dist import get_rank
 from ranks import on_ranks
 
 from benchmarks.tiny_run import build, tiny_cfg
-from vit_plugin.engine.same_ranks import OWN, facts_of_checkpoint, facts_of_config, facts_of_data
+from vit_plugin.engine.same_ranks import (
+    RANK_OWN,
+    facts_of_checkpoint,
+    facts_of_config,
+    facts_of_data,
+)
 from vit_plugin.errors import ConfigError
 
 # What the second of two ranks has of its own, and the sentence that both end with.
@@ -64,7 +69,7 @@ def test_facts():
     assert facts == facts_of_data(Data('/there', [0, 1, 2]), 'it')
     for other in (Data('/here', [0, 1, 1]), Data('/here', [0, 1]), Data('/here', [0, 1, 2], 'ac')):
         assert facts != facts_of_data(other, 'it')
-    settings = dict(a=[dict(b=1), ()], f=facts_of_data, **dict.fromkeys(OWN, 1))
+    settings = dict(a=[dict(b=1), ()], f=facts_of_data, **dict.fromkeys(RANK_OWN, 1))
     assert facts_of_config(settings) == {'a.0.b': '1', 'a.1': '()', 'f': '<function facts_of_data>'}
 
 

@@ -18,7 +18,7 @@ from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.commands.command_line import build_runner, training_runner
 from vit_plugin.config import read_config
 from vit_plugin.engine import work_dir
-from vit_plugin.engine.work_dir import OWNER, alone_in, unseen
+from vit_plugin.engine.work_dir import OWNER, alone_in, blind_rank
 from vit_plugin.errors import ConfigError
 
 
@@ -131,7 +131,7 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
 def see(folder: Path, shared: bool) -> None:
     work_dir.SIGHT = 0.5
     own = folder if shared else folder / f'of_{get_rank()}'
-    found = unseen(own)
+    found = blind_rank(own)
     if shared:
         assert found is None
     else:

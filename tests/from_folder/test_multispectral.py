@@ -143,7 +143,7 @@ def test_a_file_of_onnx_has_the_same_pixels(folder):
     cfg = config_of(write_bands(folder / 'fields'), img_size=32)
     pixels = PipelineTransform(cfg)
     steps = json.loads(json.dumps(steps_of(pixels.transforms)))
-    for path in images(folder, 6):
+    for path in photographs(folder, 6):
         wanted = pixels(path)['inputs']
         found = torch.from_numpy(apply_steps(steps, read_image(path)).pixels).permute(2, 0, 1)
         assert wanted.shape == (6, 32, 32)

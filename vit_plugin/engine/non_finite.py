@@ -52,7 +52,7 @@ class NonFinitePolicy:
         elif skips:
             raise ConfigError(
                 "default_hooks.runtime_info.non_finite='skip' needs an optimizer wrapper of this "
-                f'package, and {type(wrapper).__name__} is none: give '
+                f'package, and {type(wrapper).__name__} is not one: give '
                 "optim_wrapper.type='vit_plugin.OptimWrapper' or 'vit_plugin.AmpOptimWrapper'."
             )
 
@@ -161,6 +161,7 @@ def first_broken(state: Mapping[str, Any], learned: Container[str]) -> str | Non
     }
     places, bounds, strict = [], [], []
     for place, (value, is_learned) in {**weights, **moments}.items():
+        value = torch.tensor(value) if isinstance(value, float) else value
         if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
             part = value.to_local() if isinstance(value, DTensor) else value
             if part.numel():

@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
 
 # What ranks may have of their own: where their files are, and what only changes the speed.
-OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
+RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 END = 1 << 16  # bytes of a file
 SAMPLES = 10_000  # of a data set that are compared
 # What is known of a data set, by the name of its loader.
@@ -27,7 +27,8 @@ WIDTH = 100  # characters of a value that are shown
 
 def check_same(
     facts: Mapping[str, str],
-    remedy: str = f'start all with one config and the same data. Only {", ".join(OWN)} may differ',
+    remedy: str = 'start all with one config and the same data. Only '
+    f'{", ".join(RANK_OWN)} may differ',
 ) -> None:
     """Compare what all ranks know by the same names. Every rank calls this.
 
@@ -44,7 +45,7 @@ def check_same(
         for rank, one in enumerate(known):
             ranks.setdefault(one.get(name, 'nothing'), []).append(str(rank))
         if len(ranks) > 1:
-            found = [f'{value[:WIDTH]} (rank {_some(which)})' for value, which in ranks.items()]
+            found = [f'{value[:WIDTH]} (rank {_shorten(which)})' for value, which in ranks.items()]
             raise ConfigError(
                 f'The processes of this run differ in {name}: {" or ".join(found[:3])}; {remedy}.'
             )
@@ -94,7 +95,7 @@ def facts_of_checkpoint(path: str) -> dict[str, str]:
 def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            if name not in OWN:
+            if name not in RANK_OWN:
                 yield from _flat(item, (*place, str(name)))
     elif isinstance(value, (list, tuple)) and value:
         for i, item in enumerate(value):
@@ -112,5 +113,5 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(errors='surrogateescape'), digest_size=8).hexdigest()
 
 
-def _some(ranks: list[str]) -> str:
+def _shorten(ranks: list[str]) -> str:
     return ', '.join(ranks[:3]) + (f' and {len(ranks) - 3} others' if len(ranks) > 3 else '')

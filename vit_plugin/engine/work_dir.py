@@ -47,8 +47,8 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
             lock.acquire()
         except Timeout as error:
             raise ConfigError(
-                f'In {str(work_dir)!r} a run is training already ({_named(owner)}); wait for its '
-                'end, or give another --work-dir.'
+                f'In {str(work_dir)!r} a run is training already ({_described(owner)}); wait for '
+                'its end, or give another --work-dir.'
             ) from error
         except (OSError, NotImplementedError) as error:
             print_log(
@@ -74,7 +74,7 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
             lock.release()
 
 
-def _named(owner: Path) -> str:
+def _described(owner: Path) -> str:
     try:
         run = json.loads(owner.read_text())
         return f'process {run["pid"]} on {run["host"]}, since {run["since"]}'
@@ -82,7 +82,7 @@ def _named(owner: Path) -> str:
         return 'another process'
 
 
-def unseen(folder: str | Path) -> str | None:
+def blind_rank(folder: str | Path) -> str | None:
     """The first rank that does not see in its folder what rank 0 writes in its own; None if all do.
 
     Every rank calls it. The folders have one name if the ranks' configs name one.

@@ -72,7 +72,7 @@ def save_to_a_bad_disk(place: Path, name: str) -> None:
     write_folder(place / 'saved', *parts, group)
     dist.barrier()
     before = sorted((path.name, path.stat().st_mtime_ns) for path in (place / 'saved').iterdir())
-    write = module._write_safetensors
+    write = module.write_safetensors
 
     def write_badly(path: Path, *args: object) -> dict:
         facts = write(path, *args)
@@ -80,7 +80,7 @@ def save_to_a_bad_disk(place: Path, name: str) -> None:
             damage(path)
         return facts
 
-    module._write_safetensors = write_badly
+    module.write_safetensors = write_badly
     with pytest.raises(ConfigError, match=f'cannot be read back .*{words}.*is unchanged'):
         write_folder(place / 'saved', *parts, group)
     dist.barrier()
@@ -98,9 +98,9 @@ def test_a_folder_has_its_name_only_after_it_was_read_back(tmp_path, name):
 
 
 def test_a_tensor_that_the_plan_has_and_no_file_is_missed(tmp_path, monkeypatch):
-    write = module._write_safetensors
+    write = module.write_safetensors
     monkeypatch.setattr(
-        module, '_write_safetensors', lambda path, items, resolve: write(path, items[:-1], resolve)
+        module, 'write_safetensors', lambda path, items, resolve: write(path, items[:-1], resolve)
     )
     state = dict(a=torch.zeros(3), b=torch.ones(3))
     with pytest.raises(ConfigError, match='cannot be read back .rank 0: b is missing'):

@@ -39,7 +39,7 @@ def runner(tmp_path_factory):
         ),
         (
             {'model.backbone.arch.num_layers': 1},
-            'it has backbone.blocks.1.*, which the model has not',
+            'it has backbone.blocks.1.*, which the model lacks',
         ),
         (
             {'model.backbone.arch.feedforward_channels': 48},
@@ -91,11 +91,11 @@ def no_moments(state: dict) -> None:
         ),
         (
             lambda state: state['optimizer']['state'][0]['exp_avg'].fill_(math.nan),
-            'a state that is not finite',
+            'its optimizer.0.exp_avg is not finite',
         ),
         (
             lambda state: state['optimizer']['state'][0].update(step=torch.tensor(math.nan)),
-            'a state that is not finite',
+            'its optimizer.0.step is not finite',
         ),
         (
             lambda state: (state['meta'].pop('run'), state['optimizer'].update(state={})),
@@ -103,7 +103,7 @@ def no_moments(state: dict) -> None:
         ),
         (
             lambda state: state['state_dict']['backbone.norm.weight'].fill_(math.inf),
-            'norm.weight has values that are not',
+            'its state_dict.backbone.norm.weight is not finite: the run had diverged',
         ),
         (
             lambda state: state.update(param_schedulers=[]),
@@ -130,7 +130,7 @@ def no_moments(state: dict) -> None:
         ),
         (
             lambda state: state['meta'].update(epoch=math.nan),
-            'meta has epoch=nan, which is no position',
+            'meta has epoch=nan, which is not a position',
         ),
         (lambda state: state['meta'].update(iter=-1), 'meta has iter=-1'),
         (lambda state: state['meta'].update(iter=10**12), 'is at iter 1000000000000'),
@@ -189,7 +189,12 @@ def test_what_a_run_saved_is_resumed_from(tmp_path, optimizer):
 
 def test_the_same_run_goes_on(tmp_path, saved):
     runner = build(tiny_cfg(tmp_path, custom_hooks=[]))
-    runner.resume(str(saved))
+    # A buffer may be infinite from the start.
+    runner.model.register_buffer('mask', torch.tensor(-math.inf))
+    state = torch.load(saved, weights_only=False)
+    state['state_dict']['mask'] = runner.model.mask
+    torch.save(state, tmp_path / 'masked.pth')
+    runner.resume(str(tmp_path / 'masked.pth'))
     assert (runner.epoch, runner.iter) == (1, 4)
 
 

@@ -13,11 +13,9 @@ from vit_plugin.errors import ConfigError
 from ..exact.loops import VALIDATED
 from ..optim.schedules import follow_config, replay
 from ..same_ranks import CONTENT, NUMBER
-from .optimizer_forms import first_states, form
-from .run_settings import SCHEDULES, changed_settings
+from .optimizer_forms import first_states, forms
+from .run_settings import SCHEDULES, Changes, changed_settings, differing
 from .state import by_names, identity, scheduler_state
-
-Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this run
 
 FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
 OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
@@ -36,23 +34,17 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     recorded, own = meta.get('run', {}), identity(runner)
     settings = changed_settings(runner.cfg, meta)
     of_schedules = {name: pair for name, pair in settings.items() if name.startswith(SCHEDULES)}
-    changed: Changes = {name: pair for name, pair in settings.items() if name not in of_schedules}
-    facts = {
-        'samples in an iteration': (recorded.get('batch'), own['batch']),
-        LENGTH: (recorded.get('epoch_length'), own['epoch_length']),
-        SEED: (meta.get('seed'), runner._randomness_cfg.get('seed')),
-        **{
-            name: (value, own['data'].get(name)) for name, value in recorded.get('data', {}).items()
-        },
-    }
-    changed |= {name: pair for name, pair in facts.items() if None not in pair and len({*pair}) > 1}
+    changed = {name: pair for name, pair in settings.items() if name not in of_schedules}
+    changed |= differing(
+        _facts(recorded, meta.get('seed')), _facts(own, runner._randomness_cfg.get('seed'))
+    )
     if f'{NUMBER}train_dataloader' in changed:
         changed.pop(f'{CONTENT}train_dataloader', None)  # it says nothing more
     teachers = recorded.get('teacher'), own['teacher']
     if len({found and found[1] for found in teachers}) > 1:  # by their weights, wherever they are
         changed['the teacher'] = teachers
     schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
-    if not _are_alike(schedulers, saved):
+    if not are_alike(schedulers, saved):
         return changed | of_schedules  # of the same config it is damage, which is found later
     kept = follow_config(schedulers, saved)
     if of_schedules or runner.cfg.get('resume_changed'):
@@ -65,7 +57,17 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     return changed
 
 
-def _are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
+def _facts(run: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+    """What determines a run besides its settings."""
+    return {
+        'samples in an iteration': run.get('batch'),
+        LENGTH: run.get('epoch_length'),
+        SEED: seed,
+        **run.get('data', {}),
+    }
+
+
+def are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
     """True if the saved states are of schedulers of the same classes, as far as they show it."""
     return len(schedulers) == len(saved) and all(
         isinstance(theirs, Mapping) and theirs.keys() == scheduler_state(mine).keys()
@@ -133,8 +135,7 @@ def _optimizer(runner: Runner, saved: Mapping[str, Any], theirs: list, ours: lis
     state = {}
     for name, moments in by_names(saved, theirs)['state'].items():
         number = numbers.get(name)
-        found = {key: form(value) for key, value in moments.items()}
-        if number is not None and (not expected or expected[number] == found):
+        if number is not None and (not expected or expected[number] == forms(moments)):
             state[number] = moments
     if scaler := fresh.get('loss_scaler'):
         old = saved.get('loss_scaler', {})

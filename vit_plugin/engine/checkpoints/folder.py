@@ -3,21 +3,17 @@
 DCP plans what each rank writes, so that a tensor that several ranks hold is written once. Its usual
 files are pickles. These are in the form of its ``HuggingFaceStorageWriter``, which rejects tensors
 that share memory (the buffers of a model and of its average) or are not contiguous (channels-last),
-and has a rank's file once more in memory. The writer here streams it, and hashes it on the way.
+and has a rank's file once more in memory. Here a rank streams its file, see
+:mod:`.safetensors_stream`.
 """
 
-import hashlib
-import json
-import os
 import shutil
-import struct
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
@@ -31,7 +27,6 @@ from vit_plugin.weights.reading.folders import (
     FORMAT,
     MANIFEST,
     RUN,
-    SHARDS,
     VERSION,
     manifest_text,
     read_manifest,
@@ -39,19 +34,7 @@ from vit_plugin.weights.reading.folders import (
 )
 from vit_plugin.weights.reading.plain import to_text
 
-# safetensors' names of the types.
-DTYPES = {
-    torch.float64: 'F64',
-    torch.float32: 'F32',
-    torch.float16: 'F16',
-    torch.bfloat16: 'BF16',
-    torch.int64: 'I64',
-    torch.int32: 'I32',
-    torch.int16: 'I16',
-    torch.int8: 'I8',
-    torch.uint8: 'U8',
-    torch.bool: 'BOOL',
-}
+from .safetensors_stream import write_hashed, write_safetensors
 
 
 def write_folder(
@@ -169,7 +152,7 @@ class _Writer(HuggingFaceStorageWriter):
     def write_data(self, plan: 'dcp.SavePlan', planner: 'dcp.SavePlanner') -> Future:
         results = []
         if plan.items:
-            file = _write_safetensors(
+            file = write_safetensors(
                 self._partial / plan.storage_data, plan.items, planner.resolve_data
             )
             results.append(
@@ -184,9 +167,9 @@ class _Writer(HuggingFaceStorageWriter):
         files = dict(
             result.storage_data for results_of_rank in results for result in results_of_rank
         )
-        files[RUN] = _write(self._partial / RUN, to_text(self._plain).encode())
+        files[RUN] = write_hashed(self._partial / RUN, to_text(self._plain).encode())
         meta = self._plain['meta']
-        _write(
+        write_hashed(
             self._partial / MANIFEST,
             manifest_text(
                 dict(
@@ -223,41 +206,3 @@ class _Writer(HuggingFaceStorageWriter):
 def single_process_is_meant() -> None:
     """Keep torch from warning that without a process group there is one process."""
     warnings.filterwarnings('ignore', 'torch.distributed is disabled', UserWarning)
-
-
-def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
-    """Write the planned parts of tensors one by one, and hash them on the way."""
-    header, offsets, end = {}, {}, 0
-    for item in items:
-        chunk, name = item.tensor_data.chunk, item.index.fqn
-        begin, end = end, end + chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
-        header[name] = dict(
-            dtype=DTYPES[item.tensor_data.properties.dtype],
-            shape=list(chunk.sizes),
-            data_offsets=[begin, end],
-        )
-        offsets[name] = dict(saved_offsets=list(chunk.offsets))
-    text = json.dumps(
-        {'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}
-    ).encode()
-    text += b' ' * (-len(text) % 8)
-    blocks = (
-        resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-        for item in items
-    )
-    return _write(path, struct.pack('<Q', len(text)) + text, *blocks)
-
-
-def _write(path: Path, *blocks: Any) -> dict[str, Any]:
-    """Write a file. Returns its facts for the manifest."""
-    digest, size = hashlib.sha256(), 0
-    with open(path, 'wb') as file:
-        for block in blocks:
-            file.write(block)
-            digest.update(block)
-            size += len(block)
-        file.flush()
-        os.fsync(file.fileno())
-        if hasattr(os, 'posix_fadvise'):  # what is read back comes from the disk, not from memory
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    return dict(bytes=size, sha256=digest.hexdigest())

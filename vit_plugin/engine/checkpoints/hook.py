@@ -1,16 +1,13 @@
 """When a run saves, what it keeps, and where it names the last checkpoint."""
 
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 from mmengine.runner import Runner
-from pydantic import AfterValidator
 
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import OrNever, PositiveInt
@@ -20,34 +17,12 @@ from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, unwrapped
 from ..step import in_window
-from ..work_dir import unseen
+from .retention import Retention, Template, remove_leftovers
+from .save_checks import check_place, warn_of_windows
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
 BEGAN = 'began'  # when the run began, which its checkpoints have in common
-# The hidden names next to what a run writes, see `files.complete.replacing` and
-# `folder.write_folder`.
-LEFTOVER = re.compile(
-    r'\.((epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|metrics|results|classes|labels'
-    r'|train_batch|val_\w+|learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
-    r'\.([0-9a-f]{8}(\.\w+)?|saving|before)'
-)
-
-
-def _with_one_field(template: str) -> str:
-    """Reject a template with which the checkpoints of two epochs have the same file name."""
-    try:
-        names = {template.format(number) for number in (1, 2)}
-    except (AttributeError, LookupError, TypeError):
-        names = set()
-    if len(names) < 2 or any(Path(name).name != name for name in names):
-        raise ValueError(
-            "Input should be a file name with one place for the number, such as 'epoch_{}.pth'"
-        )
-    return template
-
-
-Template = Annotated[str, AfterValidator(_with_one_field)]
 
 
 @HOOKS.register_module()
@@ -116,51 +91,25 @@ class CheckpointHook(EagerCheckpointHook):
                 moved = folder.rstrip('/') + '/' + Path(info[name]).name
                 runner.message_hub.update_info(name, moved)
         super().before_train(runner)
-        if '://' in str(self.out_dir) and (self._folder or is_sharded(unwrapped(runner.model))):
-            raise ConfigError(
-                f'default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files '
-                "(format='file'), of models that are not sharded; give a path."
-            )
-        if '://' not in str(self.out_dir):
-            self._check_shared(runner)
+        check_place(runner, self.out_dir, self._folder)
+        self._retention = Retention(self.filename_tmpl, self.max_keep_ckpts, self._keep_every)
         kept = runner.message_hub.runtime_info.get(KEPT, ())
-        self._kept = [name for name in kept if self._is_own(name)]
+        self._kept = [name for name in kept if self._retention.is_own(name)]
         if is_main_process():
-            if outdated := self._outdated():  # a kill came before the marker was written
+            # A kill came before the marker was written.
+            if outdated := self._retention.outdated(self._kept):
                 last = self.file_backend.join_path(self.out_dir, self._kept[-1])
                 write_text(Path(runner.work_dir, MARKER), last)
                 self._delete(outdated)
-            _remove_leftovers({str(runner.work_dir), str(self.out_dir)})
-        window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
-        if self.by_epoch and len(runner.train_dataloader) % window:
-            runner.logger.warning(
-                f'optim_wrapper.accumulative_counts={window} does not divide the '
-                f'{len(runner.train_dataloader)} iterations of an epoch, so that a run that is '
-                'resumed from its end lacks gradients; give a number that divides them, or save '
-                'by iterations with default_hooks.checkpoint.by_epoch=False.'
-            )
+            remove_leftovers({str(runner.work_dir), str(self.out_dir)})
+        if self.by_epoch:
+            warn_of_windows(runner)
 
     def folder_of(self, work_dir: str) -> str:
         """Where the checkpoints of a run with this work directory are, before it trains."""
         if self.out_dir in (None, work_dir):
             return work_dir
         return f'{self.out_dir.rstrip("/")}/{Path(work_dir).name}'
-
-    def _check_shared(self, runner: Runner) -> None:
-        """Check that all ranks see the folder of the checkpoints, before the first is lost."""
-        which = unseen(self.out_dir)
-        if which is None:
-            return
-        remedy = 'give a --work-dir on a disk that all machines share, at one path'
-        if self._folder and is_sharded(unwrapped(runner.model)):
-            raise ConfigError(
-                f'{which}, and of a sharded model every rank writes a part of a checkpoint; '
-                f"{remedy}, or default_hooks.checkpoint.format='file', which rank 0 writes."
-            )
-        runner.logger.warning(
-            f'{which}. It writes all checkpoints, and --resume must read them in all ranks: '
-            f'{remedy}, or copy them before you resume.'
-        )
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
@@ -214,22 +163,14 @@ class CheckpointHook(EagerCheckpointHook):
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
         runner.message_hub.update_info(KEPT, self._kept)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
-        outdated, path = self._outdated(), self.last_ckpt
+        outdated, path = self._retention.outdated(self._kept), self.last_ckpt
         self._kept = [one for one in self._kept if one not in outdated]
 
         def settle() -> None:
             write_text(Path(runner.work_dir, MARKER), path)
             self._delete(outdated)
 
-        if not self._write(
-            runner,
-            name,
-            meta,
-            settle,
-            save_optimizer=self.save_optimizer,
-            save_param_scheduler=self.save_param_scheduler,
-        ):
-            undo()
+        self._write(runner, name, meta, settle, undo)
 
     def _undoing(self, runner: Runner) -> Callable[[], None]:
         """Return what forgets the names of a checkpoint that is then not written."""
@@ -249,8 +190,10 @@ class CheckpointHook(EagerCheckpointHook):
         name: str,
         meta: dict[str, int],
         then: Callable[[], None],
-        **content: bool,
+        undo: Callable[[], None],
+        weights_alone: bool = False,
     ) -> bool:
+        """Save a checkpoint. If its state may not be saved, ``undo``."""
         saved: bool = runner.saver.save(
             self.out_dir,
             name,
@@ -261,30 +204,12 @@ class CheckpointHook(EagerCheckpointHook):
             remote=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
             meta=dict(meta),
             by_epoch=self.by_epoch,
-            **content,
+            save_optimizer=self.save_optimizer and not weights_alone,
+            save_param_scheduler=self.save_param_scheduler and not weights_alone,
         )
+        if not saved:
+            undo()
         return saved
-
-    def _is_own(self, name: str) -> bool:
-        """True if a run gives this name, which the checkpoint says that it was resumed from."""
-        end = self.filename_tmpl.removesuffix('.pth')
-        return Path(name).name == name and any(
-            name.removesuffix('.pth').endswith((end.format(int(number)), f'iter_{number}'))
-            for number in re.findall(r'\d+', name)
-        )
-
-    def _outdated(self) -> list[str]:
-        """The names of the checkpoints to delete, oldest first."""
-        if self.max_keep_ckpts <= 0:
-            return []
-        old = self._kept[: -self.max_keep_ckpts]
-        kept = {
-            self.filename_tmpl.format(int(number))
-            for name in old
-            for number in re.findall(r'\d+', name)
-            if self._keep_every and int(number) % self._keep_every == 0
-        }
-        return [name for name in old if name not in kept]
 
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -308,8 +233,8 @@ class CheckpointHook(EagerCheckpointHook):
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             if key not in metrics:
                 raise ConfigError(
-                    f'default_hooks.checkpoint.save_best={key!r} is none of the metrics, which are '
-                    f"{', '.join(metrics)}; choose one of them or 'auto'."
+                    f'default_hooks.checkpoint.save_best={key!r} is not one of the metrics, '
+                    f"which are {', '.join(metrics)}; choose one of them or 'auto'."
                 )
             info = runner.message_hub.runtime_info
             end = f'_{key}' * (len(self.key_indicators) > 1)
@@ -320,35 +245,19 @@ class CheckpointHook(EagerCheckpointHook):
             path = self.file_backend.join_path(self.out_dir, name)
             before, undo = info.get(f'best_ckpt{end}'), self._undoing(runner)
             former = Path(before).name if before else name
-            outdated = [former] if former != name and self._is_own(former) else []
+            outdated = [former] if former != name and self._retention.is_own(former) else []
             if end:  # for MMEngine's publishing at the end
                 self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
             else:
                 self.best_ckpt_path = path
             runner.message_hub.update_info(f'best_score{end}', score)
             runner.message_hub.update_info(f'best_ckpt{end}', path)
-            if not self._write(
-                runner,
-                name,
+            place, delete = (
                 dict(epoch=runner.epoch, iter=runner.iter),
                 partial(self._delete, outdated),
-                save_optimizer=False,
-                save_param_scheduler=False,
-            ):
-                undo()
+            )
+            if not self._write(runner, name, place, delete, undo, weights_alone=True):
                 continue
             runner.logger.info(
                 f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.'
             )
-
-
-def _remove_leftovers(folders: set[str]) -> None:
-    """Remove what killed writers left behind. Only this run trains here, see `work_dir`."""
-    for folder in (Path(folder) for folder in folders if '://' not in folder):
-        for path in folder.glob('.*'):
-            if not LEFTOVER.fullmatch(path.name):
-                continue
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from mmengine.runner import Runner
 STATES = 'hook_states'
 LOOP = 'train_loop'  # the entry of the loop, which a hook may have told to stop
 # Ours have a `state_dict`, save themselves as EMAHook does, or are functions of the position.
-OURS = 'vit_plugin'
+PACKAGE = 'vit_plugin'
 CLOCKS = ('IterTimerHook',)  # what they count is of this process
 FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg')  # their flags tell what was done here
 
@@ -45,7 +45,7 @@ class HookStates:
                 hook.load_state_dict(state)
             else:
                 vars(hook).update(state)
-                runner.logger.info(f'{name} continues with {_words(state)}.')
+                runner.logger.info(f'{name} continues with {_listed(state)}.')
         if gone := sorted(saved.keys() - hooks.keys() - {LOOP}):
             runner.logger.warning(
                 f'The checkpoint has a state of {", ".join(gone)}, which this run does not have.'
@@ -79,7 +79,7 @@ class HookStates:
         for hook in self._runner.hooks:
             kind = type(hook)
             numbers[kind.__name__] = number = numbers.get(kind.__name__, 0) + 1
-            own = kind.__module__.partition('.')[0] == OURS or kind.__name__ in CLOCKS
+            own = kind.__module__.partition('.')[0] == PACKAGE or kind.__name__ in CLOCKS
             if _has_protocol(hook) or not own:
                 yield f'{kind.__name__}.{number}', hook
 
@@ -89,7 +89,7 @@ class HookStates:
             self._named.add(name)
             self._runner.logger.warning(
                 f'{name}: {", ".join(sorted(unsaved))} changes in training and is not saved, since '
-                'it is no number; if a resumed run needs it, give the hook state_dict() and '
+                'it is not a number; if a resumed run needs it, give the hook state_dict() and '
                 'load_state_dict(state).'
             )
 
@@ -118,5 +118,5 @@ def _is_number(value: Any) -> bool:
     return value is None or type(value) in (int, float)
 
 
-def _words(state: Mapping[str, Any]) -> str:
+def _listed(state: Mapping[str, Any]) -> str:
     return ', '.join(f'{name}={value!r:.50}' for name, value in state.items())

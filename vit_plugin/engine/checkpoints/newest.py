@@ -24,7 +24,7 @@ from .hook import BEGAN, MARKER
 
 NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
 BEST = re.compile(r'best_.+')
-REMEDY = 'give another checkpoint, or train anew with another --work-dir'
+REMEDY = 'give another checkpoint, or start over with another --work-dir'
 
 
 class Found(NamedTuple):
@@ -75,7 +75,7 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         return text if text.startswith(f'{out_dir}/') else None
     folder, name = Path(out_dir or work_dir), _name(text)
     paths = list(folder.iterdir()) if folder.is_dir() else []
-    found = [look_at(path) for path in paths if _is_checkpoint(path, name)]
+    found = [describe(path) for path in paths if _is_checkpoint(path, name)]
     marked = next((one for one in found if one.path.name == name), None)
     damaged = [text] if text and marked is None else []
     for one in _in_order(found, marked):
@@ -146,14 +146,14 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
     if not saved:
         return None
     name = _name(_marked(folder))
-    runs = [one for one in map(look_at, filter(_is_checkpoint, paths)) if one.run is not None]
+    runs = [one for one in map(describe, filter(_is_checkpoint, paths)) if one.run is not None]
     last = next(
         (one for one in runs if one.path.name == name),
         max(runs, key=lambda one: one.position, default=None),
     )
     found = [
         one
-        for one in map(look_at, saved)
+        for one in map(describe, saved)
         if last is None or one.run == last.run or one.path.name in last.best
     ]
     by_metric: dict[str, Path] = {}
@@ -180,7 +180,7 @@ def has_checkpoints(folder: str | Path) -> bool:
     return any(NUMBERED.fullmatch(name) or BEST.fullmatch(name) for name in names)
 
 
-def look_at(path: Path) -> Found:
+def describe(path: Path) -> Found:
     """What a checkpoint says of itself. Its tensors are not read."""
     number = _number(path.name)
     try:

@@ -35,9 +35,12 @@ def first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
         shadow.step()
     except Exception:  # noqa: BLE001  another library's optimizer
         return
-    yield from (
-        {name: form(value) for name, value in shadow.state[param].items()} for param in params
-    )
+    yield from (forms(shadow.state[param]) for param in params)
+
+
+def forms(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of each entry of a state."""
+    return {name: form(value) for name, value in state.items()}
 
 
 def form(value: Any) -> Any:

@@ -8,6 +8,8 @@ from vit_plugin.weights.saved_settings import literals
 
 from ..same_ranks import facts_of_config
 
+Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this run
+
 # The sections of a config that determine the run. What is in no section may change: the validation
 # and its data, logs, work_dir, compile, sharding, env_cfg and so on. docs/cluster_reference.md has
 # the same tables.
@@ -109,8 +111,8 @@ def _class_name(text: str) -> str:
     return found[1] if found else text
 
 
-def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """The settings that differ between a checkpoint's run and this one: theirs and ours, by name.
+def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes:
+    """The settings that differ between a checkpoint's run and this one.
 
     A checkpoint of MMEngine's runner, or of an earlier version, has them in the text of its config.
     What is not a plain value there is not compared.
@@ -120,9 +122,11 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[st
         known = literals(meta.get('cfg'))
         theirs = settings_of(known)
         cfg = {name: cfg[name] for name in cfg if name in known}
-    ours = settings_of(cfg)
-    return {
-        name: (theirs.get(name, LEFT_OUT), ours.get(name, LEFT_OUT))
-        for name in dict.fromkeys([*theirs, *ours])
-        if theirs.get(name) != ours.get(name)
-    }
+    return differing(theirs, settings_of(cfg), LEFT_OUT)
+
+
+def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any], absent: Any = None) -> Changes:
+    """Facts that differ. Where one is None, nothing is known, and nothing differs."""
+    names = dict.fromkeys([*theirs, *ours])
+    pairs = {name: (theirs.get(name, absent), ours.get(name, absent)) for name in names}
+    return {name: pair for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]}

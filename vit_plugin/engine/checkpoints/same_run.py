@@ -1,27 +1,22 @@
 """Before loading, check that a checkpoint has the complete state of the same run."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from mmengine.dist import all_gather_object
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
+from ..non_finite import first_broken
 from ..sharding import unwrapped
-from .changed_run import apply_changes, changes_of, in_words
-from .optimizer_forms import first_states, form
+from .changed_run import apply_changes, are_alike, changes_of, in_words
+from .optimizer_forms import first_states, form, forms
 from .state import identity, scheduler_state
 
-WEIGHTS_ALONE = (
-    'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
-)
-
-OTHER_GROUPS = (
-    'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
-)
+FROM_WEIGHTS = 'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
 
 
 def check_same_run(runner: Runner, checkpoint: dict[str, Any], path: str) -> None:
@@ -35,36 +30,31 @@ def check_same_run(runner: Runner, checkpoint: dict[str, Any], path: str) -> Non
         ConfigError: if it is of a run that this one cannot continue; if it is damaged; or if
             something differs that is not accepted.
     """
-    recorded = checkpoint['meta'].get('run', {})
-    _raise(path, _of_position(runner, checkpoint['meta']))
-    _raise(path, _of_model(unwrapped(runner.model), checkpoint['state_dict']))
+    model, meta = unwrapped(runner.model), checkpoint['meta']
+    _reject(path, _of_position(runner, meta) or _of_model(model, checkpoint['state_dict']))
     if changed := changes_of(runner, checkpoint):
         if not runner.cfg.get('resume_changed'):
             raise ConfigError(
                 f'What determines the run has changed since {path!r}: {in_words(changed)}; undo '
                 'this, or add --resume-changed (resume_changed=True in a config) to apply it from '
-                f'here on, or {WEIGHTS_ALONE}.'
+                f'here on, or {FROM_WEIGHTS}.'
             )
         apply_changes(runner, checkpoint, changed)
-        recorded = checkpoint['meta'].get('run', {})
         runner.logger.warning(f'The run continues with changes: {in_words(changed)}.')
-    _raise(
+    _reject(
         path,
-        _of_end(runner, checkpoint['meta'])
-        or _of_optimizer(
-            runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, identity(runner)
-        )
-        or _of_schedulers(
-            runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']
-        ),
+        _of_end(runner, meta)
+        or _of_optimizer(runner, checkpoint.get('optimizer'), meta.get('run', {}))
+        or _of_schedulers(runner, checkpoint.get('param_schedulers') or [], meta['iter'])
+        or _of_values(model, checkpoint),
     )
 
 
-def _raise(path: str, difference: str) -> None:
+def _reject(path: str, difference: str) -> None:
     if difference:
         raise ConfigError(
             f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
-            f'{WEIGHTS_ALONE}.'
+            f'{FROM_WEIGHTS}.'
         )
 
 
@@ -74,7 +64,7 @@ def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
     for unit in ('epoch', 'iter'):
         value = meta.get(unit)
         if type(value) is not int or value < 0:
-            return f'its meta has {unit}={value!r}, which is no position'
+            return f'its meta has {unit}={value!r}, which is not a position'
     if by_epoch and meta['epoch'] > runner.max_epochs:
         return (
             f'it is at epoch {meta["epoch"]}, and this one ends at {runner.max_epochs} (train_cfg)'
@@ -96,66 +86,54 @@ def _of_end(runner: Runner, meta: Mapping[str, Any]) -> str:
 
 def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
     """The difference between a checkpoint's tensors and the model's, in words."""
-    saved = {name.removeprefix('module.'): value for name, value in saved.items()}
-    own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
-    for name, value in own.items():
-        if name not in saved:
+    theirs, ours = (
+        {
+            name.removeprefix('module.'): tuple(value.shape)
+            for name, value in state.items()
+            if isinstance(value, Tensor)
+        }
+        for state in (saved, model.state_dict())
+    )
+    for name in dict.fromkeys([*ours, *theirs]):
+        if name not in theirs:
             return f'it has no {name}, which the model has'
-        if value.shape != saved[name].shape:
-            return (
-                f"its {name} is of the shape {tuple(saved[name].shape)}, and the model's "
-                f'{tuple(value.shape)}'
-            )
-        if not _is_finite(saved[name]):
-            return (
-                f'its {name} has values that are not finite: the run had diverged, so take an '
-                'earlier checkpoint'
-            )
-    foreign = [
-        name for name, value in saved.items() if isinstance(value, Tensor) and name not in own
-    ]
-    return f'it has {foreign[0]}, which the model has not' if foreign else ''
+        if name not in ours:
+            return f'it has {name}, which the model lacks'
+        if theirs[name] != ours[name]:
+            return f"its {name} is of the shape {theirs[name]}, and the model's {ours[name]}"
+    return ''
 
 
-def _of_optimizer(
-    optimizer: torch.optim.Optimizer,
-    saved: Any,
-    recorded: Mapping[str, Any],
-    own: Mapping[str, Any],
-) -> str:
+def _of_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> str:
     """The difference between a checkpoint's optimizer and the run's, in words."""
     if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return (
             'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False '
             'saves none)'
         )
-    for fact, words in (
-        ('optimizer', "its optimizer is {}, and this config's {}"),
-        ('parameters', OTHER_GROUPS),
-    ):
-        if fact in recorded and recorded[fact] != own[fact]:
-            return words.format(recorded[fact], own[fact])
-    groups, kind = saved.get('param_groups') or [], type(optimizer).__name__
+    optimizer, own = runner.optim_wrapper.optimizer, identity(runner)
+    theirs, kind = recorded.get('optimizer', own['optimizer']), own['optimizer']
+    if theirs != kind:
+        return f"its optimizer is {theirs}, and this config's {kind}"
+    groups = saved.get('param_groups') or []
     sizes = [[len(group['params']) for group in some] for some in (groups, optimizer.param_groups)]
-    if sizes[0] != sizes[1]:
-        return OTHER_GROUPS
+    if recorded.get('parameters', own['parameters']) != own['parameters'] or sizes[0] != sizes[1]:
+        return (
+            'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen '
+            'stages)'
+        )
     for group, mine in zip(groups, optimizer.param_groups, strict=True):
-        lacking = [
-            name for name, value in optimizer.defaults.items() if value and name not in group
-        ]
-        if lacking:  # what is off by default may be of another version of torch
-            return f'its optimizer has no {lacking[0]}, which {kind} has'
-        for name in mine.keys() & group.keys() - {'params'}:
-            if (mine[name] is not None and form(group[name]) != form(mine[name])) or not _is_finite(
-                group[name]
-            ):
-                return f'its optimizer has {name}={group[name]!r}'
+        for name, value in optimizer.defaults.items():
+            if value and name not in group:  # what is off by default may be of another torch
+                return f'its optimizer has no {name}, which {kind} has'
+        if wrong := _wrong_value(group, {**mine, 'params': None}):
+            return f'its optimizer has {wrong}'
     return _of_states(optimizer, saved['state'], recorded.get('states'))
 
 
 def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
     """The difference between saved states of parameters, of which so many were, and the run's."""
-    first, kind = list(first_states(optimizer)), type(optimizer).__name__
+    first = list(first_states(optimizer))
     # MMEngine does not record it, and a parameter without a gradient has no state.
     if states is None:
         states = len(state) or any(first)
@@ -165,46 +143,53 @@ def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | N
         )
     # A fused optimizer reads moments of another shape past their end.
     for number, expected in enumerate(first):
-        found = (
-            {name: form(value) for name, value in state[number].items()}
-            if number in state
-            else expected
-        )
+        found = forms(state[number]) if number in state else expected
         if found != expected:
+            kind = type(optimizer).__name__
             return f'its optimizer has a state of the form {found} where {kind} has {expected}'
-    if any(not _is_finite(value) for one in state.values() for value in one.values()):
+    return ''
+
+
+def _of_schedulers(runner: Runner, saved: Any, iterations: int) -> str:
+    """The difference between the states of a checkpoint's schedulers and the run's, in words."""
+    schedulers = runner.param_schedulers or []
+    if len(saved) != len(schedulers):
         return (
-            'its optimizer has a state that is not finite: the run had diverged, so take an '
-            'earlier checkpoint'
+            f'it has the state of {len(saved)} param_schedulers, and this config has '
+            f'{len(schedulers)}'
         )
+    if not are_alike(schedulers, saved):
+        return 'it has the states of other param_schedulers'
+    for mine, theirs in zip(schedulers, saved, strict=True):
+        wrong = _wrong_value(theirs, scheduler_state(mine))
+        if not wrong and not -1 <= theirs.get('last_step', -1) <= iterations + 1:
+            wrong = f'last_step={theirs["last_step"]!r}'  # -1 until its `begin`
+        if wrong:
+            return f'its param_schedulers have {wrong}'
+    return ''
+
+
+def _wrong_value(saved: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """The first saved value that is not finite, or of another form than the run's."""
+    for name in own:
+        if name not in saved:
+            continue
+        is_other = own[name] is not None and form(saved[name]) != form(own[name])
+        if is_other or not _is_finite(saved[name]):
+            return f'{name}={saved[name]!r}'
     return ''
 
 
 def _is_finite(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_finite, value))
-    if isinstance(value, Tensor):
-        return not value.is_floating_point() or bool(torch.isfinite(value).all())
-    return not isinstance(value, float) or math.isfinite(value)
+    return not isinstance(value, (float, Tensor)) or bool(torch.as_tensor(value).isfinite().all())
 
 
-def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
-    """The difference between the states of a checkpoint's schedulers and the run's, in words."""
-    own = list(map(scheduler_state, schedulers or ()))
-    saved = saved or []  # a run without schedulers saves none
-    if not isinstance(saved, Sequence) or len(saved) != len(own):
-        return f'it has the state of {len(saved)} param_schedulers, and this config has {len(own)}'
-    for mine, theirs in zip(own, saved, strict=True):
-        if not isinstance(theirs, Mapping) or theirs.keys() != mine.keys():
-            return 'it has the states of other param_schedulers'
-        for name, value in theirs.items():
-            if (
-                (mine[name] is not None and form(value) != form(mine[name]))
-                or not _is_finite(value)
-                or (
-                    # -1 until its `begin`.
-                    name == 'last_step' and not -1 <= value <= iterations + 1
-                )
-            ):
-                return f'its param_schedulers have {name}={value!r}'
-    return ''
+def _of_values(model: nn.Module, checkpoint: Mapping[str, Any]) -> str:
+    """The tensor with values that are not finite, in words. Each process has its part of them."""
+    learned = dict(model.named_parameters())
+    broken = [name for name in all_gather_object(first_broken(checkpoint, learned)) if name]
+    if not broken:
+        return ''
+    return f'its {broken[0]} is not finite: the run had diverged, so take an earlier checkpoint'

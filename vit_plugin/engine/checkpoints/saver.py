@@ -28,6 +28,8 @@ from .state import on_cpu, parts_of, state_of
 # dead.
 ALONE, TOGETHER = 600.0, 5.0
 
+Step = Callable[[], Any]  # of what is done with a state once it is taken
+
 
 class Saver:
     """Writes one checkpoint of a run at a time.
@@ -60,7 +62,7 @@ class Saver:
         *,
         folder: bool = False,
         background: bool = False,
-        then: Callable[[], None] | None = None,
+        then: Step | None = None,
         together: bool = False,
         remote: dict[str, Any] | None = None,
         **content: Any,
@@ -92,73 +94,67 @@ class Saver:
             ConfigError: if it cannot be written, if a loss or the state is not finite, or if a
                 process that is needed does not come. What was there is unchanged.
         """
-        path, main, sharded = (
-            Path(out_dir, filename),
-            is_main_process(),
-            is_sharded(unwrapped(self.runner.model)),
-        )
-        url = '://' in str(out_dir)
-        background, together = background and not url, together or folder or background or sharded
+        path, main = Path(out_dir, filename), is_main_process()
+        is_url, sharded = '://' in str(out_dir), is_sharded(unwrapped(self.runner.model))
+        background = background and not is_url
+        together = together or folder or background or sharded
         if together:
-            self._begin(sharded)
+            self._wait_for_all(sharded)
         elif not main:
             return True
-        hub, states = self.runner.message_hub, self.runner.hook_states.now()
-        hub.update_info(STATES, states)
-        write = None
+        self.runner.message_hub.update_info(STATES, self.runner.hook_states.now())
         state = state_of(self.runner, **content) if main or folder or sharded else {}
         if not self._is_finite(state, together):
             return False
-        if url:
-            write = partial(
-                mmengine.runner.Runner.save_checkpoint,
-                self.runner,
-                out_dir,
-                filename,
-                **(remote or {}),
-                **content,
-            )
+        if is_url:
+            steps = self._steps_of_url(out_dir, filename, **(remote or {}), **content)
         elif folder:
-            tensors, plain = parts_of(state, main)
-            write = partial(
-                write_folder,
-                path,
-                self._staged(tensors) if background else tensors,
-                plain,
-                self.group,
-            )
-        elif main or sharded:
-            state = on_cpu(state, copy=background, keep=main)
-            write = partial(write_file, path, state) if main else None
-        steps = [step for step in (write, then if main else None) if step]
-        if background:
+            steps = self._steps_of_folder(path, state, background)
+        else:
+            steps = self._steps_of_file(path, state, background)
+        if then and main:
+            steps.append(then)
+        if not together:
+            _take(steps)
+        elif background:
             self._thread = threading.Thread(
-                target=self._run, args=(steps,), name='checkpoint', daemon=True
+                target=self._try, args=(steps,), name='checkpoint', daemon=True
             )
             self._thread.start()
-        elif together:
-            self._run(steps)
-            self.finish()
         else:
-            for step in steps:
-                step()
+            self._try(steps)
+            self.finish()
         return True
+
+    def _steps_of_url(self, *args: Any, **kwargs: Any) -> list[Step]:
+        """MMEngine takes the state once more."""
+        save = mmengine.runner.Runner.save_checkpoint
+        return [partial(save, self.runner, *args, **kwargs)]
+
+    def _steps_of_folder(self, path: Path, state: dict[str, Any], background: bool) -> list[Step]:
+        tensors, plain = parts_of(state, is_main_process())
+        if background:
+            tensors = self._staged(tensors)
+        return [partial(write_folder, path, tensors, plain, self.group)]
+
+    def _steps_of_file(self, path: Path, state: dict[str, Any], background: bool) -> list[Step]:
+        """Gather a sharded state. The main process writes it."""
+        main = is_main_process()
+        state = on_cpu(state, copy=background, keep=main)
+        return [partial(write_file, path, state)] if main else []
 
     def _is_finite(self, state: dict[str, Any], together: bool) -> bool:
         """Return whether a state is finite. If every process calls it, all of their parts count."""
-        broken = first_broken(
-            state, {n for n, _ in unwrapped(self.runner.model).named_parameters()}
-        )
+        broken = first_broken(state, dict(unwrapped(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
         if together:
             found = [one for one in all_gather_object((broken, step)) if one[0]]
             broken, step = found[0] if found else (None, step)
-        hooks = (hook for hook in self.runner.hooks if isinstance(hook, RuntimeInfoHook))
-        policy = next(hooks, None) or RuntimeInfoHook()
+        policy = self.runner.find_hook(RuntimeInfoHook) or RuntimeInfoHook()
         return policy.may_save(self.runner, broken, step)
 
-    def _begin(self, sharded: bool) -> None:
-        """Finish the checkpoint before, and check that every process is here with finite losses."""
+    def _wait_for_all(self, sharded: bool) -> None:
+        """Wait for all processes and the checkpoint before, and check that losses are finite."""
         timeout = PART_OF_TIMEOUT * timeout_of(self.runner.cfg.get('env_cfg'))
         if sharded and self.group is not None:
             self.wait()  # the thread uses the group
@@ -170,9 +166,8 @@ class Saver:
                     f'{missing}), and of a sharded model each has a part; call '
                     'runner.save_checkpoint in all processes, without is_main_process().'
                 )
-        for hook in self.runner.hooks:
-            if isinstance(hook, RuntimeInfoHook):
-                hook.check_losses(self.runner)
+        if hook := self.runner.find_hook(RuntimeInfoHook):
+            hook.check_losses(self.runner)
         self.finish()
 
     def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -183,10 +178,9 @@ class Saver:
         self._stager = new_stager()
         return self._stager.stage(tensors)
 
-    def _run(self, steps: list[Callable[[], None]]) -> None:
+    def _try(self, steps: list[Step]) -> None:
         try:
-            for step in steps:
-                step()
+            _take(steps)
         except BaseException as error:  # noqa: BLE001  finish() raises it
             self._error = error
 
@@ -220,6 +214,11 @@ class Saver:
         except BaseException:
             self.wait(ALONE if get_world_size() == 1 else TOGETHER)
             raise
+
+
+def _take(steps: list[Step]) -> None:
+    for step in steps:
+        step()
 
 
 def new_stager() -> Any:

@@ -72,7 +72,7 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
             raise ConfigError(
                 f'The run to resume is at iteration {self._iter} in epoch {self._epoch + 1}, and '
                 f'an epoch has {length} iterations here: give it the same data set and batch '
-                'size, or start anew from its weights with --cfg-options load_from=CHECKPOINT.'
+                'size, or start again from its weights with --cfg-options load_from=CHECKPOINT.'
             )
         if done < length:  # else only the hooks of the epoch's end are left
             for i, batch in enumerate(self._batches(self._epoch, done), done):
@@ -157,7 +157,7 @@ class _NotYet(SimpleNamespace):
         return iter(())
 
 
-OURS = {
+RESUMABLE = {
     mmengine.runner.EpochBasedTrainLoop: EpochBasedTrainLoop,
     mmengine.runner.IterBasedTrainLoop: IterBasedTrainLoop,
 }
@@ -175,4 +175,4 @@ def resumable(loop: dict) -> dict:
     elif 'by_epoch' in loop:
         return loop  # MMEngine rejects both
     kind = loop.get('type')
-    return dict(loop, type=OURS.get(LOOPS.get(kind) if isinstance(kind, str) else kind, kind))
+    return dict(loop, type=RESUMABLE.get(LOOPS.get(kind) if isinstance(kind, str) else kind, kind))

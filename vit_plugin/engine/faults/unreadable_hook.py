@@ -58,7 +58,7 @@ class UnreadableHook(Hook):
     def before_train(self, runner: Runner) -> None:
         self._list = UnreadableList(Path(runner.work_dir, LISTS['train']))
         if not runner.iter:
-            _begin(self._list)
+            _remove_list(self._list)
         sampler = positioned_sampler_of(runner.train_dataloader)
         self._batch = sampler.samples * get_world_size() if sampler else None
 
@@ -99,7 +99,7 @@ class UnreadableHook(Hook):
         sampler = positioned_sampler_of(loop.dataloader)
         if self._evaluated and sampler:
             sampler.begin(0, 0, 0, runner.base_seed)
-            _begin(self._evaluated)
+            _remove_list(self._evaluated)
 
     def after_val_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
@@ -139,7 +139,7 @@ class UnreadableHook(Hook):
         )
 
 
-def _begin(listed: UnreadableList) -> None:
+def _remove_list(listed: UnreadableList) -> None:
     """Remove the list of an earlier run or validation."""
     if is_main_process():
         listed.path.unlink(missing_ok=True)

@@ -1,0 +1,84 @@
+"""The names of a run's checkpoints: which it gives, which become outdated, what a kill leaves."""
+
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+# The hidden names next to what a run writes, see `files.complete.replacing` and
+# `folder.write_folder`.
+LEFTOVER = re.compile(
+    r'\.((epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|metrics|results|classes|labels'
+    r'|train_batch|val_\w+|learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
+    r'\.([0-9a-f]{8}(\.\w+)?|saving|before)'
+)
+
+
+def _with_one_field(template: str) -> str:
+    """Reject a template with which the checkpoints of two epochs have the same file name."""
+    try:
+        names = {template.format(number) for number in (1, 2)}
+    except (AttributeError, LookupError, TypeError):
+        names = set()
+    if len(names) < 2 or any(Path(name).name != name for name in names):
+        raise ValueError(
+            "Input should be a file name with one place for the number, such as 'epoch_{}.pth'"
+        )
+    return template
+
+
+Template = Annotated[str, AfterValidator(_with_one_field)]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Which checkpoints of a run are kept.
+
+    Attributes:
+        template: their names, with a place for the number.
+        last: how many of the last ones are kept, all if it is not positive.
+        every: those whose number is a multiple of this are kept too.
+    """
+
+    template: str
+    last: int
+    every: int | None
+
+    def is_own(self, name: str) -> bool:
+        """True if a run gives this name, which the checkpoint says that it was resumed from."""
+        end, stem = self.template.removesuffix('.pth'), name.removesuffix('.pth')
+        return Path(name).name == name and any(
+            stem.endswith((end.format(number), f'iter_{digits}'))
+            for digits, number in _numbers(name)
+        )
+
+    def outdated(self, names: Sequence[str]) -> list[str]:
+        """The names of the checkpoints to delete, oldest first."""
+        old = names[: -self.last] if self.last > 0 else []
+        kept = {
+            self.template.format(number)
+            for name in old
+            for _, number in _numbers(name)
+            if self.every and number % self.every == 0
+        }
+        return [name for name in old if name not in kept]
+
+
+def _numbers(name: str) -> list[tuple[str, int]]:
+    return [(digits, int(digits)) for digits in re.findall(r'\d+', name)]
+
+
+def remove_leftovers(folders: Iterable[str]) -> None:
+    """Remove what killed writers left behind. Only this run trains here, see `work_dir`."""
+    for folder in (Path(folder) for folder in folders if '://' not in folder):
+        for path in folder.glob('.*'):
+            if not LEFTOVER.fullmatch(path.name):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""Write tensors to a file of safetensors one by one, and hash them on the way."""
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_plugin.weights.reading.folders import SHARDS
+
+# safetensors' names of the types.
+DTYPES = {
+    torch.float64: 'F64',
+    torch.float32: 'F32',
+    torch.float16: 'F16',
+    torch.bfloat16: 'BF16',
+    torch.int64: 'I64',
+    torch.int32: 'I32',
+    torch.int16: 'I16',
+    torch.int8: 'I8',
+    torch.uint8: 'U8',
+    torch.bool: 'BOOL',
+}
+
+
+def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
+    """Write the parts of tensors that torch's DCP has planned. Returns facts for the manifest.
+
+    Args:
+        path: the file.
+        items: DCP's items of the plan of a rank.
+        resolve: gives the tensor of an item.
+    """
+    header, offsets, end = {}, {}, 0
+    for item in items:
+        chunk, name = item.tensor_data.chunk, item.index.fqn
+        begin, end = end, end + chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
+        header[name] = dict(
+            dtype=DTYPES[item.tensor_data.properties.dtype],
+            shape=list(chunk.sizes),
+            data_offsets=[begin, end],
+        )
+        offsets[name] = dict(saved_offsets=list(chunk.offsets))
+    text = json.dumps(
+        {'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}
+    ).encode()
+    text += b' ' * (-len(text) % 8)
+    blocks = (
+        resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+        for item in items
+    )
+    return write_hashed(path, struct.pack('<Q', len(text)) + text, *blocks)
+
+
+def write_hashed(path: Path, *blocks: Any) -> dict[str, Any]:
+    """Write a file of blocks of bytes. Returns facts for the manifest: its size and its hash."""
+    digest, size = hashlib.sha256(), 0
+    with open(path, 'wb') as file:
+        for block in blocks:
+            file.write(block)
+            digest.update(block)
+            size += len(block)
+        file.flush()
+        os.fsync(file.fileno())
+        if hasattr(os, 'posix_fadvise'):  # what is read back comes from the disk, not from memory
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return dict(bytes=size, sha256=digest.hexdigest())

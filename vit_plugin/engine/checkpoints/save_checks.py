@@ -1,0 +1,58 @@
+"""What would make the checkpoints of a run useless, checked before its first step."""
+
+from pathlib import Path
+
+from mmengine.runner import Runner
+
+from vit_plugin.errors import ConfigError
+
+from ..sharding import is_sharded, unwrapped
+from ..work_dir import blind_rank
+
+
+def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
+    """Check that all ranks see where the checkpoints are to be. Every rank calls it.
+
+    Args:
+        runner: the run.
+        out_dir: the folder or the URL of the checkpoints.
+        is_folder: whether a checkpoint is a folder.
+
+    Raises:
+        ConfigError: if it is a URL and the checkpoints are not files of one rank, or if ranks that
+            write a part of each do not see the folder of rank 0.
+    """
+    sharded = is_sharded(unwrapped(runner.model))
+    if '://' in str(out_dir):
+        if is_folder or sharded:
+            raise ConfigError(
+                f'default_hooks.checkpoint: out_dir={out_dir!r} takes only files '
+                "(format='file'), of models that are not sharded; give a path."
+            )
+        return
+    which = blind_rank(out_dir)
+    if which is None:
+        return
+    remedy = 'give a --work-dir on a disk that all machines share, at one path'
+    if is_folder and sharded:
+        raise ConfigError(
+            f'{which}, and of a sharded model every rank writes a part of a checkpoint; '
+            f"{remedy}, or default_hooks.checkpoint.format='file', which rank 0 writes."
+        )
+    runner.logger.warning(
+        f'{which}. It writes all checkpoints, and --resume must read them in all ranks: '
+        f'{remedy}, or copy them before you resume.'
+    )
+
+
+def warn_of_windows(runner: Runner) -> None:
+    """Warn of windows of accumulation that the end of an epoch cuts: gradients are not saved."""
+    window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
+    length = len(runner.train_dataloader)
+    if length % window:
+        runner.logger.warning(
+            f'optim_wrapper.accumulative_counts={window} does not divide the {length} iterations '
+            'of an epoch, so that a run that is resumed from its end lacks gradients; give a '
+            'number that divides them, or save by iterations with '
+            'default_hooks.checkpoint.by_epoch=False.'
+        )
