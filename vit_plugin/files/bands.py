@@ -70,7 +70,8 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
 
 def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
     """Raise a ``ConfigError`` if pixels (H, W, C), or (H, W), have another number of bands."""
-    if (found := (*pixels.shape, 1)[2]) != wanted:
+    found = pixels.shape[2] if pixels.ndim > 2 else 1
+    if found != wanted:
         raise ConfigError(
             f'{repr(name) if name else "An image"} has {found} bands or colors, and the model '
             f'takes {wanted}; give one like those that it was trained on.'

@@ -114,11 +114,11 @@ def pair(
 
 
 def separate_qkv(
-    theirs: str, names: tuple[str, str, str], ours: str = 'blocks.{i}'
+    theirs: str, names: tuple[str, str, str], ours: str = 'blocks.{i}', **kwargs: Any
 ) -> tuple[Rule, ...]:
     """Rules for separate query, key and value layers of a block. ``names`` follow ``theirs``."""
     return tuple(
-        Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'{ours}.attn.qkv.{kind}')
+        Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'{ours}.attn.qkv.{kind}', **kwargs)
         for kind in ('weight', 'bias')
     )
 

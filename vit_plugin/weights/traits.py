@@ -42,11 +42,17 @@ def norms_input(state: Mapping[str, Tensor]) -> bool:
     return 'blocks.0.mlp.input_norm.weight' in state
 
 
+def is_rowless(state: Mapping[str, Tensor]) -> bool:
+    """True if a state has a class token and a square position table without a row for it."""
+    if not {'cls_token', 'pos_embed'} <= state.keys():
+        return False
+    rows = state['pos_embed'].shape[1]
+    return math.isqrt(rows) ** 2 == rows
+
+
 def is_deit3(state: Mapping[str, Tensor]) -> bool:
     """True if a state is a DeiT-III's: LayerScale, and no row in the table for the class token."""
-    return {'cls_token', 'pos_embed', 'blocks.0.ls1.gamma'} <= state.keys() and (
-        math.isqrt(state['pos_embed'].shape[1]) ** 2 == state['pos_embed'].shape[1]
-    )
+    return 'blocks.0.ls1.gamma' in state and is_rowless(state)
 
 
 @dataclass(frozen=True)

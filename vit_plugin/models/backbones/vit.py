@@ -140,18 +140,7 @@ class VisionTransformer(LayeredBackbone):
         check_out_type(self.out_type, self.prefix_tokens)
         self.patch_embed = self._build_stem(sizes.patch_embed, patch_embed or {}, with_cp)
         grid = self.patch_embed.native_grid(self.img_size)
-        self.position, relative, rotary = build_positions(
-            given.pos_embed, grid, self.embed_dims, self.num_prefix_tokens
-        )
-        shape = self.position.shape
-        self.pos_embed = nn.Parameter(torch.empty(shape)) if shape else None
-        self.rope = build_rotary(
-            rotary,
-            head_dims=self.embed_dims // self.num_heads,
-            num_heads=self.num_heads,
-            num_layers=self.num_layers,
-            num_prefix_tokens=self.num_prefix_tokens,
-        )
+        relative = self._build_positions(given.pos_embed, grid)
         self.drop_after_pos = nn.Dropout(drop_rate)
         self.norm_pre, self.norm = (
             build_norm(self.numerics.norm_cfg, self.embed_dims) if has_norm else nn.Identity()
@@ -196,6 +185,22 @@ class VisionTransformer(LayeredBackbone):
         if self.one_patch_size or self.out_type in MAPS:
             stem.check_one_size(f'{type(self).__name__}, out_type={self.out_type!r}')
         return stem
+
+    def _build_positions(self, pos_embed: Any, grid: Grid) -> bool:
+        """The position table and the rotary positions. Returns whether there are relative ones."""
+        self.position, relative, rotary = build_positions(
+            pos_embed, grid, self.embed_dims, self.num_prefix_tokens
+        )
+        shape = self.position.shape
+        self.pos_embed = nn.Parameter(torch.empty(shape)) if shape else None
+        self.rope = build_rotary(
+            rotary,
+            head_dims=self.embed_dims // self.num_heads,
+            num_heads=self.num_heads,
+            num_layers=self.num_layers,
+            num_prefix_tokens=self.num_prefix_tokens,
+        )
+        return relative
 
     def reset_parameters(self) -> None:
         """Initialize positions and class token as the authors do, other tokens as DeiT does."""

@@ -128,7 +128,7 @@ class Stem(BaseModule):
             tuple(feature_strides),
             tuple(feature_channels),
         )
-        channels = (in_channels, *self.feature_channels)[-1]
+        channels = self.feature_channels[-1] if self.feature_channels else in_channels
         if not projection and (channels != embed_dims or patch_size > 1):
             raise ConfigError(
                 f'patch_embed: without a projection the last map must be {embed_dims} channels '
@@ -169,7 +169,12 @@ class Stem(BaseModule):
     @property
     def stride(self) -> int:
         """Pixels between neighboring tokens."""
-        return (1, *self.feature_strides)[-1] * self.patch_size
+        return self.cnn_stride * self.patch_size
+
+    @property
+    def cnn_stride(self) -> int:
+        """Pixels per element of the map that becomes tokens; 1 without a CNN."""
+        return self.feature_strides[-1] if self.feature_strides else 1
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of tokens for an image (H, W)."""
@@ -182,8 +187,9 @@ class Stem(BaseModule):
     def patches(self, image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
         """Rows and columns of patches of this size for an image (H, W)."""
         # The CNN's maps have ceil(size / stride) elements.
-        cnn_stride = (1, *self.feature_strides)[-1]
-        h, w = (PADDINGS[self.padding](-(-size // cnn_stride), patch_size) for size in image_size)
+        h, w = (
+            PADDINGS[self.padding](-(-size // self.cnn_stride), patch_size) for size in image_size
+        )
         return h, w
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -213,8 +219,7 @@ class Stem(BaseModule):
         self.check_images(images)
         images = images.expand(-1, self.in_channels, -1, -1)
         features = self.features(images)
-        x = (images, *features)[-1]
-        x = self.project(x)  # (B, embed_dims, h, w)
+        x = self.project(features[-1] if features else images)  # (B, embed_dims, h, w)
         grid = (x.shape[-2], x.shape[-1])
         x = x.flatten(2).transpose(1, 2)  # (B, h*w, embed_dims)
         return self.act(self.norm(x)), grid, features

@@ -3,8 +3,25 @@
 from ..rules import TABLE, TOKEN, Format, Rule, pair, separate_qkv
 from ..traits import EPS_1E_5, KnownNumerics, is_plain
 
-_POOL_OURS = 'neck.attn_pool'
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
+
+
+def attention_pool(pool: str, attention: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
+    """The rules of a pooling by attention that has query, key and value in one array."""
+    ours = 'neck.attn_pool'
+    return (
+        Rule(f'{pool}.probe', f'{ours}.latent'),
+        *(
+            Rule(f'{pool}.{attention}.in_proj_{kind}', f'{ours}.{part}.{kind}', thirds=thirds)
+            for part, thirds in (('q', (0, 1)), ('kv', (1, 3)))
+            for kind in ('weight', 'bias')
+        ),
+        *pair(f'{pool}.{attention}.out_proj.', f'{ours}.proj'),
+        *pair(f'{pool}.layernorm.', f'{ours}.norm'),
+        *pair(f'{pool}.{fc1}.', f'{ours}.mlp.fc1'),
+        *pair(f'{pool}.{fc2}.', f'{ours}.mlp.fc2'),
+    )
+
 
 CLIP = Format(
     'clip',
@@ -21,24 +38,9 @@ CLIP = Format(
         *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1', written=is_plain),
         *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
         *pair('(ln_post|post_layernorm).', 'norm'),
-        # Perception Encoder, and its pooling, which has query, key and value in one array
+        # Perception Encoder
         Rule('transformer.resblocks.{i}.ls_{k}.gamma', 'blocks.{i}.ls{k}.gamma'),
-        Rule('attn_pool.probe', f'{_POOL_OURS}.latent'),
-        *(
-            Rule(f'attn_pool.attn.in_proj_{kind}', f'{_POOL_OURS}.{ours}.{kind}', thirds=thirds)
-            for ours, thirds in (('q', (0, 1)), ('kv', (1, 3)))
-            for kind in ('weight', 'bias')
-        ),
-        *(
-            rule
-            for theirs, ours in (
-                ('attn.out_proj', 'proj'),
-                ('layernorm', 'norm'),
-                ('mlp.c_fc', 'mlp.fc1'),
-                ('mlp.c_proj', 'mlp.fc2'),
-            )
-            for rule in pair(f'attn_pool.{theirs}.', f'{_POOL_OURS}.{ours}')
-        ),
+        *attention_pool('attn_pool', 'attn', 'mlp.c_fc', 'mlp.c_proj'),
         # OpenAI and LAION use different GELUs.
     ),
     ('visual.', 'vision_model.', ''),

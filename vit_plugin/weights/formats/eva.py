@@ -6,11 +6,11 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from ..rules import Rule, pair
+from ..rules import Rule, pair, separate_qkv
 from ..traits import is_gated, norms_input
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
-_KINDS = ('weight', 'bias')
+_KINDS, _QKV = ('weight', 'bias'), ('q_proj', 'k_proj', 'v_proj')
 
 
 def is_no_eva(state: Mapping[str, Tensor]) -> bool:
@@ -52,14 +52,7 @@ TWO_GATES = tuple(
 # timm's class Eva.
 EVA = (
     Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma'),
-    *(
-        Rule(
-            tuple(f'{_ATTN}.{part}_proj.{kind}' for part in 'qkv'),
-            f'{_ATTN}.qkv.{kind}',
-            written=_is_apart,
-        )
-        for kind in _KINDS
-    ),
+    *separate_qkv(f'{_ATTN}.', _QKV, written=_is_apart),
     *(
         Rule(f'{_ATTN}.{part}_proj.bias', f'{_ATTN}.qkv.{part}_bias', written=_is_apart)
         for part in 'qv'
@@ -82,14 +75,7 @@ SPELLINGS = (
     Rule('(register_tokens|storage_tokens)', 'reg_token', written=False),
     # Without the line in ViT-Adapter.
     Rule('blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
-    *(
-        Rule(
-            tuple(f'{_ATTN}.{part}_proj.{kind}' for part in 'qkv'),
-            f'{_ATTN}.qkv.{kind}',
-            written=False,
-        )
-        for kind in _KINDS
-    ),
+    *separate_qkv(f'{_ATTN}.', _QKV, written=False),
     *(
         Rule(f'{_ATTN}.({part}_bias|{part}_proj.bias)', f'{_ATTN}.qkv.{part}_bias', written=False)
         for part in 'qv'

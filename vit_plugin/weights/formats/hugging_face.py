@@ -1,9 +1,6 @@
 """The tables of transformers' models: ViT, DeiT, DINOv2, DINOv3 and SigLIP."""
 
-import math
-from collections.abc import Callable, Mapping
-
-from torch import Tensor
+from collections.abc import Callable
 
 from ..rules import COMPUTED, ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
 from ..traits import (
@@ -16,17 +13,12 @@ from ..traits import (
     KnownNumerics,
     is_gated,
     is_plain,
+    is_rowless,
 )
+from .clip import attention_pool
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'
-
-
-def _rowless(state: Mapping[str, Tensor]) -> bool:
-    """True if a state has a class token and a square position table without a row for it."""
-    return {'cls_token', 'pos_embed'} <= state.keys() and math.isqrt(
-        state['pos_embed'].shape[1]
-    ) ** 2 == (state['pos_embed'].shape[1])
 
 
 def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
@@ -110,7 +102,7 @@ HF_DINOV2 = Format(
     (
         *pair(f'{_BLOCK}.mlp.weights_in.', 'blocks.{i}.mlp.fc1', written=is_gated),
         *pair(f'{_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=is_gated),
-        Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=_rowless),
+        Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=is_rowless),
         *_hugging_face(('norm1', 'norm2'), 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
         *two_gates(_BLOCK, written=False),
         Rule('embeddings.register_tokens', 'reg_token'),
@@ -175,10 +167,8 @@ HF_DINOV3 = Format(
 )
 
 _LAYER = 'encoder.layers.{i}'
-_POOL = 'neck.attn_pool'
 
-# The image tower of SigLIP and of SigLIP 2 at fixed sizes. Its pooling has query, key and value in
-# one array.
+# The image tower of SigLIP and of SigLIP 2 at fixed sizes.
 HF_SIGLIP = Format(
     'hf_siglip',
     (
@@ -191,16 +181,7 @@ HF_SIGLIP = Format(
         *pair(f'{_LAYER}.mlp.fc1.', 'blocks.{i}.mlp.fc1', written=is_plain),
         *pair(f'{_LAYER}.mlp.fc2.', 'blocks.{i}.mlp.fc2'),
         *pair('post_layernorm.', 'norm'),
-        Rule('head.probe', f'{_POOL}.latent'),
-        *(
-            Rule(f'head.attention.in_proj_{kind}', f'{_POOL}.{ours}.{kind}', thirds=thirds)
-            for ours, thirds in (('q', (0, 1)), ('kv', (1, 3)))
-            for kind in ('weight', 'bias')
-        ),
-        *pair('head.attention.out_proj.', f'{_POOL}.proj'),
-        *pair('head.layernorm.', f'{_POOL}.norm'),
-        *pair('head.mlp.fc1.', f'{_POOL}.mlp.fc1'),
-        *pair('head.mlp.fc2.', f'{_POOL}.mlp.fc2'),
+        *attention_pool('head', 'attention', 'mlp.fc1', 'mlp.fc2'),
         *pair('classifier.', 'head.layers.head'),
     ),
     ('vision_model.', ''),
