@@ -64,9 +64,9 @@ def test_it_is_read_at_any_place(saved, tmp_path):
             "image='picture' is not a column of .*, which has image, label, text",
         ),
         (dict(image='text'), "image='text' of .* is not a column of images"),
-        (dict(label='text'), "label='text' of .* has no integers"),
-        (dict(split='test'), "with split='test' is no data set"),
-        (dict(path='/nowhere'), "path='/nowhere' .* is no data set"),
+        (dict(label='text'), "label='text' of .* is not a column of integers"),
+        (dict(split='test'), "with split='test' is not a data set"),
+        (dict(path='/nowhere'), "path='/nowhere' .* is not a data set"),
     ],
 )
 def test_bad_columns_are_one_sentence(saved, options, words):

@@ -220,9 +220,9 @@ def cases() -> list[Case]:
             flipped='cannot be read',
         ),
         # the disk
-        Case(f'right/{file}', 'cannot be kept .*too large', around=full_disk),
-        Case(f'right/{file}', 'cannot be kept', around=folder_is_a_file),
-        Case(f'right/{file}', 'cannot be kept', around=folder_nobody_can_make),
+        Case(f'right/{file}', 'cannot be saved .*too large', around=full_disk),
+        Case(f'right/{file}', 'cannot be saved', around=folder_is_a_file),
+        Case(f'right/{file}', 'cannot be saved', around=folder_nobody_can_make),
         Case(f'right/{file}', asked=0, around=cached_before),
         Case(f'right/{file}', asked=1, around=cached_damaged),
         # addresses
