@@ -463,12 +463,15 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
 }
 
-KNOWN = {
-    name
-    for value in vars(registry).values()
-    if isinstance(value, registry.Registry)
-    for name in (*value.module_dict, *value.later)
-}
+
+def registered() -> set[str]:
+    kinds = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
+    for kind in kinds:
+        kind.import_from_location()
+    return {name for kind in kinds for name in (*kind.module_dict, *kind.later)}
+
+
+KNOWN = registered()
 # A project may be left out.
 RIGHT = {name: call for name, call in RIGHT.items() if name.partition(' ')[0] in KNOWN}
 
