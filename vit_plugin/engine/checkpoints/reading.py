@@ -85,8 +85,8 @@ def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[s
         ]
         if kept[0]:
             runner.logger.info(
-                f'The checkpoint has other classes ({shortened_list(theirs)}) than the data ({shortened_list(ours)}): '
-                f'{shortened_list(kept[0])} start untrained.'
+                f'The checkpoint has other classes ({shortened_list(theirs)}) than the data '
+                f'({shortened_list(ours)}): {shortened_list(kept[0])} start untrained.'
             )
 
 
