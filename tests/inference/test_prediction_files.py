@@ -135,15 +135,15 @@ def test_names_are_true_in_json_and_harmless_in_csv(tmp_path):
         assert (suffix == '.csv') == ('\\x1b' in path.read_text())
 
 
-def test_columns_are_those_of_the_task(tmp_path):
-    found = Prediction(None, np.array([1]), ['sky'], np.array([1.0]), map=np.ones((48, 64), int))
-    for prediction, columns in (
-        (boxes(), 'class,score,left,top,right,bottom'),
-        (found, 'class,share'),
+def test_columns_are_those_of_the_task_and_numbers_have_four_digits(tmp_path):
+    found = Prediction(None, np.array([1]), ['sky'], np.array([1 / 3]), map=np.ones((48, 64), int))
+    for prediction, columns, rows in (
+        (boxes(), 'class,score,left,top,right,bottom', []),
+        (found, 'class,share', ['a.png,sky,0.3333']),
     ):
         with output_of(tmp_path / 'found.csv', [STILL], 0.3) as table:
             table.add(Frame(STILL, None, IMAGE), prediction)
-        assert (tmp_path / 'found.csv').read_text().splitlines()[0] == f'image,{columns}'
+        assert (tmp_path / 'found.csv').read_text().splitlines() == [f'image,{columns}', *rows]
 
 
 def test_no_input_is_written_over(tmp_path):

@@ -20,6 +20,7 @@ from .predictions import Prediction
 from .streams import WEBCAM_FPS, frame_rate
 from .targets import check_apart, targets_of
 
+DIGITS = 4  # after the point, of numbers in a .csv
 PredictionRow = Mapping[str, Any]
 
 
@@ -144,7 +145,14 @@ class CsvTable(Table):
         return as_csv([], self.columns)
 
     def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
-        named = [{'image': frame.source.name, **row} for row in rows]
+        named = [
+            dict(image=frame.source.name)
+            | {
+                name: round(value, DIGITS) if isinstance(value, float) else value
+                for name, value in row.items()
+            }
+            for row in rows
+        ]
         return as_csv(named, self.columns, titled=False)
 
 

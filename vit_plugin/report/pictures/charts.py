@@ -55,7 +55,7 @@ def draw_learning_curve(
     if len(loss) >= window > 1:
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
         left.plot(
-            steps[window - 1 :],
+            steps[window // 2 :][: len(mean)],  # the middle of each window
             mean,
             color='0.3',
             label=f'training loss, mean of {window} iterations',
