@@ -42,7 +42,7 @@ def test_images_go_through_the_pipeline_inside_a_wrapper():
     cfg = read_config('configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py')
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pixels = PipelineTransform(cfg)
-    assert pixels.load is None  # a plain file is read as everywhere else
+    assert pixels.custom_reader is None  # a plain file is read as everywhere else
     assert [type(step).__name__ for step in pixels.from_pixels.transforms] == ['PackInputs']
 
 
