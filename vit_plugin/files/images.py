@@ -42,7 +42,7 @@ IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000'
 JPEG_START = b'\xff\xd8'
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
-LITTER = (
+OS_METADATA = (
     'thumbs.db',
     'desktop.ini',
     '__macosx',
@@ -74,7 +74,7 @@ COLOR_TYPES = {
 
 def is_litter(path: Path) -> bool:
     """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
-    return path.name.startswith('.') or path.name.lower() in LITTER
+    return path.name.startswith('.') or path.name.lower() in OS_METADATA
 
 
 def is_image(path: Path) -> bool:
