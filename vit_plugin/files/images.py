@@ -72,7 +72,7 @@ COLOR_TYPES = {
 }
 
 
-def is_litter(path: Path) -> bool:
+def is_os_metadata(path: Path) -> bool:
     """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
     return path.name.startswith('.') or path.name.lower() in OS_METADATA
 
@@ -82,7 +82,7 @@ def is_image(path: Path) -> bool:
 
     Opening a regular file does not block.
     """
-    if is_litter(path) or not path.is_file():
+    if is_os_metadata(path) or not path.is_file():
         return False
     return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
 
@@ -324,7 +324,7 @@ def walk_files(
             repeated(place, first)
             return
         for entry in sorted(place.iterdir()):
-            if is_litter(entry):
+            if is_os_metadata(entry):
                 continue
             if entry.is_dir():
                 if not skip(entry):

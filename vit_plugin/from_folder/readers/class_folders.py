@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter, walk_files
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_os_metadata, walk_files
 
 from .division import check_classes, divide
 from .findings import Findings
@@ -219,7 +219,7 @@ def _subfolders(folder: Path) -> list[str]:
     return sorted(
         entry.name
         for entry in folder.iterdir()
-        if entry.is_dir() and not (is_run(entry) or is_litter(entry))
+        if entry.is_dir() and not (is_run(entry) or is_os_metadata(entry))
     )
 
 

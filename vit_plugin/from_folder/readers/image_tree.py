@@ -13,7 +13,7 @@ from vit_plugin.files.images import (
     bits_of,
     check_complete,
     is_image,
-    is_litter,
+    is_os_metadata,
     seen_size,
     walk_files,
 )
@@ -50,7 +50,7 @@ def is_run(folder: Path) -> bool:
 
 def _unwrapped(folder: Path) -> Path:
     """The folder, or the only one in it, unless that is a split or has no subfolders."""
-    entries = [entry for entry in folder.iterdir() if not (is_litter(entry) or is_run(entry))]
+    entries = [entry for entry in folder.iterdir() if not (is_os_metadata(entry) or is_run(entry))]
     inner = entries[0] if len(entries) == 1 and entries[0].is_dir() else None
     if (
         inner is None
