@@ -25,7 +25,7 @@ from mmengine.registry import DATASETS, MODELS, init_default_scope
 from vit_plugin.config import apply_loader_defaults, check_config, read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.write import write_config
+from vit_plugin.from_folder.write import TASKS, write_config
 
 ARCH = 'timm://test_vit'
 # A program of each form; the others that write it are nightly.
@@ -387,7 +387,8 @@ def test_a_checkpoint_says_its_model(folder):
     ],
 )
 def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
-    backbone = Request('any', task).meta_backbone(size, img_size=size)
+    start = TASKS[task](Request('any', task)).start
+    backbone = start.meta_backbone(size, img_size=size)
     assert backbone.num_layers == blocks
     assert tuple(backbone.patch_embed.feature_channels) == channels
 

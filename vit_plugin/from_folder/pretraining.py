@@ -116,14 +116,6 @@ class Pretraining(Task):
         steps = self.method.steps(self.student)
         return [dict(type='vit_plugin.LoadImage'), *steps, dict(type='PackInputs')], []
 
-    def list_name(self, split: Split) -> str:
-        """A list of paths."""
-        return f'{split}.txt'
-
-    def list_of(self, split: Split) -> str:
-        """The images, one a line."""
-        return self.listing.as_lines(self.listing.parts[split], labeled=False)
-
     def dataset(self, split: Split) -> dict[str, Any]:
         """MMPretrain's data set of images alone."""
         return dict(

@@ -116,14 +116,6 @@ class Segmentation(Task):
         ]
         return train, test
 
-    def list_name(self, split: Split) -> str:
-        """A list of paths."""
-        return f'{split}.txt'
-
-    def list_of(self, split: Split) -> str:
-        """The images of a split, one a line."""
-        return self.listing.as_lines(self.listing.parts[split], labeled=False)
-
     def dataset(self, split: Split) -> dict[str, Any]:
         """MMSegmentation's data set, with the masks that :func:`write_masks` writes."""
         return dict(

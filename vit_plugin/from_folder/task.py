@@ -109,11 +109,11 @@ class Task:
 
     def list_name(self, split: Split) -> str:
         """The file with the images of a split, in the work directory."""
-        raise NotImplementedError
+        return f'{split}.txt'
 
     def list_of(self, split: Split) -> str:
-        """The content of this file."""
-        raise NotImplementedError
+        """The content of this file: a path on each line."""
+        return self.listing.as_lines(self.listing.parts[split], labeled=False)
 
     def dataset(self, split: Split) -> dict[str, Any]:
         """The data set of a split, without its pipeline and classes."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError
 
 from .findings import Findings
 from .image_tree import Tree, stated_size
@@ -15,6 +15,7 @@ from .records import (
     ImageRecord,
     Instance,
     is_yes,
+    reading,
 )
 from .splits import Split, split_in
 
@@ -81,7 +82,7 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
 def _records(
     tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
 ) -> list[ImageRecord]:
-    try:
+    with reading(file, 'an image or a box', 'COCO'):
         records = _listed(tree, split, file, content['images'], findings)
         names = {
             _key(category['id']): str(category['name']).strip()
@@ -106,11 +107,6 @@ def _records(
                 )
             else:
                 records[image_id].instances.append(_instance(names[category_id], found, origin))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(
-            f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
-            f'COCO ({type(error).__name__}: {first_line(error)}); correct it.'
-        ) from error
     return [record for record in records.values() if record.path != file]
 
 
@@ -123,16 +119,9 @@ def _listed(
         number = _key(image['id'])
         if number in records:
             raise ValueError(f'two images have the id {image["id"]!r}')
-        found = tree.index.match(image['file_name'], file, split)
-        path = tree.index.only(found, f'{image["file_name"]!r} of {file}', findings)
+        path = tree.find(image['file_name'], file, split, findings)
         stated = stated_size(image.get('width'), image.get('height'))
         records[number] = ImageRecord(path or file, split, stated=stated, origin=str(file))
-        if not found:
-            findings.reject(
-                f'images of {str(file)!r} are not there, or are in another part of the data',
-                f'put them into {str(tree.folder)!r}',
-                repr(image['file_name']),
-            )
     return records
 
 

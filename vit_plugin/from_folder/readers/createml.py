@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, first_line
-
 from .findings import Findings
 from .image_tree import Tree
-from .records import Annotations, ImageRecord, Instance
+from .records import Annotations, ImageRecord, Instance, reading
 from .splits import split_in
 
 
@@ -32,24 +30,11 @@ def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> 
     for file, content in files.items():
         split = split_in(file.stem) or tree.split(file)
         for entry in content:
-            try:
+            with reading(file, 'an image or a box', 'CreateML'):
                 name = entry.get('image') or entry['imagefilename']
-                images = tree.index.match(name, file, split)
                 found = [_instance(each, f'{name} in {file}') for each in entry['annotations']]
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise ConfigError(
-                    f'--data: {str(file)!r} has an image or a box that is not complete in the '
-                    f'format of CreateML ({type(error).__name__}: {first_line(error)}); correct '
-                    'it.'
-                ) from error
-            path = tree.index.only(images, f'{name!r} of {file}', findings)
-            if not images:
-                findings.reject(
-                    f'images of {str(file)!r} are not there, or are in another part of the data',
-                    f'put them into {str(tree.folder)!r}',
-                    repr(name),
-                )
-            elif path:
+                path = tree.find(name, file, split, findings)
+            if path:
                 records.append(ImageRecord(path, split, instances=found, origin=str(file)))
     return Annotations(records)
 

@@ -115,6 +115,17 @@ class Tree:
                 'val.txt, or remove the link.'
             )
 
+    def find(self, name: str, file: Path, split: Split | None, findings: Findings) -> Path | None:
+        """The image that a file names. Where there is none, or several fit, it is rejected."""
+        found = self.index.match(name, file, split)
+        if not found:
+            findings.reject(
+                f'images of {str(file)!r} are not there, or are in another part of the data',
+                f'put them into {str(self.folder)!r}',
+                repr(name),
+            )
+        return self.index.only(found, f'{name!r} of {file}', findings)
+
     def parts(self, path: Path) -> tuple[str, ...]:
         """The folders between the data's and a file."""
         return path.relative_to(self.folder).parts[:-1]

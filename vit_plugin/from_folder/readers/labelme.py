@@ -9,7 +9,6 @@ from typing import Any
 
 import cv2
 
-from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import decode
 
 from .findings import Findings
@@ -19,6 +18,7 @@ from .records import (
     ImageRecord,
     Instance,
     is_yes,
+    reading,
 )
 
 CORNERS = 32  # of the polygon of a circle
@@ -47,7 +47,7 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
         stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
         groups: dict[Any, list[Sequence[float]]] = {}
         difficult = set()
-        try:
+        with reading(file, 'a shape', 'LabelMe'):
             for i, shape in enumerate(content['shapes']):
                 polygons = _polygons(shape)
                 if not polygons:
@@ -58,11 +58,6 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
                 groups.setdefault(key, []).extend(polygons)
                 if is_yes(shape.get('difficult')) or key[0] == IGNORED:
                     difficult.add(key)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(
-                f'--data: {str(file)!r} has a shape that is not complete in the format of LabelMe '
-                f'({type(error).__name__}: {first_line(error)}); correct it.'
-            ) from error
         found = [
             Instance.of_polygons(
                 '' if key[0] == IGNORED else key[0], polygons, str(file), key in difficult

@@ -1,9 +1,12 @@
 """What readers of annotations return: images, and the objects in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError, first_line
 
 from .polygons import box_around
 from .splits import Split
@@ -72,6 +75,18 @@ class ImageRecord:
 def is_yes(value: Any) -> bool:
     """True for 1, true and yes, as numbers or text."""
     return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
+
+
+@contextmanager
+def reading(file: Path, what: str, format: str) -> Iterator[None]:
+    """Turn an error over missing or wrong values of a file into a ``ConfigError`` of a sentence."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} has {what} that is not complete in the format of {format} '
+            f'({type(error).__name__}: {first_line(error)}); correct it.'
+        ) from error
 
 
 class Annotations(NamedTuple):
