@@ -88,7 +88,7 @@ def test_tools_import_no_host():
 @pytest.mark.filterwarnings('ignore')
 def test_classes_that_are_imported_later(package, registries):
     module = importlib.import_module(f'vit_plugin.{package}')
-    for name in (name for one in registries for name in one.later):
+    for name in [name for one in registries for name in one.later]:
         missing = None
         try:
             assert getattr(module, name).__name__ == name
