@@ -57,7 +57,7 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
     """
     shape = shape_of(source)
     if shape is None or shape[2] != (wanted or shape[2]):
-        found = f'has {shape[2]} bands' if shape else 'is a photograph'
+        found = f'has {shape[2]} bands' if shape else 'is an image'
         raise ValueError(f'it {found}, and not {wanted or "several"} bands')
     with _opened(source) as file:
         is_numpy = file.read(len(NUMPY)) == NUMPY

@@ -90,5 +90,5 @@ def check_apart(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
     read = {Path(one.name).resolve() for one in inputs if one.reader in ('image', 'video')}
     if both := next((path for path in targets if path.resolve() in read), None):
         raise ConfigError(
-            f'--out: {str(both)!r} would be written over while it is read; give another folder.'
+            f'--out: {str(both)!r} would be overwritten while it is read; give another folder.'
         )

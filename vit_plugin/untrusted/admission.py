@@ -23,7 +23,7 @@ from vit_plugin.errors import ConfigError
 from .table import NOTHING, PATHS, PLACES, SCOPES, USES, Place, Rule
 
 UNTRUSTED_REMEDY = (
-    'if you trust it, give its config with --config FILE, or to begin a training with it --arch'
+    'if you trust it, give its config with --config FILE, or start a training from it with --arch'
 )
 
 

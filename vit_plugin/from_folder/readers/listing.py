@@ -71,7 +71,7 @@ class Listing:
             }
         if len(known) > 1:
             one, other = (
-                f'{str(record.path)!r} ' + (f'has {bands} bands' if bands else 'is a photograph')
+                f'{str(record.path)!r} ' + (f'has {bands} bands' if bands else 'is an image')
                 for bands, record in list(known.items())[:2]
             )
             raise ConfigError(
