@@ -7,6 +7,7 @@ from mmengine.runner import Runner
 from vit_plugin.arguments import Signature
 from vit_plugin.config import check_options
 from vit_plugin.config.options import FRAMEWORK_SETTINGS, OUR_SETTINGS
+from vit_plugin.engine.model_settings import SETTINGS
 from vit_plugin.errors import ConfigError
 
 
