@@ -80,7 +80,7 @@ def test_photographs_are_none(tmp_path):
         mode = dict(gray='L', cmyk='CMYK').get(name.partition('.')[0], 'RGB')
         Image.new('RGB', (12, 10)).convert(mode).save(tmp_path / name)
         assert shape_of(tmp_path / name) is None
-        with pytest.raises(ValueError, match='it is a photograph, and not 6 bands'):
+        with pytest.raises(ValueError, match='it is an image, and not 6 bands'):
             read_bands(tmp_path / name, 6)
 
 
