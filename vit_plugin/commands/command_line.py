@@ -11,6 +11,7 @@ from vit_plugin.commands import frameworks  # noqa: F401  first, since it says w
 
 # isort: split
 import mmengine.runner
+import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
@@ -165,6 +166,8 @@ def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespac
         quieten(MMLogger.get_current_instance())
     with one_sentence_errors(args.traceback):
         main(args)
+    if getattr(args, 'launcher', 'none') != 'none' and dist.is_initialized():
+        dist.destroy_process_group()  # otherwise its threads may abort a rank that has ended
 
 
 @contextmanager
