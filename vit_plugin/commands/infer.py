@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.predictions import SCORE_THR
+from vit_plugin.inference import SCORE_THR
 
 from .flags import add_flags, add_model_arguments, at_least, load_model
 

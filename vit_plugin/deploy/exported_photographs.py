@@ -10,7 +10,8 @@ from PIL import Image
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
-from vit_plugin.inference.predictions import SCORE_THR, Prediction
+from vit_plugin.inference import SCORE_THR
+from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.trained_model import TrainedModel
 
 from .deployed_boxes import distance, nearest

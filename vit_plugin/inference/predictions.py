@@ -11,8 +11,9 @@ import numpy as np
 if TYPE_CHECKING:  # a file in ONNX is asked without torch
     from mmengine.structures import BaseDataElement
 
+from . import SCORE_THR
+
 NUM_TOP = 5  # classes that are listed of an image
-SCORE_THR = 0.3  # of a box that is listed or drawn
 SIDES = ('left', 'top', 'right', 'bottom')
 
 

@@ -11,7 +11,8 @@ from mmengine.registry import DATASETS
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.untrusted_text import as_html, markdown
-from vit_plugin.inference.predictions import NUM_TOP, SCORE_THR
+from vit_plugin.inference import SCORE_THR
+from vit_plugin.inference.predictions import NUM_TOP
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.loading import find_backbone
 
