@@ -13,6 +13,7 @@ from hypothesis import settings
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
+from tiny_models import TINY
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 
@@ -101,7 +102,7 @@ def no_default_scope() -> None:
 def tiny() -> dict:
     """A pure ViT of width 32 and two blocks on a grid of 4 x 4 patches."""
     return dict(
-        arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8),
+        arch=dict(TINY),
         img_size=32,
     )
 

@@ -15,6 +15,7 @@ from mmengine.logging import MessageHub
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
+from tiny_models import TINY
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -198,7 +199,7 @@ def test_a_student_takes_a_step(path):
     """From another teacher, since theirs is a run or is downloaded."""
     cfg = read_config(path)
     init_default_scope(cfg.default_scope)
-    arch = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8)
+    arch = dict(TINY, num_layers=1)
     cfg.model.teacher = dict(
         type='ImageClassifier',
         backbone=dict(type='vit_plugin.VisionTransformer', arch=arch, img_size=32),

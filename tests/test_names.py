@@ -12,6 +12,7 @@ import pytest
 import torch
 from mmpretrain.models.backbones import VisionTransformer as TheirViT
 from timm.models.vision_transformer import VisionTransformer as TimmViT
+from tiny_models import TINY_SIZES
 
 from vit_plugin.arguments.encoder_options import OPTIONS
 from vit_plugin.models import VisionTransformer
@@ -20,7 +21,7 @@ from vit_plugin.models.layers.pos_embed import PosEmbedCfg
 from vit_plugin.models.stems.stem import Stem
 from vit_plugin.weights import FORMATS
 
-SIZES = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
+SIZES = dict(TINY_SIZES, num_layers=1)
 NESTED = {
     'encoder': OPTIONS,
     'numerics': NumericsCfg.__annotations__,

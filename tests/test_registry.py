@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import pytest
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from tiny_models import TINY
 
 from vit_plugin import registry
 from vit_plugin.errors import MissingExtraError
@@ -14,7 +15,7 @@ from vit_plugin.models import VisionTransformer
 BACKBONE = dict(
     type='vit_plugin.VisionTransformer',
     img_size=32,
-    arch=dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8),
+    arch=dict(TINY, num_layers=1),
 )
 
 

@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS
 from PIL import Image
+from tiny_models import TINY
 
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 FEW = (
@@ -68,9 +69,7 @@ def test_backbones_are_compared_by_their_maps(run_command, tmp_path, shapes):
     for seed in range(2):
         torch.manual_seed(seed)
         cfg = Config.fromfile('configs/vit/vit-base-p16_8xb64-20k_in1k.py')
-        cfg.model.backbone.arch = dict(
-            embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8
-        )
+        cfg.model.backbone.arch = TINY
         cfg.model.backbone.img_size, cfg.model.head.in_channels = 32, 32
         model = MODELS.build(dict(cfg.model, _scope_='mmpretrain'))
         paths.append(str(tmp_path / f'{seed}.pth'))

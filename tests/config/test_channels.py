@@ -81,7 +81,7 @@ def test_pooling_is_told_the_prefix_tokens(tiny, with_cls_token, number):
             dict(num_prefix_tokens=1),
             'num_prefix_tokens=1 does not fit the backbone, which adds 0 tokens',
         ),
-        (dict(mode='cls'), "mode='cls' takes the class token, and the backbone has none"),
+        (dict(mode='cls'), "mode='cls' takes the class token, but the backbone has none"),
     ],
 )
 def test_pooling_is_compared_with_the_prefix_tokens(tiny, neck, words):

@@ -1,5 +1,7 @@
 """Detectors and segmentors as files: equal to the model, and to what the framework predicts."""
 
+from tiny_models import TINY, randomize
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 from importlib.util import find_spec
@@ -17,7 +19,7 @@ from vit_plugin.deploy.export import export
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-ARCH = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8)
+ARCH = dict(TINY, num_layers=3)
 BACKBONE = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap')
 HYBRID = dict(
     BACKBONE,
@@ -180,10 +182,7 @@ def build(kind: str, **changes) -> nn.Module:
     init_default_scope(scope)
     torch.manual_seed(0)
     model = MODELS.build(ConfigDict(cfg | changes)).eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
-            parameter, 0.5, 1.5
-        )
+    randomize(model)
     if hasattr(model.backbone, 'queries'):
         model.backbone.queries.set_probs([0.0, 0.0])  # as after training
     return model

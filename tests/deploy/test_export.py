@@ -5,6 +5,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from tiny_models import randomize
 
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.deployed_module import Deployed
@@ -118,11 +119,7 @@ def train(tmp_path, tiny, tiny_hybrid):
             )
         )
         model = MODELS.build(cfg.model)
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                torch.nn.init.normal_(parameter, std=0.2)
-            else:
-                torch.nn.init.uniform_(parameter, 0.5, 1.5)
+        randomize(model, std=0.2)
         torch.save(model.state_dict(), tmp_path / 'weights.pth')
         return cfg, str(tmp_path / 'weights.pth')
 

@@ -2,21 +2,21 @@
 
 import pytest
 import torch
+from tiny_models import TINY_SIZES
 
 pytest.importorskip('mmdet')
 
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 BACKBONES = {
     'hybrid': (
         dict(
-            arch=dict(ARCH, patch_size=2, resnet=dict(stage_depths=(1, 1), width=32)),
+            arch=dict(TINY_SIZES, patch_size=2, resnet=dict(stage_depths=(1, 1), width=32)),
             out_type='pyramid',
         ),
         dict(type='FPN', in_channels=[128, 256, 32], out_channels=16, num_outs=5),
     ),
     'windows': (
         dict(
-            arch=dict(ARCH, patch_size=16),
+            arch=dict(TINY_SIZES, patch_size=16),
             with_cls_token=False,
             out_type='featmap',
             pos_embed=dict(type='learned', relative=True),

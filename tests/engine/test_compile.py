@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from tiny_models import TINY_SIZES
 from torch._dynamo.utils import counters
 
 from benchmarks.tiny_run import build, tiny_cfg
@@ -13,7 +14,7 @@ from vit_plugin.models import VisionTransformer
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # torch's own tracing warns
 
-SIZES = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64)
+SIZES = dict(TINY_SIZES, num_layers=3)
 MODELS = {
     'plain': dict(arch=SIZES, drop_path_rate=0.2, out_type='featmap'),
     'rotary': dict(

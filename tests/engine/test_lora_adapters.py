@@ -3,6 +3,7 @@
 import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope
+from tiny_models import TINY
 from torch import nn
 
 from benchmarks.exactness import train
@@ -18,7 +19,6 @@ pytest.importorskip('peft')
 pytestmark = pytest.mark.filterwarnings('ignore')
 LORA = dict(r=2, alpha=4.0, dropout=0.1)
 PLAIN = {'custom_hooks': []}  # without averages of the weights
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 
 
 def classifier() -> nn.Module:
@@ -111,7 +111,7 @@ def test_the_checkpoint_is_tested_with_and_without_adapters(runs, tmp_path):
 
 
 def test_depths_and_frozen_stages():
-    backbone = VisionTransformer(ARCH, img_size=32, frozen_stages=1)
+    backbone = VisionTransformer(TINY, img_size=32, frozen_stages=1)
     Lora().inject(backbone)
     learning = {name for name, parameter in backbone.named_parameters() if parameter.requires_grad}
     assert learning

@@ -94,7 +94,7 @@ def test_errors(tmp_path):
     np.save(path, np.full((4, 5, 2), np.nan))
     with pytest.raises(ConfigError, match=r"a\.npy' cannot be read \(it has values that are not"):
         read_image(path)
-    with pytest.raises(ConfigError, match="'a' has 6 bands or colors, and the model takes 3"):
+    with pytest.raises(ConfigError, match="'a' has 6 bands or colors, but the model takes 3"):
         check_bands(values(6), 3, 'a')
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ConfigError, match='cannot be read'):

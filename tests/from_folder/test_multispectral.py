@@ -135,7 +135,7 @@ def test_files_and_arrays_are_predicted(folder):
     assert wanted.names
     np.testing.assert_array_equal(trained(read_image(path)).scores, wanted.scores)
     assert trained.prepare(path).image.shape == (32, 32, 3)
-    with pytest.raises(ConfigError, match='An image has 3 bands or colors, and the model takes 6'):
+    with pytest.raises(ConfigError, match='An image has 3 bands or colors, but the model takes 6'):
         trained(np.zeros((20, 24, 3), np.uint8))
 
 

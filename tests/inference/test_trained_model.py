@@ -384,7 +384,7 @@ def test_a_spawned_pool_takes_a_model(trained, photo):
         (np.zeros((8, 8, 3), np.float32), r'pixels of float32, .*as uint8'),
         (np.zeros((0, 8, 3), np.uint8), r'\(0, 8, 3\) of uint8 is not an image'),
         (np.empty(0), r'\(0,\) of float64 is not an image'),
-        (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colors, and the model takes 3'),
+        (np.zeros((8, 8, 4), np.uint8), r'has 4 bands or colors, but the model takes 3'),
         (None, 'NoneType is not an image; give a file, or pixels'),
         (Image.new('RGB', (8, 8)), 'Image is not an image; give a file, or pixels'),
     ],

@@ -36,7 +36,7 @@ def test_labels_without_a_reason_are_a_guess():
 
 def test_too_few_neighbors_are_a_sentence():
     with pytest.raises(
-        ConfigError, match='knn asks the 20 nearest training images, and there are only 12'
+        ConfigError, match='knn asks the 20 nearest training images, but there are only 12'
     ):
         probe(samples(12, 0), samples(3, 1), ['knn'])
 

@@ -1,5 +1,7 @@
 """A tiny model of each family that is exported, or refused, as a checkpoint with its test."""
 
+from tiny_models import TINY
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 from pathlib import Path
@@ -10,7 +12,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
-ARCH = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8)
+ARCH = dict(TINY, num_layers=3)
 ADDED = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic'))
 VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap', **ADDED)
 CLASSIFIES = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, **ADDED)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tiny_models import TINY, TINY_SIZES
 from torch import Tensor, nn
 
 import vit_plugin.data
@@ -21,8 +22,6 @@ from vit_plugin import registry
 from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
 
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
-SIZES = {name: value for name, value in ARCH.items() if name != 'patch_size'}
 IMAGES = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
 
 
@@ -33,7 +32,7 @@ def optimizer() -> torch.optim.Optimizer:
 # A right and tiny call of each class, nested options that are worth spoiling included.
 RIGHT: dict[str, dict[str, Any]] = {
     'VisionTransformer': dict(
-        arch=ARCH,
+        arch=TINY,
         img_size=32,
         patch_embed=dict(in_channels=3),
         with_cls_token=True,
@@ -64,7 +63,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         with_cp=False,
     ),
     'VisionTransformer with windows': dict(
-        arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1,), width=32)),
+        arch=dict(TINY, patch_size=1, resnet=dict(stage_depths=(1,), width=32)),
         img_size=(32, 48),
         with_cls_token=False,
         encoder=dict(window=dict(size=2, global_blocks=(1,))),
@@ -72,7 +71,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         pos_embed='relative',
     ),
     'VisionTransformer with rotary positions': dict(
-        arch=ARCH,
+        arch=TINY,
         img_size=32,
         pos_embed=dict(
             type='none',
@@ -98,7 +97,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         ),
     ),
     'MMVisionTransformer': dict(
-        arch=SIZES,
+        arch=TINY_SIZES,
         img_size=32,
         patch_size=8,
         in_channels=3,
@@ -122,13 +121,13 @@ RIGHT: dict[str, dict[str, Any]] = {
         ),
     ),
     'MMDistilledVisionTransformer': dict(
-        arch=SIZES, img_size=32, patch_size=8, layer_cfgs=dict(qkv_bias=False)
+        arch=TINY_SIZES, img_size=32, patch_size=8, layer_cfgs=dict(qkv_bias=False)
     ),
     'MMDeiT3': dict(
-        arch=SIZES, img_size=32, patch_size=8, use_layer_scale=True, with_cls_token=True
+        arch=TINY_SIZES, img_size=32, patch_size=8, use_layer_scale=True, with_cls_token=True
     ),
     'MMViTEVA02': dict(
-        arch=SIZES,
+        arch=TINY_SIZES,
         img_size=32,
         patch_size=8,
         sub_ln=True,
@@ -137,7 +136,12 @@ RIGHT: dict[str, dict[str, Any]] = {
         proj_drop_rate=0.0,
     ),
     'MMMoCoV3ViT': dict(
-        arch=SIZES, img_size=32, patch_size=8, frozen_stages=1, stop_grad_conv1=True, norm_eval=True
+        arch=TINY_SIZES,
+        img_size=32,
+        patch_size=8,
+        frozen_stages=1,
+        stop_grad_conv1=True,
+        norm_eval=True,
     ),
     'TimmBackbone': dict(
         model_name='test_vit',
@@ -150,15 +154,15 @@ RIGHT: dict[str, dict[str, Any]] = {
         frozen_stages=0,
         with_cp=False,
     ),
-    'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
-    'SimMIMViT': dict(arch=ARCH, img_size=32),
-    'IBOTViT': dict(arch=ARCH, img_size=32),
-    'EoMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
+    'MAEViT': dict(arch=TINY, img_size=64, mask_ratio=0.5),
+    'SimMIMViT': dict(arch=TINY, img_size=32),
+    'IBOTViT': dict(arch=TINY, img_size=32),
+    'EoMT': dict(arch=TINY, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
     'WindowedViT': dict(
-        arch=ARCH, img_size=32, encoder=dict(window=dict(size=2, global_blocks=(1,)))
+        arch=TINY, img_size=32, encoder=dict(window=dict(size=2, global_blocks=(1,)))
     ),
     'PMT': dict(
-        arch=ARCH,
+        arch=TINY,
         img_size=32,
         num_classes=3,
         num_queries=4,
@@ -167,7 +171,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         norm_cfg=dict(type='BN', eps=1e-5),
     ),
     'ViTAdapter': dict(
-        backbone=dict(arch=ARCH, img_size=32, encoder=dict(final_norm=True)),
+        backbone=dict(arch=TINY, img_size=32, encoder=dict(final_norm=True)),
         interactions=2,
         inject=True,
         num_extra_extractors=1,
@@ -313,7 +317,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         teacher=dict(
             source=dict(
                 type='mmpretrain.ImageClassifier',
-                backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+                backbone=dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32),
             ),
             arch=None,
             config=None,
@@ -322,7 +326,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         ),
         losses=[dict(type='vit_plugin.VectorDistillation', weight=1.0)],
         label_weight=1.0,
-        backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32),
         neck=None,
     ),
     'LogitDistillation': dict(
@@ -356,7 +360,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         to_rgb=True,
     ),
     'DINO': dict(
-        backbone=dict(type='vit_plugin.IBOTViT', arch=ARCH, img_size=32),
+        backbone=dict(type='vit_plugin.IBOTViT', arch=TINY, img_size=32),
         neck=dict(type='vit_plugin.DINONeck', in_channels=32),
         head=dict(type='vit_plugin.DINOHead', out_channels=8),
         num_large=2,
@@ -375,7 +379,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         centering='sinkhorn_knopp',
     ),
     'LeJEPA': dict(
-        backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32),
         neck=dict(type='vit_plugin.DINONeck', in_channels=32),
         head=dict(type='vit_plugin.LeJEPAHead'),
         num_large=2,

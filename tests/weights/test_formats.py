@@ -15,21 +15,16 @@ from authors import NAMES, Golden, assert_same
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from saved import saved
+from tiny_models import TINY, randomize
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import TokenPooling, VisionTransformer, load_weights
 from vit_plugin.weights import FORMATS, export
 
-SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
-
 
 def randomized(model: nn.Module) -> nn.Module:
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
-            parameter, 0.5, 1.5
-        )
-    model.eval()
+    randomize(model).eval()  # MMPretrain's returns nothing
     return model
 
 
@@ -235,7 +230,7 @@ def test_siglip_with_its_pooling(tmp_path):
         )
     )
     ours = classifier(
-        dict(arch=SIZES, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'),
+        dict(arch=TINY, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'),
         neck=dict(
             type='vit_plugin.TokenPooling',
             mode='map',
@@ -419,7 +414,7 @@ def test_timm_classifier():
     )
     images = torch.randn(2, 3, 32, 32)
     ours = classifier(
-        dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
+        dict(arch=TINY, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
     )
     with torch.no_grad():
         ours.load_state_dict(theirs.state_dict())
@@ -428,7 +423,7 @@ def test_timm_classifier():
 
 def tiny(**kwargs) -> VisionTransformer:
     return VisionTransformer(
-        **{'arch': SIZES, 'img_size': 32, 'out_type': 'raw', 'numerics': 'timm', **kwargs}
+        **{'arch': TINY, 'img_size': 32, 'out_type': 'raw', 'numerics': 'timm', **kwargs}
     ).eval()
 
 
@@ -465,7 +460,7 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
             'Dinov2Model',
             dict(mlp_ratio=4, use_swiglu_ffn=True),
             dict(
-                arch=dict(SIZES, feedforward_channels=88),
+                arch=dict(TINY, feedforward_channels=88),
                 encoder=dict(LAYER_SCALE, gated_mlp=True),
                 numerics=dict(base='timm', act_cfg=dict(type='SiLU')),
             ),
@@ -548,7 +543,7 @@ def test_transformers_at_another_size(name, mode, encoder, call):
             'Dinov2Model',
             dict(mlp_ratio=4, use_swiglu_ffn=True, layer_norm_eps=1e-12),
             dict(
-                arch=dict(SIZES, feedforward_channels=88),
+                arch=dict(TINY, feedforward_channels=88),
                 encoder=dict(LAYER_SCALE, gated_mlp=True),
                 numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=dict(eps=1e-12)),
             ),
@@ -571,7 +566,7 @@ def test_transformers_reads_what_is_written_for_it(name, theirs, ours, head, tmp
         classifier(
             dict(
                 dict(
-                    arch=SIZES,
+                    arch=TINY,
                     img_size=32,
                     out_type='cls_token' if head == 'ViTClsHead' else 'raw',
                     numerics=numerics,
@@ -603,7 +598,7 @@ def test_hybrid_of_transformers():
     """Its names; transformers 4.46, the last to have it, was equal within 1e-6
     (docs/benchmarks.md).
     """
-    arch = dict(SIZES, patch_size=1, resnet=dict(stage_depths=(1, 2), width=32))
+    arch = dict(TINY, patch_size=1, resnet=dict(stage_depths=(1, 2), width=32))
     source, target = tiny(arch=arch), tiny(arch=arch)
     exported, left = FORMATS['hf'].export(source.state_dict(), 2)
     assert not left
@@ -653,7 +648,7 @@ def test_clip_of_openai_beside_its_text_tower():
 def test_torchvision(tmp_path):
     theirs = randomized(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
     ours = classifier(
-        dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
+        dict(arch=TINY, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
     )
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.initialized, report.ignored) == ('torchvision', {}, {})
@@ -670,7 +665,7 @@ def test_torchvision(tmp_path):
         (
             dict(ffn_type='swiglu_fused'),
             dict(
-                arch=dict(SIZES, feedforward_channels=48),
+                arch=dict(TINY, feedforward_channels=48),
                 encoder=dict(LAYER_SCALE, gated_mlp=True),
                 numerics=dict(base='timm', act_cfg=dict(type='SiLU')),
             ),
@@ -682,7 +677,7 @@ def test_mmpretrain(theirs, ours, tmp_path):
 
     theirs = randomized(
         TheirVisionTransformer(
-            dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1.0, layer_cfgs=theirs
+            dict(TINY), 32, 8, out_type='raw', layer_scale_init_value=1.0, layer_cfgs=theirs
         )
     )
     ours = tiny(**dict(dict(encoder=LAYER_SCALE), **ours))
@@ -702,14 +697,14 @@ def test_mmpretrain(theirs, ours, tmp_path):
 
 @pytest.mark.parametrize('form', ['jax', 'hf', 'hf_deit', 'hf_siglip', 'torchvision', 'clip'])
 def test_formats_without_names_for_gated_mlps(form):
-    model = tiny(arch=dict(SIZES, feedforward_channels=48), encoder=dict(gated_mlp=True))
+    model = tiny(arch=dict(TINY, feedforward_channels=48), encoder=dict(gated_mlp=True))
     _, left = FORMATS[form].export(model.state_dict(), 2)
     assert 'blocks.1.mlp.fc1.weight' in left
 
 
 def test_every_rule_is_read_and_written_alike():
     """What one format writes, the same format reads back, for the parts that all of them know."""
-    source = classifier(dict(arch=SIZES, img_size=32), dict(num_classes=5, in_channels=32))
+    source = classifier(dict(arch=TINY, img_size=32), dict(num_classes=5, in_channels=32))
     randomized(source)
     state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
     for name in ('jax', 'timm', 'hf', 'torchvision', 'mmpretrain'):
@@ -722,7 +717,7 @@ def test_every_rule_is_read_and_written_alike():
             'mmpretrain': 'head.layers.head.weight',
             'torchvision': 'heads.head.weight',
         }[name] in exported
-        again = classifier(dict(arch=SIZES, img_size=32), dict(num_classes=5, in_channels=32))
+        again = classifier(dict(arch=TINY, img_size=32), dict(num_classes=5, in_channels=32))
         report = load_weights(again, exported)
         assert report.format == ('vit_plugin' if name == 'vit_plugin' else name)
         for key, value in source.state_dict().items():

@@ -4,6 +4,7 @@ import pytest
 import timm
 import torch
 from timm.models.vision_transformer import VisionTransformer as TimmViT
+from tiny_models import TINY_SIZES
 from torch import nn
 
 from benchmarks.zoo import compare, kept_blocks, randomize
@@ -211,9 +212,7 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
     assert torch.equal(model.blocks[3].ls1.gamma, made[0].blocks[3].gamma_1)
 
 
-@pytest.mark.parametrize(
-    'arch', ['B/16', dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)]
-)
+@pytest.mark.parametrize('arch', ['B/16', dict(TINY_SIZES, num_layers=1)])
 def test_only_a_name_has_weights_of_its_own(arch):
     with pytest.raises(
         ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'

@@ -9,6 +9,7 @@ import pytest
 import torch
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
+from tiny_models import TINY
 from torch import Tensor, nn
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
@@ -19,7 +20,7 @@ DINOV3 = dict(
     img_size=64,
     numerics='timm',
     out_type='featmap',
-    arch=dict(embed_dims=32, num_layers=BLOCKS, num_heads=2, feedforward_channels=64, patch_size=8),
+    arch=dict(TINY, num_layers=BLOCKS),
     encoder=dict(reg_token=4, layer_scale_init_value=0.5, qkv_bias='qv'),
     pos_embed=dict(
         type='none',

@@ -76,6 +76,6 @@ def _check_layers(built: Any) -> None:
         for layer in [layers] if isinstance(layers, str) else layers:
             if layer not in kinds:
                 raise ConfigError(
-                    f'{type(built).__name__}: init_cfg: layer={layer!r} is no layer of it; '
+                    f'{type(built).__name__}: init_cfg: layer={layer!r} is not one of its layers; '
                     f'{suggestion(layer, sorted(kinds))}'
                 )

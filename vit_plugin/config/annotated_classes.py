@@ -64,7 +64,7 @@ def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) ->
     for one in content['annotations']:
         if names.get(one.get('category_id')) in classes and not one.get('segmentation'):
             raise ConfigError(
-                f'{at}.ann_file: the annotation {one.get("id")} has no segmentation, and the '
+                f'{at}.ann_file: the annotation {one.get("id")} has no segmentation, but the '
                 'pipeline loads masks (with_mask=True); give the outlines, or leave out with_mask '
                 'and the mask head.'
             )

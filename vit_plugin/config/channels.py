@@ -141,7 +141,7 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
         )
     if neck.get('mode') == 'cls' and 'cls_token' not in backbone.prefix_tokens:
         raise ConfigError(
-            "model.neck.mode='cls' takes the class token, and the backbone has none: set "
+            "model.neck.mode='cls' takes the class token, but the backbone has none: set "
             "with_cls_token=True there, or mode='avg'."
         )
 
@@ -162,7 +162,7 @@ def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -
     source, channels = outputs.source, outputs.channels
     if not channels:
         raise ConfigError(
-            f'{field}.{name}={asked} takes features, and the backbone returns classes and masks: '
+            f'{field}.{name}={asked} takes features, but the backbone returns classes and masks: '
             'take an EoMTHead or EoMTDecodeHead.'
         )
     taken = part.get('in_index', range(len(channels)) if several else -1)

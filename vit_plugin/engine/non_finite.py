@@ -108,7 +108,7 @@ class NonFinitePolicy:
             return False
         raise ConfigError(
             f'{message}: the run ends here, and the last checkpoint is from before. The losses '
-            'were finite, and the gradients were not: give a lower optim_wrapper.optimizer.lr, '
+            'were finite, but the gradients were not: give a lower optim_wrapper.optimizer.lr, '
             "or clip_grad together with default_hooks.runtime_info.non_finite='skip', which skips "
             "such steps; 'ignore' trains on without checkpoints."
         )

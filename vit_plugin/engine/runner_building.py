@@ -130,7 +130,7 @@ class BuildingRunner(mmengine.runner.Runner):
         built = super().build_optim_wrapper(optim_wrapper)
         if isinstance(built, OptimWrapperDict):
             raise ConfigError(
-                'optim_wrapper: vit_plugin.Runner trains with one optimizer, and the constructor '
+                'optim_wrapper: vit_plugin.Runner trains with one optimizer, but the constructor '
                 f"made {len(built)}; take runner_type='Runner'."
             )
         if is_sharded(unwrapped(self.model)):

@@ -73,7 +73,7 @@ def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
     found = pixels.shape[2] if pixels.ndim > 2 else 1
     if found != wanted:
         raise ConfigError(
-            f'{repr(name) if name else "An image"} has {found} bands or colors, and the model '
+            f'{repr(name) if name else "An image"} has {found} bands or colors, but the model '
             f'takes {wanted}; give one like those that it was trained on.'
         )
 
@@ -82,7 +82,7 @@ def check_photograph(pixels: np.ndarray, name: str = '') -> None:
     """Raise a ``ConfigError`` if pixels are not those of a photograph, from 0 to 255."""
     if pixels.dtype != np.uint8:
         raise ConfigError(
-            f'{repr(name) if name else "An image"} has pixels of {pixels.dtype}, and the model '
+            f'{repr(name) if name else "An image"} has pixels of {pixels.dtype}, but the model '
             'takes photographs; give them from 0 to 255, as uint8.'
         )
 

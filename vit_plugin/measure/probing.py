@@ -147,7 +147,7 @@ def probe(
     """
     if 'knn' in probes and len(train[1]) < NEIGHBORS:
         raise ConfigError(
-            f'knn asks the {NEIGHBORS} nearest training images, and there are only '
+            f'knn asks the {NEIGHBORS} nearest training images, but there are only '
             f'{len(train[1])}: give more, or other --probes.'
         )
 

@@ -29,8 +29,8 @@ def check_head(model: nn.Module) -> None:
     needed = hasattr(type(model), 'with_head') and not getattr(model, 'teacher', None)
     if needed and vars(model).get('head', model) is None:
         raise ConfigError(
-            f'model.head is None, and {type(model).__name__} computes losses and predictions with '
-            'it; give it a head, such as vit_plugin.ViTClsHead.'
+            f'model.head is None, but {type(model).__name__} computes losses and predictions with '
+            'it; give a head, such as vit_plugin.ViTClsHead.'
         )
 
 
@@ -69,7 +69,7 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
     if not names:
         return
     if not fits(Sequence[str], names):
-        raise ConfigError(f'The classes of {whose} must be a list of names, and are {names!r:.80}.')
+        raise ConfigError(f'The classes of {whose} must be a list of names, but are {names!r:.80}.')
     model = getattr(model, 'module', model)  # of several processes, or of test-time augmentation
     modules = dict(model.named_modules())
     for name in HEADS:

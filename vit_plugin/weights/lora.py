@@ -35,7 +35,7 @@ def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
     said = meta.get('lora') if isinstance(meta, Mapping) else None
     if not isinstance(said, Mapping) or not {'r', 'alpha'} <= said.keys():
         raise ConfigError(
-            'The checkpoint has LoRA adapters, and its meta lacks their scale, so that '
+            'The checkpoint has LoRA adapters, but its meta lacks their scale, so that '
             'they cannot be merged; give a checkpoint of a vit_plugin run, or merge them with '
             'peft.'
         )

@@ -136,7 +136,7 @@ def check_real(key: str, value: Tensor) -> None:
     """
     if not value.is_floating_point():
         raise ConfigError(
-            f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, and the '
+            f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, but the '
             'model has real numbers there; give a checkpoint that is not quantized, or convert it '
             'back first.'
         )

@@ -6,10 +6,10 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
+from tiny_models import TINY, randomize
 
 from vit_plugin.arch import parse_arch
 
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 NAMES = ('cat', 'dog', 'rabbit')
 
 
@@ -18,7 +18,7 @@ def saved(tmp_path) -> Callable[..., Path]:
     """Writes the checkpoint of a random classifier, as a run does, and returns its path."""
 
     def save(pipeline: list[dict[str, Any]] | None = None, **backbone: Any) -> Path:
-        parts = dict(dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32), **backbone)
+        parts = dict(dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32), **backbone)
         width = parse_arch(parts['arch']).embed_dims
         model = dict(
             type='ImageClassifier',
@@ -50,8 +50,7 @@ def saved(tmp_path) -> Callable[..., Path]:
         )
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             built = MODELS.build(dict(model, data_preprocessor=None))
-        for parameter in built.parameters():
-            torch.nn.init.normal_(parameter, std=0.1)
+        randomize(built, std=0.1)
         path = tmp_path / 'run/epoch_3.pth'
         path.parent.mkdir(exist_ok=True)
         meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=NAMES))

@@ -12,6 +12,7 @@ from huggingface_hub import constants
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from timm.data import create_transform, resolve_data_config
+from tiny_models import TINY
 
 import vit_plugin
 from vit_plugin.commands import convert
@@ -21,10 +22,9 @@ from vit_plugin.inference.load import load
 from vit_plugin.models import VisionTransformer, load_weights
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 PHOTO = np.random.default_rng(0).integers(0, 255, (40, 50, 3), np.uint8)
 HYBRID = dict(
-    arch=dict(ARCH, resnet=dict(stage_depths=())),
+    arch=dict(TINY, resnet=dict(stage_depths=())),
     numerics='timm',
     img_size=64,
 )
@@ -100,7 +100,7 @@ def test_a_segmentor(tmp_path):
         type='EncoderDecoder',
         data_preprocessor=dict(type='SegDataPreProcessor', mean=[0, 0, 0], std=[255] * 3),
         backbone=dict(
-            type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32, out_type='featmap'
+            type='vit_plugin.VisionTransformer', arch=TINY, img_size=32, out_type='featmap'
         ),
         decode_head=dict(head, norm_cfg=dict(type='BN')),
         test_cfg=dict(mode='whole'),
@@ -198,7 +198,7 @@ def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
         convert.main(convert.make_parser().parse_args(call))
     convert.main(convert.make_parser().parse_args([*call, '--to', 'vit_plugin']))
-    assert load_weights(VisionTransformer(ARCH, 32), file).format == 'vit_plugin'
+    assert load_weights(VisionTransformer(TINY, 32), file).format == 'vit_plugin'
 
 
 def test_wrong_targets_and_forms(saved, tmp_path):

@@ -168,7 +168,7 @@ def test_an_epoch_of_another_length_is_refused(tmp_path):
     state['meta'].update(run={}, cfg='')  # of a runner that records nothing
     torch.save(state, tmp_path / 'iter_6.pth')
     with pytest.raises(
-        ConfigError, match='at iteration 6 in epoch 2, and an epoch has 8 iterations here'
+        ConfigError, match='at iteration 6 in epoch 2, but an epoch has 8 iterations here'
     ):
         build_runner(tiny_cfg(tmp_path, resume=True, **options)).train()
 

@@ -1,11 +1,11 @@
 import dataclasses
 
 import pytest
+from tiny_models import TINY
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.measure.benchmark.compare import Case, compare, format_table
 
-TINY = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 HYBRID = dict(TINY, patch_size=1, resnet=dict(stage_depths=(1, 1)))
 CASE = Case(TINY, size=32, batch=2)
 

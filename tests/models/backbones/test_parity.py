@@ -4,6 +4,7 @@ import pytest
 import timm
 import torch
 from authors import NAMES, Golden, assert_same
+from tiny_models import randomize
 
 from vit_plugin.models import TokenPooling, VisionTransformer, ViTClsHead
 
@@ -50,10 +51,7 @@ QUICK = ('Ti/16', 'R+Ti/16')
 )
 def test_timm_on_shared_random_weights(arch):
     theirs = timm.create_model(TIMM[arch], num_classes=0).eval()
-    for parameter in theirs.parameters():  # timm's zeros (biases, last norms) would hide mistakes
-        torch.nn.init.normal_(
-            parameter, std=0.02
-        ) if parameter.ndim > 1 else torch.nn.init.uniform_(parameter, 0.5, 1.5)
+    randomize(theirs, std=0.02)
     state = {
         key.replace('backbone.conv.', 'backbone.stem.conv.').replace(
             'backbone.norm.', 'backbone.stem.norm.'

@@ -59,7 +59,7 @@ def test_stochastic_depth_grows_linearly():
         ),
         (
             dict(init_cfg=dict(type='Constant', layer=['Linear', 'LayerNrm'], val=1)),
-            "init_cfg: layer='LayerNrm' is no layer of it; did you mean LayerNorm?",
+            "init_cfg: layer='LayerNrm' is not one of its layers; did you mean LayerNorm?",
         ),
     ],
 )

@@ -5,6 +5,7 @@ import timm
 import torch
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
+from tiny_models import TINY_SIZES
 
 from benchmarks.dropin import rotary_of_eva02
 from vit_plugin.errors import ConfigError
@@ -88,7 +89,7 @@ def test_the_report_says_it_once(monkeypatch):
 
 
 TINY = dict(
-    arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64),
+    arch=TINY_SIZES,
     img_size=64,
     patch_size=16,
 )

@@ -449,7 +449,7 @@ def test_integers_are_no_weights(tiny, tmp_path, form, way):
     torch.save(weights, path)
     model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
     before = model.blocks[0].attn.qkv.weight.clone()
-    with pytest.raises(ConfigError, match=f'has {key} as int8, and the model has real numbers'):
+    with pytest.raises(ConfigError, match=f'has {key} as int8, but the model has real numbers'):
         {
             'load_weights': lambda: load_weights(model, path),
             'init_cfg': model.init_weights,

@@ -134,7 +134,7 @@ def test_a_head_changes_nothing(tiny, prefix):
 def test_a_grid_that_nothing_states_is_said(tiny):
     theirs, ours = models(tiny, grids((2, 5)), grids((2, 5)))
     (said,) = load_weights(ours, without_grid(theirs)).notes
-    assert '10 positions form no square, and are taken for the 2 x 5 patches of the model' in said
+    assert '10 positions do not form a square, and are taken for the 2 x 5 patches' in said
     assert torch.equal(ours.pos_embed, theirs.pos_embed)
     turned = VisionTransformer(**tiny | grids((5, 2)))
     report = load_weights(turned, without_grid(theirs), source_grid=(2, 5))

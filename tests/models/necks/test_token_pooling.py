@@ -74,7 +74,7 @@ def test_bad_input(kwargs, words):
 
 def test_there_must_be_patches():
     with pytest.raises(
-        ConfigError, match='leaves out num_prefix_tokens=10 tokens, and there are only 10'
+        ConfigError, match='leaves out num_prefix_tokens=10 tokens, but there are only 10'
     ):
         TokenPooling('avg', num_prefix_tokens=10)((torch.randn(2, 10, 8),))
 

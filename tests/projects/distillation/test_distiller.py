@@ -13,6 +13,7 @@ from mmengine.registry import MODELS, init_default_scope
 from mmpretrain.structures import DataSample
 from ranks import on_ranks
 from timm.task import FeatureDistillationTask, LogitDistillationTask, TokenDistillationTask
+from tiny_models import TINY, TINY_SIZES
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from wrong_values import RIGHT
@@ -24,16 +25,14 @@ from vit_plugin.projects.distillation.compared_outputs import outputs_of
 from vit_plugin.projects.distillation.distiller import Distiller
 
 pytestmark = pytest.mark.filterwarnings('ignore')
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
-MM_ARCH = {key: value for key, value in ARCH.items() if key != 'patch_size'}
-VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32)
+VIT = dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
 PIXELS = dict(mean=[127.5] * 3, std=[63.75] * 3, to_rgb=True)
 LABELS = torch.tensor([0, 3, 1, 2])
 TEST_VIT = 'timm://test_vit.r160_in1k'
 SIZES: dict[str, Any] = {  # of timm's tests: ViTs of width 64 for images of 160 pixels
     'vit': dict(arch='timm://test_vit', img_size=160),
     'distilled': dict(
-        arch=dict(ARCH, embed_dims=64, patch_size=16),
+        arch=dict(TINY, embed_dims=64, patch_size=16),
         img_size=160,
         encoder=dict(dist_token=1),
         out_type='raw',
@@ -150,7 +149,7 @@ def test_logits_equal_timms():
 
 @pytest.mark.parametrize('width', [64, 32])
 def test_features_equal_timms(width):
-    backbone = dict(VIT, arch=dict(ARCH, embed_dims=width, patch_size=16), img_size=160)
+    backbone = dict(VIT, arch=dict(TINY, embed_dims=width, patch_size=16), img_size=160)
     model = build(TEACHER, [loss('Vector', weight=5.0)], backbone, head=head(1000, width))
     found = in_double(model).loss(images(), samples())
     run, _ = theirs_of(model, FeatureDistillationTask, distill_loss_weight=5.0)
@@ -196,7 +195,7 @@ def test_the_teacher_has_its_own_pixels_channels_and_size():
 
 def teacher_of_maps(**options: Any) -> dict[str, Any]:
     """A teacher of a 2 x 2 grid of patches and of other width, with a head of 5 classes."""
-    arch = dict(ARCH, embed_dims=48, patch_size=16)
+    arch = dict(TINY, embed_dims=48, patch_size=16)
     backbone = dict(VIT, arch=arch, **options)
     return dict(type='ImageClassifier', backbone=backbone, head=head(5, 48))
 
@@ -206,7 +205,7 @@ of_mmpretrain = pytest.mark.skipif(
 )
 STUDENTS = {
     'pure': VIT,
-    'hybrid': dict(VIT, arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))),
+    'hybrid': dict(VIT, arch=dict(TINY, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))),
     'flexi': dict(
         VIT, patch_embed=dict(type='FlexiPatchEmbed', kernel_size=8, patch_size=8, sizes=(4, 8))
     ),
@@ -338,15 +337,15 @@ class NoMaps(nn.Module):
     [
         (
             lambda: build(dict(type=NoMaps), [loss('Map')]),
-            'MapDistillation compares the map of both, and the teacher has none; leave it out',
+            'MapDistillation compares the map of both, but the teacher has none; leave it out',
         ),
         (
             lambda: build(teacher_of_maps(), [loss('Logit')], head=head(7, 32)),
-            'logits of 7 classes with those of 5, .* give a teacher of the same classes',
+            'the student has 7 classes and the teacher 5; give a teacher of the same classes',
         ),
         (
             lambda: build(teacher_of_maps(), [loss('Logit')]),
-            'LogitDistillation compares the logits of both, and the student has none',
+            'LogitDistillation compares the logits of both, but the student has none',
         ),
         (lambda: build(teacher_of_maps(), []), 'nothing is learned from the teacher; give losses'),
         (lambda: build(teacher_of_maps(), [loss('Map')] * 2), 'losses has MapDistillation, twice'),
@@ -356,7 +355,7 @@ class NoMaps(nn.Module):
         ),
         (
             lambda: build(teacher_of_maps(), [loss('Map')], dict(type='ResNet', depth=18)),
-            'the backbone ResNet does not tell its channels; take a vit_plugin.VisionTransformer',
+            'the backbone ResNet does not report its channels; take a vit_plugin.VisionTransformer',
         ),
         (
             lambda: build(teacher_of_maps(patch_embed=dict(in_channels=1)), [loss('Map')]),
@@ -441,7 +440,7 @@ def test_two_sharded_ranks_learn_as_one(tmp_path, name):
 )
 def test_what_is_compared_is_what_the_backbone_computes(kind, out_type):
     """MMPretrain's norm only the last block, and the mean of its patches again."""
-    sizes = dict(arch=ARCH) if kind == 'VisionTransformer' else dict(arch=MM_ARCH, patch_size=8)
+    sizes = dict(arch=TINY) if kind == 'VisionTransformer' else dict(arch=TINY_SIZES, patch_size=8)
     backbone = MODELS.build(
         dict(type=f'vit_plugin.{kind}', img_size=32, out_type=out_type, out_indices=(0, 1), **sizes)
     ).double()
@@ -456,7 +455,7 @@ def test_what_is_compared_is_what_the_backbone_computes(kind, out_type):
 
 @of_mmpretrain
 def test_both_tokens_of_mmpretrains_student_reach_its_head():
-    student = dict(type='vit_plugin.MMDistilledVisionTransformer', arch=MM_ARCH, patch_size=8)
+    student = dict(type='vit_plugin.MMDistilledVisionTransformer', arch=TINY_SIZES, patch_size=8)
     model = build(
         teacher_of_maps(),
         [dict(type='vit_plugin.VectorDistillation')],
@@ -471,7 +470,9 @@ def test_both_tokens_of_mmpretrains_student_reach_its_head():
 
 @of_mmpretrain
 def test_every_norm_of_mmpretrains_student_learns():
-    student = dict(type='vit_plugin.MMVisionTransformer', arch=MM_ARCH, patch_size=8, img_size=32)
+    student = dict(
+        type='vit_plugin.MMVisionTransformer', arch=TINY_SIZES, patch_size=8, img_size=32
+    )
     model = build(
         teacher_of_maps(),
         [dict(type='vit_plugin.VectorDistillation')],

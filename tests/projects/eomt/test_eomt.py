@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from authors import recorded
 from ranks import on_ranks
+from tiny_models import TINY, randomize
 from torch import Tensor, nn
 
 from vit_plugin.config import check_channels
@@ -23,18 +24,14 @@ GOLDEN = (8, 2, (32, 48))  # width, heads, size of the image
 FOLDER = Path(__file__).parents[2] / 'golden/eomt'
 WIDTHS = {'S': (384, 6), 'B': (768, 12), 'L': (1024, 16)}
 TINY = dict(
-    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
+    arch=dict(TINY, num_layers=3),
     img_size=32,
 )
 
 
 def randomized(model: nn.Module) -> nn.Module:
     torch.manual_seed(0)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
-            parameter, 0.5, 1.5
-        )
-    return model.double().eval()
+    return randomize(model).double().eval()
 
 
 def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn.Module, EoMT]:
@@ -327,7 +324,7 @@ def test_graphs(kind):
         (dict(out_indices=(0, 1)), 'out_indices is not an option'),
         (
             dict(with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(2,)))),
-            'queries are in no window',
+            'windows hold no queries',
         ),
         (
             dict(patch_embed=dict(type='FlexiPatchEmbed', sizes=(8, 16))),

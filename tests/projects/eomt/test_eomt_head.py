@@ -1,5 +1,7 @@
 """EoMT in MMDetection and MMSegmentation: losses, predictions, mixed precision."""
 
+from tiny_models import TINY
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 from functools import partial
@@ -19,7 +21,7 @@ BACKBONE = dict(
     num_queries=5,
     num_blocks=2,
     img_size=32,
-    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
+    arch=dict(TINY, num_layers=3),
 )
 HYBRID = dict(
     BACKBONE, arch=dict(BACKBONE['arch'], patch_size=1, resnet=dict(stage_depths=(1,), width=32))
@@ -205,5 +207,5 @@ def test_equals_the_loss_of_transformers(monkeypatch):
 @pytest.mark.filterwarnings('ignore')
 def test_another_number_of_classes():
     model = segmentor(dict(BACKBONE, num_classes=4))
-    with pytest.raises(ConfigError, match='it has 3 classes, and the backbone has num_classes=4'):
+    with pytest.raises(ConfigError, match='it has 3 classes, but the backbone has num_classes=4'):
         model.loss(torch.randn(1, 3, 32, 32), semantic_samples((32, 32), 1))

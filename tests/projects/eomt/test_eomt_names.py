@@ -3,12 +3,13 @@
 import pytest
 import timm
 import torch
+from tiny_models import TINY_SIZES
 from torch import nn
 
 from vit_plugin.models import EoMT
 from vit_plugin.weights import FORMATS, export
 
-SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16)
+SIZES = dict(TINY_SIZES, patch_size=16)
 ENCODERS = {
     'eomt': dict(
         pos_embed=dict(prefix_rows=False), encoder=dict(reg_token=4, layer_scale_init_value=1.0)

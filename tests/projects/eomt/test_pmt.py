@@ -8,6 +8,7 @@ import timm
 import torch
 from authors import recorded
 from mmengine.model import revert_sync_batchnorm
+from tiny_models import randomize
 from torch import nn
 
 from vit_plugin.errors import ConfigError
@@ -43,12 +44,7 @@ def pmt(**kwargs) -> PMT:
 
 def randomized(model: nn.Module) -> nn.Module:
     torch.manual_seed(0)
-    for value in (
-        *model.parameters(),
-        *(buffer for name, buffer in model.named_buffers() if '.running_' in name),
-    ):
-        nn.init.normal_(value, std=0.1) if value.ndim > 1 else nn.init.uniform_(value, 0.5, 1.5)
-    return model.double().eval()
+    return randomize(model, std=0.1).double().eval()
 
 
 @pytest.mark.parametrize('probs', [(0.0, 0.0), (1.0, 1.0)])

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from tiny_models import TINY
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, WindowedViT
 
 TINY = dict(
-    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
+    arch=dict(TINY, num_layers=3),
     img_size=48,
 )
 
@@ -57,8 +58,8 @@ def test_every_parameter_learns():
     [
         (dict(), 'no block has windows'),
         (dict(encoder=windows(3, 0, 1, 2)), 'no block has windows'),
-        (dict(encoder=windows(3) | dict(reg_token=2)), 'a class token and no other token'),
-        (dict(encoder=windows(3), with_cls_token=False), 'a class token and no other token'),
+        (dict(encoder=windows(3) | dict(reg_token=2)), 'a class token, but no other extra token'),
+        (dict(encoder=windows(3), with_cls_token=False), 'a class token, but no other extra token'),
         (
             dict(encoder=windows(3), pos_embed=dict(rotary=dict(form='centred'))),
             'no rotary positions',

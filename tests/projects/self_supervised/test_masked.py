@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from mmengine.registry import MODELS, DefaultScope
+from tiny_models import randomize
 from torch import Tensor
 
 from vit_plugin.config import check_channels
@@ -50,16 +51,9 @@ def renamed(name: str) -> str:
     return name
 
 
-def random_(model: torch.nn.Module) -> torch.nn.Module:
-    """The model with random parameters, so that zeros hide nothing."""
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.1)
-    return model
-
-
 @pytest.mark.filterwarnings('ignore')
 def test_mae_equals_mmpretrains():
-    theirs = random_(build(dict(type='MAEViT', arch=ARCH, img_size=32, patch_size=8)))
+    theirs = randomize(build(dict(type='MAEViT', arch=ARCH, img_size=32, patch_size=8)))
     ours = build(dict(PURE, type='vit_plugin.MAEViT', numerics='timm'))
     load_weights(ours, theirs.state_dict())
     torch.manual_seed(0)
@@ -77,7 +71,7 @@ def test_mae_equals_mmpretrains():
 @pytest.mark.filterwarnings('ignore')
 def test_simmim_equals_mmpretrains_masked_vit():
     """MMPretrain has SimMIM on Swin alone. Its BEiT hides patches of a ViT in the same way."""
-    theirs = random_(
+    theirs = randomize(
         build(
             dict(
                 type='BEiTPretrainViT',
@@ -111,7 +105,7 @@ def test_simmim_equals_mmpretrains_masked_vit():
 @pytest.mark.parametrize('options', [PURE, HYBRID], ids=['pure', 'hybrid'])
 def test_nothing_of_a_hidden_patch_is_seen(options):
     """Also not by the CNN, whose fields overlap."""
-    encoder = random_(MAEViT(**options).double())
+    encoder = randomize(MAEViT(**options).double())
     torch.manual_seed(0)
     tokens, mask, _ = encoder(images())
     assert tokens.shape == (2, 1 + 4, 32)
@@ -124,7 +118,7 @@ def test_nothing_of_a_hidden_patch_is_seen(options):
     assert torch.equal(encoder(changed)[0], tokens)
     torch.manual_seed(0)
     assert not torch.equal(encoder(torch.where(hidden, images(), images(1)))[0], tokens)
-    simmim = random_(SimMIMViT(**options).double())
+    simmim = randomize(SimMIMViT(**options).double())
     assert torch.equal(
         simmim(images(), mask.unflatten(1, (4, 4)))[0],
         simmim(changed, mask.unflatten(1, (4, 4)))[0],
@@ -137,7 +131,7 @@ def test_without_a_mask_it_is_the_vision_transformer(kind):
         kind(**HYBRID),
         VisionTransformer(**HYBRID, out_type='featmap' if kind is SimMIMViT else None),
     )
-    found = plain.load_state_dict(random_(encoder).state_dict(), strict=False)
+    found = plain.load_state_dict(randomize(encoder).state_dict(), strict=False)
     assert (found.missing_keys, found.unexpected_keys) == (
         [],
         ['mask_token'] if kind is SimMIMViT else [],
@@ -150,7 +144,7 @@ def test_without_a_mask_it_is_the_vision_transformer(kind):
 @pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap'])
 def test_ibots_encoder_returns_patches_and_vector(options, out_type):
     """They are the outputs of two other encoders with the same weights, masked or not."""
-    encoder = random_(IBOTViT(**options, out_type=out_type).double())
+    encoder = randomize(IBOTViT(**options, out_type=out_type).double())
     maps, plain = (
         kind(**options, out_type=kind_of_output).double()
         for kind, kind_of_output in ((SimMIMViT, 'featmap'), (VisionTransformer, out_type))

@@ -67,5 +67,5 @@ def test_perfect_and_absent_classes_have_no_loss(pixels):
 
 
 def test_weights_of_other_classes(pixels):
-    with pytest.raises(ConfigError, match='class_weight has 2 values, and the head has 4 classes'):
+    with pytest.raises(ConfigError, match='class_weight has 2 values, but the head has 4 classes'):
         SoftDiceLoss(class_weight=[1, 2])(*pixels)

@@ -104,7 +104,7 @@ def test_the_background_counts_if_asked():
 
 
 def test_spacing_of_other_axes():
-    with pytest.raises(ConfigError, match='spacing=.* has 3 values, and a case has 2 axes'):
+    with pytest.raises(ConfigError, match='spacing=.* has 3 values, but a case has 2 axes'):
         evaluate([(square(4), square(4))], spacing=(1, 1, 1))
 
 

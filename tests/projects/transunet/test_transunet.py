@@ -1,5 +1,7 @@
 """Weights of TransUNet in its authors' names, in and out."""
 
+from tiny_models import TINY_SIZES
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import pytest
@@ -12,8 +14,6 @@ from vit_plugin.weights import export, recognize
 pytest.importorskip('mmseg')
 from mmengine.registry import MODELS, init_default_scope
 
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
-
 
 def segmentor(num_classes: int = 3, head: str = 'vit_plugin.TransUNetHead', **kwargs) -> nn.Module:
     import mmseg.models  # noqa: F401
@@ -21,7 +21,7 @@ def segmentor(num_classes: int = 3, head: str = 'vit_plugin.TransUNetHead', **kw
     init_default_scope('mmseg')
     backbone = dict(
         type='vit_plugin.VisionTransformer',
-        arch=ARCH,
+        arch=TINY_SIZES,
         img_size=32,
         patch_embed=dict(type='ResNetEmbed', stage_depths=(1, 2), width=32, with_root=True),
         with_cls_token=False,

@@ -1,5 +1,7 @@
 """TransUNetHead: equal to the authors' equations, on any backbone, trained and predicted with."""
 
+from tiny_models import TINY_SIZES
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import pytest
@@ -16,11 +18,10 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import load_weights
 from vit_plugin.weights import FORMATS
 
-SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 RESNET = dict(type='ResNetEmbed', stage_depths=(1, 2, 1), width=32, with_root=True)
 HYBRID = dict(
     type='vit_plugin.VisionTransformer',
-    arch=SIZES,
+    arch=TINY_SIZES,
     img_size=32,
     patch_embed=RESNET,
     with_cls_token=False,
@@ -185,10 +186,10 @@ def test_predictions_have_the_size_of_the_image():
 @pytest.mark.parametrize(
     ('head', 'words'),
     [
-        (dict(strides=(4, 8, 16)), 'strides has 3 values and in_channels has 4'),
-        (dict(strides=(2, 4, 7, 16)), 'a map of stride 7 joins no block.*strides 8, 4, 2, 1 from'),
-        (dict(strides=(2, 4, 4, 16)), 'a map of stride 4 joins no block, or is one of two'),
-        (dict(decoder_channels=(8, 8)), 'a map of stride 2 joins no block'),
+        (dict(strides=(4, 8, 16)), 'strides has 3 values, but in_channels has 4'),
+        (dict(strides=(2, 4, 7, 16)), 'no block takes a map of stride 7.*strides 8, 4, 2, 1 from'),
+        (dict(strides=(2, 4, 4, 16)), 'no block takes a map of stride 4, or two maps have it'),
+        (dict(decoder_channels=(8, 8)), 'no block takes a map of stride 2'),
     ],
 )
 def test_bad_strides(head, words):
@@ -198,7 +199,7 @@ def test_bad_strides(head, words):
 
 def test_maps_of_other_strides():
     model = segmentor(strides=(8, 4, 2, 16))
-    with pytest.raises(ConfigError, match='and not the strides'):
+    with pytest.raises(ConfigError, match='do not have the strides'):
         model(torch.randn(1, 3, 64, 64), mode='tensor')
 
 

@@ -4,6 +4,7 @@ import torch
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS
 from ranks import on_ranks
+from tiny_models import randomize
 from torch import nn
 
 from benchmarks import adapter as campaign
@@ -41,12 +42,7 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
 
 def randomized(model: nn.Module) -> nn.Module:
     """With no zero left, in float64 and in eval mode."""
-    for tensor in (*model.parameters(), *model.buffers()):
-        if tensor.is_floating_point():
-            nn.init.normal_(tensor, std=0.2) if tensor.ndim > 1 else nn.init.uniform_(
-                tensor, 0.5, 1.5
-            )
-    return model.double().eval()
+    return randomize(model, std=0.2).double().eval()
 
 
 def written_out(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[torch.Tensor]:

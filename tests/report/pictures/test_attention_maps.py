@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tiny_models import randomize
 from visualization_models import KINDS, build
 
 from vit_plugin.errors import ConfigError
@@ -11,8 +12,7 @@ from vit_plugin.report.pictures import attention_rollout, attention_weights, cla
 @pytest.mark.parametrize('kind', KINDS)
 def test_weights_times_values_are_what_the_layer_computes(kind, tiny, tiny_hybrid):
     model = build(kind, tiny_hybrid if kind == 'hybrid' else tiny)
-    for parameter in model.parameters():  # relative positions begin at zero
-        torch.nn.init.normal_(parameter, std=0.2)
+    randomize(model, std=0.2)  # relative positions begin at zero
     calls = []
     layers = [module for module in model.modules() if isinstance(module, Attention)]
     for layer in layers:

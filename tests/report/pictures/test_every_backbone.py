@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from mmengine.registry import MODELS
+from tiny_models import TINY, TINY_SIZES, randomize
 from torch import nn
 
 from vit_plugin.errors import ConfigError
@@ -22,25 +23,23 @@ from vit_plugin.report.pictures import (
     position_similarity,
 )
 
-SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
-ARCH = dict(SIZES, patch_size=8)
-MASKS = dict(arch=ARCH, num_classes=3, num_queries=4, num_blocks=1)
+MASKS = dict(arch=TINY, num_classes=3, num_queries=4, num_blocks=1)
 WINDOWS = dict(window=dict(size=3, global_blocks=(1,)))  # of 4 x 4 patches: with padding
 BACKBONES = {
-    'VisionTransformer': dict(arch=ARCH),
-    'WindowedViT': dict(arch=ARCH, encoder=WINDOWS),
+    'VisionTransformer': dict(arch=TINY),
+    'WindowedViT': dict(arch=TINY, encoder=WINDOWS),
     'EoMT': MASKS,
     'PMT': dict(MASKS, norm_cfg=dict(type='BN')),
-    'MAEViT': dict(arch=ARCH),
-    'SimMIMViT': dict(arch=ARCH),
-    'IBOTViT': dict(arch=ARCH),
+    'MAEViT': dict(arch=TINY),
+    'SimMIMViT': dict(arch=TINY),
+    'IBOTViT': dict(arch=TINY),
     **{
-        f'MM{name}': dict(arch=SIZES, patch_size=8)
+        f'MM{name}': dict(arch=TINY_SIZES, patch_size=8)
         for name in ('VisionTransformer', 'DistilledVisionTransformer', 'DeiT3', 'ViTEVA02')
     },
-    'MMMoCoV3ViT': dict(arch=SIZES, patch_size=8, frozen_stages=0),
+    'MMMoCoV3ViT': dict(arch=TINY_SIZES, patch_size=8, frozen_stages=0),
     'ViTAdapter': dict(
-        backbone=dict(arch=ARCH, img_size=32),
+        backbone=dict(arch=TINY, img_size=32),
         interactions=2,
         norm_cfg=dict(type='BN'),
         attention=dict(num_heads=2),
@@ -52,9 +51,7 @@ BACKBONES = {
 def random_(name: str, **kwargs: object) -> nn.Module:
     size = {} if name == 'ViTAdapter' else dict(img_size=32)
     model = MODELS.build(dict(BACKBONES[name], type=f'vit_plugin.{name}', **size, **kwargs))
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.2)
-    return model
+    return randomize(model, std=0.2)
 
 
 @pytest.mark.parametrize('name', BACKBONES)
@@ -126,8 +123,7 @@ def test_class_activation(name):
             head=dict(type='mmpretrain.LinearClsHead', num_classes=3, in_channels=32),
         )
     )
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.2)
+    randomize(model, std=0.2)
     maps, _ = class_activation(model, torch.randn(2, 3, 32, 32))
     assert maps.shape == (2, 32, 32)
     assert math.isclose(maps.amax(), 1, rel_tol=1e-5)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from tiny_models import TINY
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
@@ -13,12 +14,10 @@ from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.hub import HUB_CONFIG
 from vit_plugin.weights.reading.shards import INDEX
 
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
-
 
 @pytest.fixture
 def model() -> VisionTransformer:
-    return VisionTransformer(ARCH, img_size=16)
+    return VisionTransformer(TINY, img_size=16)
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def folder(tmp_path, model) -> Path:
 def test_the_tensors_of_all_files(folder, model):
     weights = open_checkpoint(folder).weights
     assert weights.keys() == model.state_dict().keys()
-    other = VisionTransformer(ARCH, img_size=16)
+    other = VisionTransformer(TINY, img_size=16)
     assert not load_weights(other, str(folder / INDEX)).untrained
     for name, value in model.state_dict().items():
         assert torch.equal(other.state_dict()[name], value)

@@ -75,7 +75,7 @@ class CheckpointHook(EagerCheckpointHook):
         if not hasattr(runner, 'saver'):
             raise ConfigError(
                 'default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type='
-                f"'vit_plugin.Runner', and the runner is {type(runner).__name__}; set it, or take "
+                f"'vit_plugin.Runner', but the runner is {type(runner).__name__}; set it, or take "
                 "type='CheckpointHook'."
             )
         self._folder = self._format == 'folder' or (

@@ -70,7 +70,7 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
         done = self._iter - self._epoch * length
         if not 0 <= done <= length:
             raise ConfigError(
-                f'The run to resume is at iteration {self._iter} in epoch {self._epoch + 1}, and '
+                f'The run to resume is at iteration {self._iter} in epoch {self._epoch + 1}, but '
                 f'an epoch has {length} iterations here: give it the same data set and batch '
                 'size, or start again from its weights with --cfg-options load_from=CHECKPOINT.'
             )

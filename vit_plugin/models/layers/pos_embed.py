@@ -249,6 +249,6 @@ def build_positions(
         kind, relative = 'none', True
     if 'endpoint' in cfg and kind != 'sincos2d':
         raise ConfigError(
-            f"pos_embed: endpoint is of type='sincos2d', and this is {kind!r}; leave it out."
+            f"pos_embed: endpoint belongs to type='sincos2d', but this is {kind!r}; leave it out."
         )
     return POS_EMBEDS[kind](grid, embed_dims, num_prefix_tokens, **cfg), relative, rotary

@@ -143,7 +143,7 @@ class Rotary(nn.Module):
         super().__init__()
         if head_dims % 4:
             raise ConfigError(
-                'pos_embed: rotary needs heads of a multiple of 4 channels, and they have '
+                'pos_embed: rotary needs heads whose width is a multiple of 4, but theirs is '
                 f'{head_dims}; change embed_dims or num_heads in arch.'
             )
         self.options, self.planes = options, options.planes

@@ -59,8 +59,8 @@ def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
     for field, value in wanted.items():
         if mine[field] != value:
             raise ConfigError(
-                f'{source} has weights of a model with {field}={value!r}, and this backbone has '
-                f'{field}={mine[field]!r}, so they would compute something else; give '
+                f'{source} has weights of a model with {field}={value!r}, but this backbone has '
+                f'{field}={mine[field]!r}, so it would compute something else; give '
                 f"arch='timm://{name}', or change that."
             )
     return asdict(get_numerics(arguments.numerics))

@@ -82,7 +82,7 @@ def _with_name(init_cfg: Any, arch: Any) -> Any:
         return init_cfg
     if not str(arch).startswith('timm://'):
         raise ConfigError(
-            f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, and this is '
+            f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, but this is '
             f'arch={arch!r}; give checkpoint a path or an address.'
         )
     return dict(init_cfg, checkpoint=arch)

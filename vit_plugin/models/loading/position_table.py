@@ -62,7 +62,7 @@ class PositionTable:
         if self.grid or self.position.source_grid or grid[0] == grid[1]:
             return ''
         return (
-            f'pos_embed: {grid[0] * grid[1]} positions form no square, and are taken for the '
+            f'pos_embed: {grid[0] * grid[1]} positions do not form a square, and are taken for the '
             f"{by(grid)} patches of the model; give source_grid=(rows, columns) if they aren't"
         )
 

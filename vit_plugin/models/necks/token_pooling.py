@@ -81,7 +81,7 @@ class TokenPooling(BaseModule):
             )
         if mode != 'map' and map_cfg:
             raise ConfigError(
-                f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out."
+                f"TokenPooling: map_cfg is for mode='map', but this is mode={mode!r}; leave it out."
             )
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
         width = in_channels or 0  # which is given where it is needed
@@ -128,7 +128,7 @@ class TokenPooling(BaseModule):
             )
         if self.mode == 'avg' and x.shape[1] <= (prefix or 0):
             raise ConfigError(
-                f"TokenPooling: mode='avg' leaves out num_prefix_tokens={prefix} tokens, and "
+                f"TokenPooling: mode='avg' leaves out num_prefix_tokens={prefix} tokens, but "
                 f'there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.'
             )
         return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

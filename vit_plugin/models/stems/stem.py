@@ -132,7 +132,7 @@ class Stem(BaseModule):
         if not projection and (channels != embed_dims or patch_size > 1):
             raise ConfigError(
                 f'patch_embed: without a projection the last map must be {embed_dims} channels '
-                f'wide, as the tokens, with patch_size=1, and it has {channels} with '
+                f'wide, as the tokens, with patch_size=1, but it has {channels} with '
                 f'patch_size={patch_size}; change them, or leave out projection=False.'
             )
         self.proj: nn.Module = nn.Identity()

@@ -67,9 +67,9 @@ class Distiller(ImageClassifier):
             super().__init__(backbone, **kwargs)
         if not isinstance(self.backbone, Backbone) or not self.backbone.channels:
             raise ConfigError(
-                f'Distiller: the backbone {type(self.backbone).__name__} does not tell its '
-                'channels; take a vit_plugin.VisionTransformer, or of another model a '
-                'vit_plugin.TimmBackbone.'
+                f'Distiller: the backbone {type(self.backbone).__name__} does not report '
+                'its channels; take a vit_plugin.VisionTransformer, or vit_plugin.TimmBackbone for '
+                'another model.'
             )
         self.label_weight, self.pixels = label_weight, Pixels.of(self)
         self.teacher = None if teacher is None else Teacher(teacher)
@@ -146,13 +146,13 @@ def check_pair(owner: str, output: str, student: Channels, teacher: Channels) ->
     for who, channels in (('student', student), ('teacher', teacher)):
         if channels[output] is None:
             raise ConfigError(
-                f'Distiller: {owner} compares the {output} of both, and the {who} has none; leave '
+                f'Distiller: {owner} compares the {output} of both, but the {who} has none; leave '
                 f'it out, or give another {who}.'
             )
     if output == 'logits' and student[output] != teacher[output]:
         raise ConfigError(
-            f'Distiller: {owner} compares the logits of {student[output]} classes with those of '
-            f'{teacher[output]}, which the teacher has; give a teacher of the same classes, or '
-            'learn its features by VectorDistillation.'
+            f'Distiller: {owner} compares logits, but the student has {student[output]} classes '
+            f'and the teacher {teacher[output]}; give a teacher of the same classes, or learn its '
+            'features with VectorDistillation.'
         )
     return dict(channels=student[output], teacher_channels=teacher[output])

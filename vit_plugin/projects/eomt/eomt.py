@@ -60,8 +60,8 @@ class EoMT(VisionTransformer):
             )
         if any(isinstance(block.attn, InWindows) for block in self.blocks[-num_blocks:]):
             raise ConfigError(
-                f'EoMT: queries are in no window, and the last num_blocks={num_blocks} blocks '
-                'have them; add these to global_blocks of the window in encoder.'
+                f'EoMT: windows hold no queries, but the last num_blocks={num_blocks} blocks '
+                'have some; add these blocks to global_blocks of the window in encoder.'
             )
         self.num_plain_blocks = self.num_layers - num_blocks
         self.queries = MaskQueries(

@@ -147,7 +147,7 @@ class EoMTHead(Mask2FormerHead):
         )
         if classes[-1].shape[-1] != self.num_classes + 1:
             raise ConfigError(
-                f'{type(self).__name__}: it has {self.num_classes} classes, and the backbone has '
+                f'{type(self).__name__}: it has {self.num_classes} classes, but the backbone has '
                 f'num_classes={classes[-1].shape[-1] - 1}; make them equal.'
             )
         self.num_queries = classes[-1].shape[1]  # for Mask2FormerHead's targets

@@ -48,13 +48,13 @@ class WindowedViT(VisionTransformer):
             )
         if self.prefix_tokens != ('cls_token',) or isinstance(self.rope, Rotary):
             raise ConfigError(
-                'WindowedViT: a window has a class token and no other token, and no rotary '
-                'positions; set with_cls_token=True, and leave out dist_token, reg_token and '
-                'rotary.'
+                'WindowedViT: a window has a class token, but no other extra token and no '
+                'rotary positions; set with_cls_token=True, and leave out dist_token, reg_token '
+                'and rotary.'
             )
         if self.out_type not in ('featmap', 'pyramid'):
             raise ConfigError(
-                f'WindowedViT: out_type={self.out_type!r} needs one class token, and every window '
+                f'WindowedViT: out_type={self.out_type!r} needs one class token, but every window '
                 "has its own; take 'featmap' or 'pyramid'."
             )
         self.window_size = size

@@ -87,7 +87,7 @@ def _norm(cfg: Mapping[str, Any]) -> dict[str, Any]:
     cfg = {'eps': 1e-5, **cfg}
     if not cfg.pop('requires_grad', True):
         raise ConfigError(
-            'norm_cfg: requires_grad=False has no translation; freeze blocks with frozen_stages.'
+            'norm_cfg: requires_grad=False has no counterpart; freeze blocks with frozen_stages.'
         )
     return cfg
 
@@ -105,7 +105,7 @@ def _block(given: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
     for name in ('drop_rate', 'norm_cfg'):
         if block[name] != given[name]:
             raise ConfigError(
-                f'layer_cfgs: {name} must be the same everywhere in this backbone, and it is '
+                f'layer_cfgs: {name} must be the same everywhere in this backbone, but it is '
                 f'{given[name]} and {block[name]}.'
             )
     return block

@@ -78,7 +78,7 @@ class SoftDiceLoss(nn.Module):
             return p.new_ones(p.shape[1])
         if len(self.class_weight) != p.shape[1]:
             raise ConfigError(
-                f'SoftDiceLoss: class_weight has {len(self.class_weight)} values, and the head has '
+                f'SoftDiceLoss: class_weight has {len(self.class_weight)} values, but the head has '
                 f'{p.shape[1]} classes; give one for each.'
             )
         return p.new_tensor(self.class_weight)

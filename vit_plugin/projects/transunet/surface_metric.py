@@ -105,7 +105,7 @@ class SurfaceMetric(BaseMetric):
         spacing = np.atleast_1d(self.spacing)
         if len(spacing) not in (1, true.ndim):
             raise ConfigError(
-                f'SurfaceMetric: spacing={self.spacing} has {len(spacing)} values, and a case has '
+                f'SurfaceMetric: spacing={self.spacing} has {len(spacing)} values, but a case has '
                 f'{true.ndim} axes; give one number, or one for each axis.'
             )
         spacing = np.broadcast_to(spacing, true.ndim)

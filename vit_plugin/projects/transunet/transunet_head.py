@@ -163,7 +163,7 @@ class TransUNetHead(BaseDecodeHead):
             for mine, of_tokens in zip(size, sizes[-1], strict=True):
                 if not 0 <= of_tokens * token // stride - mine < token / stride:
                     raise ConfigError(
-                        f'TransUNetHead: the maps have the sizes {sizes}, and not the strides '
+                        f'TransUNetHead: maps of the sizes {sizes} do not have the strides '
                         f'{self.strides}; give the strides of the backbone, and images whose sides '
                         f'are multiples of {token} if its patches crop.'
                     )
@@ -177,7 +177,7 @@ def _skips(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int |
     """For each block the index of the map that joins it, by its stride, or None."""
     if len(strides) != num_maps:
         raise ConfigError(
-            f'TransUNetHead: strides has {len(strides)} values and in_channels has {num_maps}; '
+            f'TransUNetHead: strides has {len(strides)} values, but in_channels has {num_maps}; '
             'give one of each for every map, as in the strides of the backbone.'
         )
     *skips, tokens = strides
@@ -185,7 +185,7 @@ def _skips(strides: Sequence[int], num_maps: int, num_blocks: int) -> list[int |
     wrong = [stride for stride in skips if stride not in sizes or skips.count(stride) > 1]
     if wrong:
         raise ConfigError(
-            f'TransUNetHead: a map of stride {wrong[0]} joins no block, or is one of two: the '
+            f'TransUNetHead: no block takes a map of stride {wrong[0]}, or two maps have it: the '
             f'blocks make maps of the strides {", ".join(f"{size:g}" for size in sizes)} from '
             f'tokens of stride {tokens}; leave it out of in_channels, strides and in_index.'
         )

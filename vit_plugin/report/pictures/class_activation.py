@@ -38,7 +38,7 @@ def class_activation(
     """
     if not is_classifier(model):
         raise ConfigError(
-            f'cam needs a classifier with its head, and this is a {type(model).__name__}; give '
+            f'cam needs a classifier with its head, but this is a {type(model).__name__}; give '
             '--config with the config of a classifier.'
         )
     _, backbone = find_backbone(model)

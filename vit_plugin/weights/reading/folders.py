@@ -80,7 +80,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     if version != VERSION:
         raise ConfigError(
             f'The folder {str(path)!r} is of another version of the format (version {version!r} of '
-            f'{facts["format"]!r}), and this vit_plugin reads version {VERSION} of {FORMAT!r}; '
+            f'{facts["format"]!r}), but this vit_plugin reads version {VERSION} of {FORMAT!r}; '
             'install the vit_plugin that wrote it.'
         )
     facts.pop('sha256', None)

@@ -1,1 +1,0 @@
-"""Learning from another model: what it returns, the losses, and the model that a run trains."""

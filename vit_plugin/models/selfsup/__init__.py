@@ -1,1 +1,0 @@
-"""Self-supervised learning that MMPretrain lacks."""
