@@ -20,6 +20,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
 
+from vit_plugin.commands.allocator import keep_memory
 from vit_plugin.config import (
     LOADER_SECTIONS,
     apply_loader_defaults,
@@ -98,6 +99,7 @@ def training_runner(
         ConfigError: as there, and if another run trains in the work directory.
     """
     _check(cfg, loaders)
+    keep_memory()
     with alone_in(cfg.work_dir):
         runner = _built(cfg)
         with report_interrupt(runner):
