@@ -5,6 +5,8 @@ from collections import Counter
 
 from mmengine.config import Config
 
+from vit_plugin.models.layers.recompute import Recompute
+
 from .traced_step import Cost, Layout, TracedStep
 from .tracing import ENDS
 
@@ -29,6 +31,12 @@ class Forecast:
             TracedStep(cfg, layout, depth) for depth in (DEPTHS if num_layers else (None,))
         ]
         self._costs: dict[int, Cost] = {}
+
+    def recompute(self, recompute: Recompute) -> None:
+        """Forecast steps with this recomputing, see :class:`Layout`."""
+        for step in self.steps:
+            step.recompute(recompute)
+        self._costs = {}
 
     def at(self, batch: int) -> Cost:
         """The cost of a step with so many images on the rank, see :meth:`TracedStep.cost`."""

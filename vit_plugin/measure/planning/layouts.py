@@ -1,7 +1,8 @@
 """The table of a plan: each layout of a run on GPUs, with memory, largest batch and time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from mmengine.config import Config
 from tqdm import tqdm
@@ -69,53 +70,54 @@ def lay_out(
         'FSDP2': [group for group in range(gpus, 1, -1) if gpus % group == 0],
         'HSDP': [node] if gpus > node > 1 else [],
     }
-    layouts = [
-        (strategy, sizes, recompute)
-        for strategy, sizes in groups.items()
-        if sizes
-        for recompute in RECOMPUTING
-    ]
     rows: list[PlannedLayout] = []
     notes: dict[str, str] = {}
-    for strategy, sizes, recompute in tqdm(layouts, 'Planning', unit='layout'):
-        for group in sizes:
-            layout = Layout(gpus, node, group, recompute)
-            try:
-                rows.append(
-                    _row(
-                        strategy, cfg, cluster, layout, batch, images, equal_blocks(cfg, num_layers)
-                    )
-                )
-                break  # the largest group that the model can be sharded in
-            except ConfigError as error:
-                if group == 1 or not str(error).startswith(
-                    ('sharding:', 'optim_wrapper.optimizer:')
-                ):
-                    raise
-                notes.setdefault(strategy, str(error))
+    forecasts: dict[str, Forecast | None] = {}
+    layouts = product((strategy for strategy, sizes in groups.items() if sizes), RECOMPUTING)
+    for strategy, recompute in tqdm([*layouts], 'Planning', unit='layout'):
+        if strategy not in forecasts:
+            tried = (Layout(gpus, node, group) for group in groups[strategy])
+            forecasts[strategy] = _first(cfg, tried, num_layers, notes, strategy)
+        if forecast := forecasts[strategy]:
+            forecast.recompute(recompute)
+            rows.append(_row(strategy, forecast, cluster, recompute, batch, images))
     return rows, list(dict.fromkeys(notes.values()))
+
+
+def _first(
+    cfg: Config, layouts: Iterable[Layout], num_layers: int, notes: dict[str, str], strategy: str
+) -> Forecast | None:
+    """The forecast of the first layout, in order of trying, that the model can be sharded in."""
+    for layout in layouts:
+        try:
+            return Forecast(cfg, layout, equal_blocks(cfg, num_layers))
+        except ConfigError as error:
+            of_group, of_optimizer = (
+                str(error).startswith(field) for field in ('sharding:', 'optim_wrapper.optimizer:')
+            )
+            if layout.group == 1 or not (of_group or of_optimizer):
+                raise
+            notes.setdefault(strategy, str(error))
+            if of_optimizer:  # in whatever group
+                return None
+    return None
 
 
 def _row(
     strategy: str,
-    cfg: Config,
+    forecast: Forecast,
     cluster: Cluster,
-    layout: Layout,
+    recompute: Recompute,
     batch: int,
     images: float | None,
-    num_layers: int | None,
 ) -> PlannedLayout:
-    forecast = Forecast(cfg, layout, num_layers)
-    memory, work, forwards = (
-        forecast.memory(batch),
-        forecast.at(batch)['work',],
-        forecast.steps[0].forwards,
-    )
+    memory, work, step = forecast.memory(batch), forecast.at(batch)['work',], forecast.steps[0]
+    forwards, group = step.forwards, step.layout.group
     arithmetic, messages = cluster.arithmetic_s(work['flops']), cluster.messages_s(work)
-    step = max(arithmetic, messages)
+    seconds = max(arithmetic, messages)
     return PlannedLayout(
-        f'{strategy} of {layout.group}' if layout.group > 1 else strategy,
-        layout.recompute,
+        f'{strategy} of {group}' if group > 1 else strategy,
+        recompute,
         dict(memory),
         memory.total(),
         forecast.memory(1).total(),
@@ -124,8 +126,8 @@ def _row(
         work['flops'] / batch / forwards,
         arithmetic,
         messages,
-        step,
-        None if images is None else images / (batch * forwards * cluster.gpus) * step / DAY,
+        seconds,
+        None if images is None else images / (batch * forwards * cluster.gpus) * seconds / DAY,
     )
 
 

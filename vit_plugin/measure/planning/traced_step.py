@@ -113,6 +113,14 @@ class TracedStep:
         with self.fake, Work(self.fake):
             self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
 
+    def recompute(self, recompute: Recompute) -> None:
+        """Change the recomputing of the layout, which takes no other model or optimizer."""
+        for module in self.model.modules():
+            if hasattr(module, 'with_cp'):
+                module.with_cp = recompute
+            if hasattr(module, 'set_grad_checkpointing'):  # timm's
+                module.set_grad_checkpointing(bool(recompute))
+
     def cost(self, batch: int) -> Cost:
         """The cost of a step with this many images on the rank.
 
