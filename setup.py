@@ -116,7 +116,7 @@ setup(
     ],
     extras_require={
         'onedl': onedl,
-        'mmengine': onedl[:1],
+        'mmengine': [onedl[0], opencv],
         'det': [*onedl, 'onedl-mmdetection>=3.5.1', 'supervision>=0.31'],
         'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31', 'scipy'],
         'openmmlab': [

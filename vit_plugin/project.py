@@ -32,6 +32,8 @@ class Project:
             their arguments that it does not take.
         deployed: adapters of graphs as ``'module:name'``, by the attribute of the model and the
             name of its class.
+        stand_ins: the classes in place of MMPretrain's and mmcv's where these are not installed,
+            as in ``registered``; under ``''`` those that no config names.
     """
 
     registered: Mapping[str, Mapping[str, str]]
@@ -42,6 +44,7 @@ class Project:
     hints: Mapping[str, str] = field(default_factory=dict)
     pretrains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @cache

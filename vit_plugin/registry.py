@@ -7,11 +7,14 @@ find a child of MMPretrain's registries.
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import resolve_name
 from typing import Any
 
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import EXTRAS, ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.project import declared, projects
 from vit_plugin.suggestions import suggestion, unscoped
 
@@ -21,6 +24,7 @@ with needed_by('vit_plugin'):
 from vit_plugin.arguments import checked
 
 SCOPE = 'vit_plugin'
+CLASSIFIERS = 'mmpretrain'  # the scope of configs of classifiers
 
 
 class Registry(root.Registry):
@@ -41,7 +45,8 @@ class Registry(root.Registry):
         """Import classes on demand, since their modules import another framework or an extra.
 
         Args:
-            modules: the module of each class, by the name of the class.
+            modules: the module of each class, by the name of the class. A module that does not
+                register the class itself need not know that it is a part of configs.
         """
         self.later.update(modules)
 
@@ -52,10 +57,12 @@ class Registry(root.Registry):
             MissingExtraError: if the class needs an extra that is not installed.
             ConfigError: if there is no such class, or if it is unavailable.
         """
-        name = key.removeprefix(f'{SCOPE}.')
+        name = key.removeprefix(f'{self.scope}.')
         self.import_from_location()
         if name in self.later:
-            import_module(self.later[name])
+            module = import_module(self.later[name])
+            if name not in self._module_dict:
+                self.register_module(name, module=getattr(module, name))
         try:
             found = super().get(key)
         except RuntimeError:  # of some versions of MMEngine
@@ -64,9 +71,13 @@ class Registry(root.Registry):
             return found
         if name in self.unavailable:
             raise self.unavailable[name]
-        known = [f'{SCOPE}.{one}' for one in sorted({*self._module_dict, *self.later})]
-        remedy = suggestion(name, known, key=unscoped)
-        raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
+        known = [f'{self.scope}.{one}' for one in sorted({*self._module_dict, *self.later})]
+        if self.scope == SCOPE:
+            remedy = suggestion(name, known, key=unscoped)
+            raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
+        install = f'pip install {EXTRAS[CLASSIFIERS]}.'
+        remedy = suggestion(name, known, cutoff=0.7, key=unscoped, otherwise=install)
+        raise ConfigError(f'type={key!r} is not there without {CLASSIFIERS}; {remedy}')
 
 
 def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
@@ -98,6 +109,39 @@ FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
 METRICS = _child(root.METRICS, 'vit_plugin.engine')
 
+def stand_in(scope: str) -> None:
+    """Fill a scope with the classes that projects declare in place of MMPretrain's.
+
+    MMEngine looks for the module ``scope.registry``, and would warn at each part that it builds.
+    """
+    for kind, parent in vars(root).items():
+        if isinstance(parent, root.Registry):
+            child = Registry(parent.name, parent=parent, scope=scope)
+            child.import_later(declared('stand_ins').get(kind, {}))
+    sys.modules[f'{scope}.registry'] = sys.modules[__name__]
+
+
+def needed_class(feature: str, place: str) -> Any:
+    """A class of MMPretrain or mmcv, or without them the one that a project declares in its place.
+
+    Args:
+        feature: what needs the class.
+        place: the class as ``'module:name'``.
+
+    Raises:
+        MissingExtraError: if the package is not installed, and there is no other class.
+    """
+    module, _, name = place.partition(':')
+    if not find_spec(module.partition('.')[0]):
+        others = {key: at for one in declared('stand_ins').values() for key, at in one.items()}
+        place = f'{others.get(name, module)}:{name}'
+    with needed_by(feature):
+        leave_out_multimodal()
+        return resolve_name(place)
+
+
+if not find_spec(CLASSIFIERS):
+    stand_in(CLASSIFIERS)
 for _project in projects():
     for _registry, _modules in _project.registered.items():
         globals()[_registry].import_later(_modules)

@@ -11,14 +11,12 @@ from pydantic import AfterValidator, Field
 
 from vit_plugin.arguments.fields import Backend, PositiveInt
 from vit_plugin.data.unreadable import UnreadableError
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import read_bands
 from vit_plugin.files.images import decode
-from vit_plugin.registry import TRANSFORMS
+from vit_plugin.registry import TRANSFORMS, needed_class
 
-with needed_by('LoadImage'):
-    import mmcv
-    from mmcv.transforms import LoadImageFromFile
+LoadImageFromFile: Any = needed_class('LoadImage', 'mmcv.transforms:LoadImageFromFile')
 
 
 @contextmanager
@@ -123,7 +121,8 @@ class LoadImage(LoadImageFromFile):
             if self.imdecode_backend == 'cv2':
                 image = decode(content, self.color_type, deep=self.window is not None)
             else:
-                image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
+                reader = needed_class('imdecode_backend', 'mmcv:imfrombytes')
+                image = reader(content, self.color_type, backend=self.imdecode_backend)
         if self.window:
             return windowed(image, self.window)
         return image.astype(np.float32) if self.to_float32 else image

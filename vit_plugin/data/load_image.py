@@ -1,7 +1,7 @@
 """Load images at the resolution of the crop."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import cv2
 import numpy as np
@@ -9,16 +9,14 @@ from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
-from vit_plugin.errors import leave_out_multimodal, needed_by
-from vit_plugin.files.images import decode, seen_size
-from vit_plugin.registry import TRANSFORMS
+from vit_plugin.files.images import decode, resized, seen_size
+from vit_plugin.registry import TRANSFORMS, needed_class
 
 from .images import read, reading
 
-with needed_by('LoadRandomResizedCrop'):
-    leave_out_multimodal()
-    import mmcv
-    from mmpretrain.datasets.transforms import RandomResizedCrop
+RandomResizedCrop: Any = needed_class(
+    'LoadRandomResizedCrop', 'mmpretrain.datasets.transforms:RandomResizedCrop'
+)
 
 # Factors by which libjpeg can reduce the size while decoding, largest first.
 REDUCTIONS = {
@@ -85,7 +83,5 @@ class LoadRandomResizedCrop(RandomResizedCrop):
             round(y * top) : round(y * (top + crop_height)),
             round(x * left) : round(x * (left + crop_width)),
         ]
-        image = mmcv.imresize(
-            image, self.scale[::-1], interpolation=self.interpolation, backend=self.backend
-        )
+        image = resized(image, self.scale[::-1], self.interpolation, self.backend)
         return dict(results, img=image, img_shape=image.shape[:2], ori_shape=(height, width))

@@ -39,6 +39,13 @@ IMAGE_SUFFIXES = (
 # Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
 # photograph.
 IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
+INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
+    nearest=cv2.INTER_NEAREST,
+    bilinear=cv2.INTER_LINEAR,
+    bicubic=cv2.INTER_CUBIC,
+    area=cv2.INTER_AREA,
+    lanczos=cv2.INTER_LANCZOS4,
+)
 JPEG_START = b'\xff\xd8'
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
@@ -300,6 +307,23 @@ def of_array(array: np.ndarray) -> np.ndarray:
             f'An image has pixels of {array.dtype}, whose range is unknown; give {PIXEL_LAYOUT}.'
         )
     return array.astype(np.float32, copy=False)
+
+
+def resized(
+    image: np.ndarray, size: Sequence[int], interpolation: str, backend: str = 'cv2'
+) -> np.ndarray:
+    """An image (H, W, C) of another width and height, as the frameworks resize it.
+
+    Args:
+        image: its pixels, for Pillow in uint8.
+        size: the new width and height.
+        interpolation: a key of :data:`INTERPOLATIONS`, or one of Pillow's methods.
+        backend: ``'cv2'`` or ``'pillow'``.
+    """
+    if backend == 'pillow':
+        method = Image.Resampling[interpolation.upper()]
+        return np.array(Image.fromarray(image).resize(tuple(size), method))
+    return cv2.resize(image, size, interpolation=INTERPOLATIONS[interpolation])
 
 
 def walk_files(

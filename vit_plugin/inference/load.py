@@ -21,11 +21,11 @@ from vit_plugin.errors import (
     first_line,
     leave_out_multimodal,
     naming,
-    needed_by,
 )
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
+from vit_plugin.registry import needed_class
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM_SCHEME
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -196,8 +196,7 @@ def from_arch(
 
 def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
     """MMPretrain's classifier with the layers that the weights of a head have."""
-    with needed_by('a classifier'):
-        from mmpretrain.models.classifiers import ImageClassifier
+    classifier = needed_class('a classifier', 'mmpretrain.models.classifiers:ImageClassifier')
     part: dict[str, Any] = dict(
         type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels
     )
@@ -207,7 +206,7 @@ def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn
         part['hidden_dim'] = len(head[PRE_LOGITS])
     cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
     check_channels(cfg)
-    return ImageClassifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
+    return classifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
 
 
 def imagenet_classes(count: int) -> list[str]:

@@ -11,14 +11,16 @@ from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Fraction, PositiveInt, Typed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
-from vit_plugin.registry import MODELS
-
-with needed_by('AugmentingPreprocessor'):
-    leave_out_multimodal()
-    from mmpretrain.models import ClsDataPreprocessor, SelfSupDataPreprocessor
-
 from vit_plugin.data.batch_transforms import apply_batched, check_batched
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import CLASSIFIERS, MODELS, needed_class
+
+ClsDataPreprocessor: Any = needed_class(
+    'AugmentingPreprocessor', 'mmpretrain.models:ClsDataPreprocessor'
+)
+SelfSupDataPreprocessor: Any = needed_class(
+    'MultiViewPreprocessor', 'mmpretrain.models:SelfSupDataPreprocessor'
+)
 
 
 class BatchAugments(TypedDict, total=False):
@@ -139,7 +141,7 @@ def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
     for i, augment in enumerate(augments):
         with (
             as_config_error(f'{field}[{i}]'),
-            TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry,
+            TRANSFORMS.switch_scope_and_registry(CLASSIFIERS) as registry,
         ):
             built.append(registry.build(augment))
         check_batched(built[-1])

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS
+from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.distributed.tensor import DTensor, debug
@@ -149,15 +150,13 @@ class TracedStep:
         return {**memory.peaks, ('work',): Counter(flops=work.flops, **work.traffic)}
 
     def _run(self, model: nn.Module, batch: int, memory: Peaks | None = None) -> None:
-        from mmpretrain.structures import DataSample
-
         backbone = self.model.backbone
         for _ in range(self.forwards):
             if memory:
                 memory.reset_mod_stats()  # the trackers expect one forward
             images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
             # Of all images, to save time.
-            labels = DataSample().set_gt_label(torch.empty(batch, dtype=torch.int64))
+            labels = BaseDataElement(gt_label=torch.empty(batch, dtype=torch.int64))
             # Fake tensors are on the CPU, whatever device the wrapper would autocast for.
             with (
                 self.wrapper.optim_context(model),

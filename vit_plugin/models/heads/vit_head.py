@@ -9,17 +9,13 @@ from torch import Tensor
 
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Typed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
-from vit_plugin.registry import MODELS
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import MODELS, needed_class
 
 from ..layers.head import head_layers, reset_head
 from ..loading.hooks import keep_shards
 
-with needed_by('ViTClsHead'):
-    leave_out_multimodal()
-    from mmpretrain.models.heads import ClsHead
-
-
+ClsHead: Any = needed_class('ViTClsHead', 'mmpretrain.models.heads:ClsHead')
 Features = Sequence[Any]  # tensors, or MMPretrain's lists of them
 
 

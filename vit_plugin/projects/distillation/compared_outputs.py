@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from vit_plugin.errors import leave_out_multimodal, needed_by
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.layers.outputs import MAPS, to_map
 from vit_plugin.models.protocol import HasChannels, Shardable
+from vit_plugin.registry import needed_class
 from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
 
-with needed_by('Distiller'):
-    leave_out_multimodal()
-    from mmpretrain.models.classifiers import BaseClassifier
+BaseClassifier: Any = needed_class(
+    'Distiller', 'mmpretrain.models.classifiers:BaseClassifier'
+)
 
 
 class Outputs(NamedTuple):

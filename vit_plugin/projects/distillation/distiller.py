@@ -7,19 +7,18 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import NotNegative, Typed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError
 from vit_plugin.models.heads.distilled_head import DistilledViTClsHead
 from vit_plugin.models.protocol import Backbone
-from vit_plugin.registry import MODELS
+from vit_plugin.registry import MODELS, needed_class
 
 from .compared_outputs import Outputs, outputs_of
 from .losses import DistillationLoss
 from .teacher import Pixels, Teacher, TeacherCfg
 
-with needed_by('Distiller'):
-    leave_out_multimodal()
-    from mmpretrain.models.classifiers import ImageClassifier
-
+ImageClassifier: Any = needed_class(
+    'Distiller', 'mmpretrain.models.classifiers:ImageClassifier'
+)
 SIDE = 224  # pixels of an image where neither teacher nor student says a size
 Channels = Mapping[str, int | None]
 

@@ -1,0 +1,113 @@
+"""MMPretrain's heads of classifiers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.model import BaseModule
+from mmengine.structures import BaseDataElement
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import Fraction, InitConfig, PositiveInt, PositiveInts
+from vit_plugin.arguments.foreign import Part
+
+from .image_classifier import built
+
+NORMAL = dict(type='Normal', layer='Linear', std=0.01)
+Samples = Sequence[BaseDataElement]
+
+
+class ClsHead(BaseModule):
+    """The loss and the prediction of one class for an image.
+
+    Args:
+        loss: the config of its loss.
+        topk: the ranks that a subclass may ask for.
+        init_cfg: MMEngine's initialization config.
+    """
+
+    def __init__(
+        self,
+        loss: Part = dict(type='CrossEntropyLoss'),
+        topk: PositiveInt | PositiveInts = (1,),
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        self.topk, self.loss_module = topk, built(loss)
+
+    def forward(self, feats: Sequence[Any]) -> Tensor:
+        """The logits of the last of the features."""
+        return feats[-1]
+
+    def loss(self, feats: Sequence[Any], data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
+        """The loss of the labels. ``kwargs`` are further arguments of its module."""
+        return self._get_loss(self(feats), data_samples, **kwargs)
+
+    def predict(self, feats: Sequence[Any], data_samples: Samples | None = None) -> Samples:
+        """The samples with ``pred_score`` and ``pred_label``."""
+        scores, labels = self._predicted(self(feats))
+        samples = data_samples or [BaseDataElement() for _ in scores]
+        for sample, score, label in zip(samples, scores, labels, strict=True):
+            sample.pred_score, sample.pred_label = score, label
+        return samples
+
+    def _get_loss(self, scores: Tensor, samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
+        if 'gt_score' in samples[0]:
+            target = torch.stack([sample.gt_score for sample in samples])
+        else:
+            target = self._target([sample.gt_label for sample in samples])
+        return dict(loss=self.loss_module(scores, target, avg_factor=len(scores), **kwargs))
+
+    def _target(self, labels: list[Tensor]) -> Tensor:
+        return torch.cat(labels)
+
+    def _predicted(self, scores: Tensor) -> tuple[Tensor, Any]:
+        scores = F.softmax(scores, dim=1)
+        return scores, scores.argmax(dim=1, keepdim=True)
+
+
+class LinearClsHead(ClsHead):
+    """:class:`ClsHead` with a linear layer: (B, in_channels) -> (B, num_classes)."""
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        in_channels: PositiveInt,
+        init_cfg: InitConfig = NORMAL,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(init_cfg=init_cfg, **kwargs)
+        self.num_classes, self.in_channels = num_classes, in_channels
+        self.fc = nn.Linear(in_channels, num_classes)
+
+    def forward(self, feats: Sequence[Any]) -> Tensor:
+        return self.fc(feats[-1])
+
+
+class MultiLabelLinearClsHead(LinearClsHead):
+    """Any number of classes for an image, each by its probability.
+
+    Args:
+        num_classes, in_channels: as of :class:`LinearClsHead`.
+        thr: the least score of a class that is predicted.
+        **kwargs: further arguments of :class:`LinearClsHead`.
+    """
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        in_channels: PositiveInt,
+        loss: Part = dict(type='CrossEntropyLoss', use_sigmoid=True),
+        thr: Fraction = 0.5,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_classes, in_channels, loss=loss, **kwargs)
+        self.thr = thr
+
+    def _target(self, labels: list[Tensor]) -> Tensor:
+        return torch.stack([F.one_hot(one, self.num_classes).sum(0) for one in labels]).float()
+
+    def _predicted(self, scores: Tensor) -> tuple[Tensor, Any]:
+        scores = torch.sigmoid(scores)
+        return scores, [torch.where(score >= self.thr)[0] for score in scores]

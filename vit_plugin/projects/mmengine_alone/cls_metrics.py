@@ -1,0 +1,66 @@
+"""MMPretrain's metrics of classes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.evaluator import BaseMetric
+from torch import Tensor
+
+from vit_plugin.arguments.fields import PositiveInt, PositiveInts
+
+
+class Accuracy(BaseMetric):
+    """``accuracy/top1`` and others: the share of images whose label is among the best, in per cent.
+
+    Args:
+        topk: how many of the best.
+        **kwargs: arguments of MMEngine's ``BaseMetric``.
+    """
+
+    default_prefix = 'accuracy'
+
+    def __init__(self, topk: PositiveInt | PositiveInts = (1,), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.topk = [topk] if isinstance(topk, int) else topk
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Keep the scores and the labels of each image."""
+        for sample in data_samples:
+            self.results.append((sample['pred_score'].cpu(), sample['gt_label'].cpu()))
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """The accuracies. A score of 0 does not count."""
+        scores, labels = (torch.stack(part) for part in zip(*results, strict=True))
+        best, classes = scores.float().topk(max(self.topk))
+        hits = ((classes == labels) & (best > 0)).float()
+        return {f'top{k}': hits[:, :k].sum().mul(100.0 / len(labels)).item() for k in self.topk}
+
+
+class AveragePrecision(Accuracy):
+    """``multi-label/mAP``: the mean over classes of the area below precision by recall, in per cent.
+
+    Args:
+        **kwargs: arguments of MMEngine's ``BaseMetric``.
+    """
+
+    default_prefix = 'multi-label'
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """The mean over classes."""
+        scores = torch.stack([score for score, _ in results]).T
+        truth = torch.stack([F.one_hot(label, len(scores)).sum(0) for _, label in results]).T
+        of_classes = torch.stack([precision_of(*pair) for pair in zip(scores, truth, strict=True)])
+        return dict(mAP=of_classes.mean().mul(100.0).item())
+
+
+def precision_of(scores: Tensor, truth: Tensor) -> Tensor:
+    """The average precision of a class, from a score and 0 or 1 of each image."""
+    positive = truth[torch.argsort(scores, descending=True)] == 1
+    found = positive.cumsum(0)
+    precision = torch.where(positive, found, 0) / torch.arange(1, len(found) + 1).float()
+    return precision.sum() / max(found[-1].item(), torch.finfo().eps)

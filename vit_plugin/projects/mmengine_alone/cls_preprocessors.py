@@ -1,0 +1,94 @@
+"""MMPretrain's preprocessors: normalization, padding and Mixup."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from mmengine.model import BaseDataPreprocessor, stack_batch
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Numbers, PositiveInt
+from vit_plugin.errors import EXTRAS, ConfigError
+
+
+class ClsDataPreprocessor(BaseDataPreprocessor):
+    """Images of 0 to 255 -> a normalized batch on the device, with the labels of its samples.
+
+    Args:
+        mean, std: of the channels, after ``to_rgb``. Without them nothing is normalized.
+        pad_size_divisor, pad_value: images are padded at the right and bottom, to a multiple.
+        to_rgb: whether images of three channels are turned from BGR into RGB.
+        num_classes: number of classes.
+        batch_augments: Mixup (arXiv:1710.09412) in training, as ``augments``.
+
+    Raises:
+        ConfigError: if there are other augmentations, or no number of classes for them.
+    """
+
+    def __init__(
+        self,
+        mean: Numbers | None = None,
+        std: Numbers | None = None,
+        pad_size_divisor: PositiveInt = 1,
+        pad_value: float = 0,
+        to_rgb: bool = False,
+        num_classes: PositiveInt | None = None,
+        batch_augments: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.pad_size_divisor, self.pad_value, self.to_rgb = pad_size_divisor, pad_value, to_rgb
+        self.num_classes, self.alpha = num_classes, None
+        for name, values in (('mean', mean), ('std', std)):
+            buffer = None if values is None else torch.tensor(values).view(-1, 1, 1)
+            self.register_buffer(name, buffer, False)
+        if batch_augments:
+            augments = batch_augments['augments']
+            augment, *others = [augments] if isinstance(augments, Mapping) else augments
+            if others or augment['type'] != 'Mixup' or len(batch_augments) > 1 or not num_classes:
+                raise ConfigError(
+                    'data_preprocessor: there are no batch_augments but Mixup, with num_classes; '
+                    f'for others, pip install {EXTRAS["mmpretrain"]}.'
+                )
+            self.alpha = augment['alpha']
+
+    def normalized(self, images: Tensor) -> Tensor:
+        """Images (..., C, H, W) in float32."""
+        images = images.flip(-3) if self.to_rgb and images.shape[-3] == 3 else images
+        return images.float() if self.mean is None else (images.float() - self.mean) / self.std
+
+    def forward(self, data: dict, training: bool = False) -> dict:
+        """The images, a tensor or a list, as ``inputs``, and the ``data_samples``."""
+        inputs, samples = self.cast_data(data['inputs']), data.get('data_samples') or []
+        images = [*map(self.normalized, [inputs] if torch.is_tensor(inputs) else inputs)]
+        images = [*images[0]] if torch.is_tensor(inputs) else images
+        batch = stack_batch(images, self.pad_size_divisor, self.pad_value)
+        labeled = [sample for sample in samples if 'gt_label' in sample]
+        for sample in labeled:
+            sample.gt_label = torch.as_tensor(sample.gt_label, device=self.device)
+        if self.alpha and labeled:
+            of_one = (F.one_hot(sample.gt_label, self.num_classes).sum(0) for sample in labeled)
+            scores = torch.stack([*of_one])
+            if training:
+                batch, scores = self.mixed(batch, scores)
+            for sample, score in zip(labeled, scores, strict=True):
+                sample.gt_score = score
+        return dict(inputs=batch, data_samples=samples)
+
+    def mixed(self, images: Tensor, scores: Tensor) -> tuple[Tensor, ...]:
+        """The weighted mean of pairs of images, and of their scores."""
+        np.random.choice(1)  # as MMPretrain draws which of its augmentations
+        share, other = np.random.beta(self.alpha, self.alpha), torch.randperm(len(images))
+        return tuple(share * x + (1 - share) * x[other] for x in (images, scores.float()))
+
+
+class SelfSupDataPreprocessor(ClsDataPreprocessor):
+    """A batch of images of 0 to 255, or a list of batches of views -> the same, normalized."""
+
+    def forward(self, data: dict, training: bool = False) -> dict:
+        """See :meth:`ClsDataPreprocessor.forward`."""
+        views = self.cast_data(data['inputs'])
+        one = torch.is_tensor(views)
+        inputs = self.normalized(views) if one else [*map(self.normalized, views)]
+        return dict(inputs=inputs, data_samples=data.get('data_samples'))

@@ -1,0 +1,74 @@
+"""MMPretrain's data sets of images in folders of classes, in a list of lines, or in JSON."""
+
+from pathlib import Path
+from typing import Any
+
+import mmengine.dataset
+from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
+
+from vit_plugin.errors import ConfigError
+
+
+class BaseDataset(mmengine.dataset.BaseDataset):
+    """MMEngine's, with the folder of the images as ``data_prefix``.
+
+    Args:
+        ann_file, data_prefix, **kwargs: arguments of MMEngine's.
+    """
+
+    def __init__(self, ann_file: str = '', data_prefix: str | dict = '', **kwargs: Any) -> None:
+        prefix = data_prefix if isinstance(data_prefix, dict) else dict(img_path=data_prefix)
+        super().__init__(ann_file, data_prefix=prefix, **kwargs)
+
+    def get_cat_ids(self, idx: int) -> list[int]:
+        """The classes of an image."""
+        label = self.get_data_info(idx)['gt_label']
+        return label if isinstance(label, list) else [label]
+
+
+class MultiLabelDataset(BaseDataset):
+    """:class:`BaseDataset` of images with several classes each."""
+
+
+class CustomDataset(BaseDataset):
+    """Images in folders of classes, or those that a file lists by lines of path and class.
+
+    Args:
+        ann_file: the list. Without it, the folders are read.
+        data_prefix, data_root: the folder, of which the first may be inside the second.
+        with_label: whether the lines have classes.
+        **kwargs: further arguments of MMEngine's.
+
+    Raises:
+        ConfigError: if there are other classes than folders.
+    """
+
+    def __init__(
+        self,
+        ann_file: str = '',
+        data_prefix: str | dict = '',
+        with_label: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.with_label = with_label
+        super().__init__(ann_file, data_prefix, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """The path and the class of each image."""
+        folder = self.data_prefix['img_path']
+        if self.ann_file:
+            lines: Any = mmengine.list_from_file(self.ann_file)
+            found: Any = (line.strip().rsplit(' ', 1) for line in lines)
+            found = found if self.with_label else ([line] for line in lines)
+            found = ((Path(folder, name), *label) for name, *label in found)
+        else:
+            names, numbers = find_classes(folder)
+            if len(self._metainfo.setdefault('classes', tuple(names))) != len(names):
+                raise ConfigError(
+                    f'CustomDataset: {folder!r} has {len(names)} folders; give as many classes.'
+                )
+            found = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
+        return [
+            dict(img_path=str(path), **{'gt_label': int(one) for one in label})
+            for path, *label in found
+        ]

@@ -1,0 +1,27 @@
+"""Parts of configs that draw predictions while they are tested, which MMPretrain does."""
+
+from typing import Any
+
+from mmengine.hooks import Hook
+from mmengine.visualization import Visualizer
+
+from vit_plugin.errors import EXTRAS, ConfigError
+
+
+class UniversalVisualizer(Visualizer):
+    """MMEngine's, which writes the logs."""
+
+
+class VisualizationHook(Hook):
+    """Draws nothing.
+
+    Raises:
+        ConfigError: if it is enabled.
+    """
+
+    def __init__(self, enable: bool = False, **kwargs: Any) -> None:
+        if enable:
+            raise ConfigError(
+                'VisualizationHook: MMPretrain draws predictions of a test; let vit-plugin infer '
+                f'draw them, or pip install {EXTRAS["mmpretrain"]}.'
+            )

@@ -1,0 +1,268 @@
+"""The transforms of mmcv and MMPretrain that the pipelines of a classifier are made of."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+import torch
+from mmengine import fileio
+from mmengine.structures import BaseDataElement
+from PIL import Image
+from timm.data.auto_augment import rand_augment_transform
+
+from vit_plugin.arguments.fields import Backend, Fraction, NotNegative, PositiveInt, Size
+from vit_plugin.errors import EXTRAS, ConfigError
+from vit_plugin.files.images import INTERPOLATIONS, decode, resized
+
+Library = Literal['cv2', 'pillow']
+AXES = dict(horizontal=1, vertical=0, diagonal=(0, 1))
+META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
+
+
+def pair(size: int | Sequence[int]) -> tuple[int, ...]:
+    """Two numbers, of one or two."""
+    return (size, size) if isinstance(size, int) else tuple(size)
+
+
+class Transform:
+    """A step of a pipeline."""
+
+    def __call__(self, results: dict) -> dict | None:
+        return self.transform(results)
+
+    def transform(self, results: dict) -> dict | None:
+        """Change the entry ``img``, pixels (H, W, C)."""
+        image = self.change(results['img'])
+        return dict(results, img=image, img_shape=image.shape[:2])
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        """The new image."""
+        raise NotImplementedError
+
+
+@dataclass
+class LoadImageFromFile(Transform):
+    """mmcv's, by the reader of images of this package.
+
+    Attributes:
+        to_float32: whether the pixels are in float32.
+        color_type, imdecode_backend: how they are read.
+        ignore_empty: whether a subclass leaves out files that cannot be read.
+        backend_args: arguments of MMEngine's file backend.
+    """
+
+    to_float32: bool = False
+    color_type: str = 'color'
+    imdecode_backend: Literal['cv2'] = 'cv2'
+    ignore_empty: bool = False
+    backend_args: Backend = None
+
+    def transform(self, results: dict) -> dict | None:
+        image = decode(fileio.get(results['img_path'], self.backend_args), self.color_type)
+        image = image.astype(np.float32) if self.to_float32 else image
+        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
+
+
+@dataclass
+class Resize(Transform):
+    """To a size.
+
+    Attributes:
+        scale: width and height, or one number for both.
+        backend, interpolation: see :func:`~vit_plugin.files.images.resized`.
+    """
+
+    scale: Size
+    backend: Library = 'cv2'
+    interpolation: str = 'bilinear'
+    keep_ratio: Literal[False] = False
+
+    def __post_init__(self) -> None:
+        self.scale: Any = pair(self.scale)
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        return resized(image, self.scale, self.interpolation, self.backend)
+
+
+@dataclass
+class ResizeEdge(Transform):
+    """To a length of one edge, with the shape of the image.
+
+    Attributes:
+        scale: the length.
+        edge: which edge.
+        backend, interpolation: see :class:`Resize`.
+    """
+
+    scale: PositiveInt
+    edge: Literal['short', 'long', 'width', 'height'] = 'short'
+    backend: Library = 'cv2'
+    interpolation: str = 'bilinear'
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        (height, width), size = image.shape[:2], [self.scale] * 2
+        if dict(short=width < height, long=width > height, width=True, height=False)[self.edge]:
+            size[1] = int(self.scale * height / width)
+        else:
+            size[0] = int(self.scale * width / height)
+        return resized(image, size, self.interpolation, self.backend)
+
+
+@dataclass
+class CenterCrop(Transform):
+    """The middle of an image, or all of it where that is smaller.
+
+    Attributes:
+        crop_size: width and height, or one number for both.
+    """
+
+    crop_size: Size
+    auto_pad: Literal[False] = False
+
+    def __post_init__(self) -> None:
+        self.crop_size: Any = pair(self.crop_size)
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        for axis, size in enumerate(self.crop_size[::-1]):
+            first = max(0, round((image.shape[axis] - size) / 2))
+            image = image.take(range(first, min(first + size, image.shape[axis])), axis)
+        return image
+
+
+@dataclass
+class RandomResizedCrop(Transform):
+    """A random part of an image, resized.
+
+    Attributes:
+        scale: height and width of the result, or one number for both.
+        crop_ratio_range: the part of the area.
+        aspect_ratio_range: width over height of the part.
+        max_attempts: how often a part is drawn before the middle is taken.
+        interpolation, backend: see :func:`~vit_plugin.files.images.resized`.
+    """
+
+    scale: Size
+    crop_ratio_range: Sequence[float] = (0.08, 1.0)
+    aspect_ratio_range: Sequence[float] = (3 / 4, 4 / 3)
+    max_attempts: PositiveInt = 10
+    interpolation: str = 'bilinear'
+    backend: Library = 'cv2'
+
+    def __post_init__(self) -> None:
+        self.scale: Any = pair(self.scale)
+
+    def rand_crop_params(self, img: np.ndarray) -> tuple[int, int, int, int]:
+        """Top, left, height and width."""
+        (h, w), (narrow, wide) = img.shape[:2], self.aspect_ratio_range
+        for _ in range(self.max_attempts):
+            area = np.random.uniform(*self.crop_ratio_range) * (h * w)
+            ratio = math.exp(np.random.uniform(math.log(narrow), math.log(wide)))
+            width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            if 0 < width <= w and 0 < height <= h:
+                top = np.random.randint(0, h - height + 1)
+                return top, np.random.randint(0, w - width + 1), height, width
+        height, width = min(h, round(w / narrow)), min(w, round(h * wide))
+        return (h - height) // 2, (w - width) // 2, height, width
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        top, left, height, width = self.rand_crop_params(image)
+        part = image[top : top + height, left : left + width]
+        return resized(part, self.scale[::-1], self.interpolation, self.backend)
+
+
+@dataclass
+class RandomFlip(Transform):
+    """Mirror some images.
+
+    Attributes:
+        prob: the probability.
+        direction: which way.
+    """
+
+    prob: Fraction
+    direction: Literal['horizontal', 'vertical', 'diagonal'] = 'horizontal'
+
+    def _choose_direction(self) -> str | None:
+        return np.random.choice([self.direction, None], p=[self.prob, 1.0 - self.prob])
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        return np.flip(image, AXES[self.direction]) if self._choose_direction() else image
+
+
+@dataclass
+class Rotate(Transform):
+    """By a random angle.
+
+    Attributes:
+        magnitude_range: degrees of the levels 0 and 10.
+        magnitude_level: the level.
+        magnitude_std: ``'inf'`` for a random one up to it.
+        prob: the probability of a rotation.
+        pad_val: value of pixels outside.
+        interpolation: a key of :data:`~vit_plugin.files.images.INTERPOLATIONS`.
+    """
+
+    magnitude_range: Sequence[float]
+    magnitude_level: NotNegative = 10
+    magnitude_std: Literal[0, 'inf'] = 0
+    prob: Fraction = 0.5
+    pad_val: PositiveInt | Literal[0] = 128
+    interpolation: str = 'nearest'
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        if np.random.rand() > self.prob:
+            return image
+        (low, high), level = self.magnitude_range, self.magnitude_level
+        level = np.random.uniform(0, level) if self.magnitude_std else level
+        angle = (level / 10) * (high - low) + low
+        angle = angle if np.random.rand() < 0.5 else -angle
+        size = image.shape[1::-1]
+        matrix = cv2.getRotationMatrix2D(tuple((side - 1) * 0.5 for side in size), angle, 1.0)
+        way = INTERPOLATIONS[self.interpolation]
+        return cv2.warpAffine(image, matrix, size, flags=way, borderValue=self.pad_val)
+
+
+@dataclass
+class RandAugment(Transform):
+    """timm's, whose operations and ranges MMPretrain's are (arXiv:1909.13719).
+
+    Attributes:
+        policies: which operations.
+        num_policies: how many are drawn for an image.
+        magnitude_level, magnitude_std: mean and deviation of the level of 10.
+    """
+
+    policies: Literal['timm_increasing']
+    num_policies: PositiveInt
+    magnitude_level: PositiveInt
+    magnitude_std: NotNegative = 0.0
+
+    def __post_init__(self) -> None:
+        words = f'm{self.magnitude_level}-n{self.num_policies}-mstd{self.magnitude_std}-inc1'
+        self.augment = rand_augment_transform(f'rand-{words}', dict(img_mean=(128,) * 3))
+
+    def random_policy_indices(self) -> list[int]:
+        """Of a batch, which this is not for. Raises a ``ConfigError``."""
+        raise ConfigError(f'augments: for RandAugment, pip install {EXTRAS["mmpretrain"]}.')
+
+    def change(self, image: np.ndarray) -> np.ndarray:
+        picture = Image.fromarray(np.ascontiguousarray(image[..., ::-1]))
+        return np.asarray(self.augment(picture))[..., ::-1]
+
+
+class PackInputs(Transform):
+    """The last step: the image as a tensor (C, H, W), and what is known of it.
+
+    Its labels are an array until they are on the device: between processes a tensor takes a file
+    descriptor, of which a batch of samples would have many.
+    """
+
+    def transform(self, results: dict) -> dict | None:
+        sample = BaseDataElement(metainfo={key: results[key] for key in META if key in results})
+        if 'gt_label' in results:
+            sample.gt_label = np.atleast_1d(results['gt_label'])
+        image = np.ascontiguousarray(np.atleast_3d(results['img']).transpose(2, 0, 1))
+        return dict(inputs=torch.from_numpy(image), data_samples=sample)
