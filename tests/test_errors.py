@@ -2,6 +2,7 @@ import importlib
 import sys
 
 import mmengine.registry
+import mmpretrain.registry  # noqa: F401  whose scope is replaced below, and put back
 import pytest
 from mmengine.runner import CheckpointLoader
 
@@ -16,7 +17,6 @@ from vit_plugin.errors import MissingExtraError, needed_by
             for name in ('registry', 'models', 'engine.launch', 'data', 'weights')
         ),
         ('mmcv', 'vit_plugin.detection', 'vit_plugin.detection needs mmcv'),
-        ('mmpretrain', 'vit_plugin.models.heads.vit_head', 'ViTClsHead needs mmpretrain'),
     ],
 )
 def test_a_missing_framework_is_named_with_its_extra(monkeypatch, missing, module, words):
@@ -27,12 +27,32 @@ def test_a_missing_framework_is_named_with_its_extra(monkeypatch, missing, modul
 
 def test_a_backbone_needs_no_mmpretrain(monkeypatch):
     forget(monkeypatch, 'mmpretrain')
-    models = importlib.import_module('vit_plugin.models')
-    with pytest.raises(ImportError, match='ViTClsHead needs mmpretrain'):
-        models.ViTClsHead  # noqa: B018
     assert (
         importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
     )
+
+
+def test_a_head_is_there_without_mmpretrain(monkeypatch):
+    forget(monkeypatch, 'mmpretrain')
+    importlib.import_module('vit_plugin.registry')
+    head = mmengine.registry.MODELS.build(
+        dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
+    )
+    assert type(head.loss_module).__module__.startswith('vit_plugin.projects.')
+    with pytest.raises(
+        ImportError, match="Swin.*needs mmpretrain.*pip install 'vit_plugin\\[onedl"
+    ):
+        mmengine.registry.MODELS.build(dict(type='mmpretrain.SwinTransformer'))
+
+
+def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monkeypatch):
+    forget(monkeypatch, 'mmpretrain')
+    project = importlib.import_module('vit_plugin.project')
+    monkeypatch.setattr(project, 'declared', lambda table: {})
+    with pytest.raises(
+        ImportError, match='ViTClsHead needs mmpretrain, which is not installed: pip install'
+    ):
+        importlib.import_module('vit_plugin.models.heads.vit_head')
 
 
 @pytest.mark.parametrize('module', ['commands.command_line', 'inference.load', 'deploy.export'])
@@ -46,21 +66,15 @@ def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
     """Make a package impossible to import, and ours unimported."""
     for root in vars(mmengine.registry).values():
         if isinstance(root, mmengine.registry.Registry):
-            monkeypatch.delitem(root._children, 'vit_plugin', raising=False)
+            for scope in ('vit_plugin', missing):
+                monkeypatch.delitem(root._children, scope, raising=False)
     monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
     for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, 'meta_path', [Blocker(missing, error), *sys.meta_path])
-
-
-def test_building_a_head_without_mmpretrain_names_the_extra(monkeypatch):
-    forget(monkeypatch, 'mmpretrain')
-    with pytest.raises(
-        ImportError, match='ViTClsHead needs mmpretrain, which is not installed: pip install'
-    ):
-        mmengine.registry.MODELS.build(
-            dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
-        )
+    if error:
+        monkeypatch.setattr(sys, 'meta_path', [Blocker(missing, error), *sys.meta_path])
+    else:
+        monkeypatch.setitem(sys.modules, missing, None)
 
 
 def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch):
@@ -115,9 +129,9 @@ def test_another_missing_module_is_named():
 
 
 class Blocker:
-    def __init__(self, package: str, error: ImportError | None = None) -> None:
+    def __init__(self, package: str, error: ImportError) -> None:
         self.package, self.error = package, error
 
     def find_spec(self, name, path=None, target=None):
         if name.split('.')[0] == self.package:
-            raise self.error or ModuleNotFoundError(f'No module named {name!r}', name=name)
+            raise self.error

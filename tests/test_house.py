@@ -114,11 +114,13 @@ def test_what_is_declared_is_the_projects_own_and_there(project):
             assert floor_of(file_of(module)) == project, name
             with suppress(MissingExtraError):  # of a framework that is not installed here
                 assert getattr(registry, kind).get(name).__module__ == module
+    for modules in found.stand_ins.values():
+        assert {floor_of(file_of(module)) for module in modules.values()} == {project}
     for name, place in found.formats.items():
         assert floor_of(file_of(place)) == project
         assert FORMATS[name].name == name
     assert all(callable(resolve_name(place)) for place in found.deployed.values())
-    assert {*found.pretrains} <= {*found.registered['MODELS']}
+    assert {*found.pretrains} <= {*found.registered.get('MODELS', ())}
 
 
 def test_no_two_projects_declare_the_same():
@@ -200,7 +202,7 @@ def without(folders: list[str], names: list[str], tmp_path: Path) -> dict:
 @pytest.mark.parametrize('project', FOLDERS)
 def test_all_else_works_without_a_project(project, tmp_path):
     own = declaration(project)
-    names = [*own.registered['MODELS'], *own.unavailable]
+    names = [*own.registered.get('MODELS', ()), *own.unavailable]
     found = without([project], names, tmp_path)
     assert found['number'] == len(FOLDERS) - 1
     assert f'vit_plugin.projects.{project}' not in found['loaded']
@@ -209,7 +211,9 @@ def test_all_else_works_without_a_project(project, tmp_path):
 
 
 def test_the_kernel_works_alone(tmp_path):
-    names = [name for folder in FOLDERS for name in declaration(folder).registered['MODELS']]
+    names = [
+        name for folder in FOLDERS for name in declaration(folder).registered.get('MODELS', ())
+    ]
     found = without(FOLDERS, names, tmp_path)
     assert (found['number'], found['loaded'], found['gone']) == (0, [], names)
     assert len(found['formats']) == 14

@@ -95,6 +95,8 @@ def needed_by(feature: str) -> Iterator[None]:
     """
     try:
         yield
+    except MissingExtraError:
+        raise
     except Exception as error:
         module = (getattr(error, 'name', None) or '').partition('.')[0]
         if isinstance(error, ModuleNotFoundError) and module in EXTRAS:

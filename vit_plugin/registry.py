@@ -14,9 +14,15 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import Any
 
-from vit_plugin.errors import EXTRAS, ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import (
+    EXTRAS,
+    ConfigError,
+    MissingExtraError,
+    leave_out_multimodal,
+    needed_by,
+)
 from vit_plugin.project import declared, projects
-from vit_plugin.suggestions import suggestion, unscoped
+from vit_plugin.suggestions import guess, suggestion, unscoped
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root
@@ -71,13 +77,15 @@ class Registry(root.Registry):
             return found
         if name in self.unavailable:
             raise self.unavailable[name]
-        known = [f'{self.scope}.{one}' for one in sorted({*self._module_dict, *self.later})]
+        names = sorted({*self._module_dict, *self.later})
         if self.scope == SCOPE:
+            known = [f'{SCOPE}.{one}' for one in names]
             remedy = suggestion(name, known, key=unscoped)
             raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
-        install = f'pip install {EXTRAS[CLASSIFIERS]}.'
-        remedy = suggestion(name, known, cutoff=0.7, key=unscoped, otherwise=install)
-        raise ConfigError(f'type={key!r} is not there without {CLASSIFIERS}; {remedy}')
+        raise MissingExtraError(
+            f'type={key!r} needs {CLASSIFIERS}, which is not installed: pip install '
+            f'{EXTRAS[CLASSIFIERS]}{guess(name, names) or "."}'
+        )
 
 
 def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
@@ -109,14 +117,16 @@ FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
 METRICS = _child(root.METRICS, 'vit_plugin.engine')
 
+
 def stand_in(scope: str) -> None:
     """Fill a scope with the classes that projects declare in place of MMPretrain's.
 
     MMEngine looks for the module ``scope.registry``, and would warn at each part that it builds.
+    It then asks each registry to import its locations, of which one without any would warn, too.
     """
     for kind, parent in vars(root).items():
         if isinstance(parent, root.Registry):
-            child = Registry(parent.name, parent=parent, scope=scope)
+            child = Registry(parent.name, parent=parent, scope=scope, locations=[__name__])
             child.import_later(declared('stand_ins').get(kind, {}))
     sys.modules[f'{scope}.registry'] = sys.modules[__name__]
 

@@ -1,15 +1,19 @@
 """Run by test_mmengine_alone.py: what is there with MMEngine and none of the other frameworks, as
-JSON: the modules that cannot be imported, with the reason, and what each task gave.
+JSON: the modules that cannot be imported, with the reason, what each task gave, and what the
+commands made of a folder of images.
 """
 
+import hashlib
 import importlib
 import json
+import os
 import pkgutil
 import runpy
+import shutil
 import sys
 import warnings
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,20 +21,13 @@ warnings.simplefilter('ignore')
 FRAMEWORKS = ('mmcv', 'mmpretrain', 'mmdet', 'mmseg')
 
 
-class Absent:
-    """A finder for which the frameworks are not installed."""
+# With the argument "all", for comparison, they are there.
+if 'all' not in sys.argv:
+    sys.modules.update(dict.fromkeys(FRAMEWORKS))
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: object = None
-    ) -> ModuleSpec | None:
-        if name.partition('.')[0] in FRAMEWORKS:
-            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
-        return None
-
-
-sys.meta_path.insert(0, Absent())
-
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from PIL import Image  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
 import vit_plugin  # noqa: E402
@@ -42,6 +39,17 @@ from vit_plugin.weights import recognize  # noqa: E402
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 IMAGES = 255 * torch.rand(2, 3, 32, 32)
+
+
+@contextmanager
+def chdir(folder: str) -> Iterator[None]:
+    """Be in a folder."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def unavailable() -> dict[str, str]:
@@ -97,7 +105,92 @@ def tasks(folder: Path) -> dict[str, float]:
     return {name: value.abs().max().item() for name, value in found.items()}
 
 
+CONFIG = """
+_base_ = 'vit_plugin::_base_/default_runtime.py'
+train_pipeline = [
+    dict(type='vit_plugin.LoadImage'),
+    dict(type='RandomResizedCrop', scale=32, interpolation='bicubic', backend='pillow'),
+    dict(type='RandomFlip', prob=0.5, direction='horizontal'),
+    dict(type='Rotate', magnitude_range=(0, 15), magnitude_std='inf', prob=1.0),
+    dict(type='PackInputs'),
+]
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='ResizeEdge', scale=36, edge='short'),
+    dict(type='CenterCrop', crop_size=32),
+    dict(type='PackInputs'),
+]
+data = dict(type='CustomDataset', data_root='data', data_prefix='', pipeline=train_pipeline)
+train_dataloader = dict(
+    batch_size=4,
+    num_workers=1,
+    dataset=data,
+    sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),
+)
+val_dataloader = dict(
+    batch_size=4,
+    num_workers=0,
+    dataset={**data, 'pipeline': test_pipeline},
+    sampler=dict(type='DefaultSampler', shuffle=False),
+)
+test_dataloader = val_dataloader
+val_evaluator = test_evaluator = dict(type='Accuracy', topk=(1, 2))
+data_preprocessor = dict(num_classes=3, mean=[127.5] * 3, std=[64.0] * 3, to_rgb=True)
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+    head=dict(
+        type='vit_plugin.ViTClsHead',
+        num_classes=3,
+        in_channels=32,
+        loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
+    ),
+    train_cfg=dict(augments=[dict(type='Mixup', alpha=0.2)]),
+)
+optim_wrapper = dict(optimizer=dict(type='AdamW', lr=0.01))
+train_cfg = dict(by_epoch=True, max_epochs=2)
+val_cfg = test_cfg = dict()
+work_dir = 'run'
+"""
+
+
+def classifier() -> dict[str, str]:
+    """What the commands make of a folder of images: the digests of weights and predictions."""
+    rng = np.random.default_rng(0)
+    for i in range(24):
+        path = Path('data', 'abc'[i % 3], f'{i}.png')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = 80 * (i % 3) + rng.integers(0, 85, (40, 48, 3))
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
+    Path('config.py').write_text(f'ARCH = {ARCH}\n{CONFIG}')
+    found = {}
+    command('train', 'config.py')
+    Path('again').mkdir()
+    shutil.copy('run/epoch_1.pth', 'again')
+    command('train', 'config.py', '--work-dir', 'again', '--resume', 'again/epoch_1.pth')
+    for folder in ('run', 'again'):
+        state = torch.load(f'{folder}/epoch_2.pth', weights_only=False)['state_dict']
+        digest = hashlib.sha256()
+        for value in state.values():
+            digest.update(value.numpy().tobytes())
+        found[folder] = digest.hexdigest()
+    command('infer', 'run', 'data', '--checkpoint', 'last', '--out', 'infer.json')
+    command('test', 'run', '--checkpoint', 'last', '--out', 'test.json', '--out-item', 'metrics')
+    command('embed', 'run', 'data', '--checkpoint', 'last', '--out', 'embed.npz')
+    command('export', 'run', 'export.pt2', '--checkpoint', 'last')
+    found['embed'] = str(np.load('embed.npz')['features'].tolist())
+    found['infer'] = Path('infer.json').read_text()
+    found['test'] = str(json.loads(Path('test.json').read_text())['accuracy/top1'])
+    if importlib.util.find_spec('sklearn'):
+        command('probe', 'run', '--probes', 'linear', '--out', 'probe.json')
+        found['probe'] = Path('probe.json').read_text()
+    return found
+
+
 with TemporaryDirectory() as folder:
-    result = dict(unavailable=unavailable(), tasks=tasks(Path(folder)))
+    found = tasks(Path(folder))
+    missing = unavailable()
+    with chdir(folder):
+        result = dict(unavailable=missing, tasks=found, classifier=classifier())
 print(json.dumps(result))
 sys.exit(any(difference > 1e-4 for difference in result['tasks'].values()))

@@ -10,7 +10,7 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 from mmengine.utils import import_modules_from_strings
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import EXTRAS, ConfigError, first_line
 from vit_plugin.files.shipped import recipe
 from vit_plugin.registry import SCOPE
 
@@ -33,9 +33,11 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
             cfg = Config.fromfile(path, import_custom_modules=False)
         _import_custom(**cfg.get('custom_imports') or {})
     except Exception as error:  # a config is a program and may raise anything
+        said, remedy = first_line(error), 'correct it or its bases'
+        if (package := said.partition(' is not installed')[0]) in EXTRAS:  # MMEngine's words
+            said, remedy = f'{package} is not installed', f'pip install {EXTRAS[package]}'
         raise ConfigError(
-            f'The config file {path!r} cannot be read ({type(error).__name__}: '
-            f'{first_line(error)}); correct it or its bases.'
+            f'The config file {path!r} cannot be read ({type(error).__name__}: {said}); {remedy}.'
         ) from error
     _leave_scope(cfg)
     apply_options(cfg, options, path)

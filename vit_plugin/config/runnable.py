@@ -11,7 +11,7 @@ from mmengine.registry import MODELS, RUNNERS
 
 from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.suggestions import suggestion
 from vit_plugin.weights.reading.folders import read_manifest
 
@@ -100,10 +100,9 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
 def _check_names(settings: Mapping[str, Any]) -> None:
     scope = settings.get('default_scope')
     if scope and scope not in MODELS.children and not find_spec(scope):
-        raise ConfigError(
-            f'default_scope={scope!r} is not an installed package; '
-            f'{suggestion(scope, RUNNABLE_FRAMEWORKS)}'
-        )
+        known = suggestion(scope, RUNNABLE_FRAMEWORKS)
+        remedy = f'pip install {EXTRAS[scope]}.' if scope in EXTRAS else known
+        raise ConfigError(f'default_scope={scope!r} is not an installed package; {remedy}')
     find('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
     given = {name: value for name, value in settings.items() if name in VALUES.fields}
     check('The config', VALUES, (), given)

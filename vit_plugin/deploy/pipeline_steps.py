@@ -66,6 +66,10 @@ TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
         crop=_pair(transform.size), fill=np.array(transform.fill).tolist()[::-1]
     ),
 }
+# Those of classifiers without mmcv.
+TRANSLATIONS |= {
+    ('vit_plugin', name): step for (package, name), step in TRANSLATIONS.items() if 'mm' in package
+}
 # They leave pixels where they are.
 WITHOUT_PIXELS = (
     'Pack',

@@ -15,17 +15,9 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
-from PIL import Image
 
-CV2 = dict(
-    nearest=cv2.INTER_NEAREST,
-    bilinear=cv2.INTER_LINEAR,
-    bicubic=cv2.INTER_CUBIC,
-    area=cv2.INTER_AREA,
-    lanczos=cv2.INTER_LANCZOS4,
-)
+from vit_plugin.files.images import resized
 
 
 class Placed(NamedTuple):
@@ -92,11 +84,7 @@ def _resized(placed: Placed, resize: Sequence[Any], interpolation: str, backend:
     rule, *arguments = resize
     width, height = SIZES[rule](*before.tolist(), *arguments)
     after = max(int(width), 1), max(int(height), 1)
-    if backend == 'pillow':
-        method = Image.Resampling[interpolation.upper()]
-        pixels = np.asarray(Image.fromarray(placed.pixels).resize(after, method))
-    else:
-        pixels = cv2.resize(placed.pixels, after, interpolation=CV2[interpolation])
+    pixels = resized(placed.pixels, after, interpolation, backend)
     ratio = np.array(after) / before
     return Placed(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
 

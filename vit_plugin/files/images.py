@@ -322,7 +322,7 @@ def resized(
     """
     if backend == 'pillow':
         method = Image.Resampling[interpolation.upper()]
-        return np.array(Image.fromarray(image).resize(tuple(size), method))
+        return np.array(Image.fromarray(image).resize([*size], method))
     return cv2.resize(image, size, interpolation=INTERPOLATIONS[interpolation])
 
 

@@ -78,7 +78,7 @@ class Detection(Task):
         with_masks: whether each object has a polygon.
     """
 
-    package = 'vit_plugin.detection'
+    packages = ('mmdet', 'vit_plugin.detection')
     small_rows = (SMALL, LARGE)
     detector: ClassVar[Detector] = RETINANET
     metrics: tuple[str, ...] = ('bbox',)

@@ -28,7 +28,7 @@ MASKS = 'masks'  # in the work directory
 class Segmentation(Task):
     """A training on images and masks."""
 
-    package = 'mmseg'
+    packages = ('mmseg',)
     # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes
     # (docs/results.md).
     small_rows = (SMALL, SMALL)

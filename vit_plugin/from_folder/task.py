@@ -29,7 +29,7 @@ class Task:
     """One training. A subclass reads the folder, and has the parts of the config that are its own.
 
     Attributes:
-        package: what must be installed.
+        packages: what must be installed.
         small_rows: see :class:`StartingPoint`.
         schedules: by :attr:`StartingPoint.kind`, and ``small_on_gpu`` where that differs.
         held_out: what is validated if the data set does not say it.
@@ -41,11 +41,11 @@ class Task:
         checkpoint_hook: more arguments of the checkpoint hook.
 
     Raises:
-        MissingExtraError: if the package is not installed.
+        MissingExtraError: if a package is not installed.
         ConfigError: if a flag does not fit the task; see also :class:`StartingPoint`.
     """
 
-    package = ''
+    packages: Sequence[str] = ()
     small_rows: tuple[int, int] = (0, SMALL)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
@@ -56,10 +56,10 @@ class Task:
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request) -> None:
-        if self.package:
-            # Before a checkpoint's parts are looked up, which imports it.
+        # Before a checkpoint's parts are looked up, which imports them.
+        for package in self.packages:
             with needed_by(f'--task {request.task}'):
-                import_module(self.package)
+                import_module(package)
         if request.teacher and not self.takes_teacher:
             raise ConfigError(
                 f'--teacher: a model of {request.task} has no single vector to learn; leave it '

@@ -64,7 +64,10 @@ class Place(NamedTuple):
     words: Mapping[str, str] = {}
 
 
-DATA_MODULES = 'mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data'
+DATA_MODULES = """
+mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data
+vit_plugin.projects
+"""
 OF_A_DATASET = dict[str, Rule](pipeline='transform', metainfo='metainfo', classes=[ANY])
 PLACES = dict(
     model=Place(
@@ -110,7 +113,9 @@ PLACES = dict(
         unused='init_cfg pretrained train_cfg batch_augments augments teacher',
         words=dict(
             pos_embed='learned learned_2d none sincos2d',
-            norm_cfg='LN2d',
+            norm_cfg='BN GN IN LN LN2d RMSN SyncBN',
+            stem_norm_cfg='BN GN IN LN2d SyncBN',
+            act_cfg='GELU Hardswish Identity LeakyReLU Mish QuickGELU ReLU SiLU Tanh',
             same_up_trans='conv',
             nms='nms nms_match soft_nms',
             dqs_cfg='nms',
@@ -214,7 +219,7 @@ PLACES = dict(
         (root.METRICS, root.EVALUATOR),
         """
         mmengine.evaluator mmpretrain.evaluation mmdet.evaluation mmseg.evaluation
-        vit_plugin.projects.transunet.surface_metric vit_plugin.detection.coco_metric
+        vit_plugin.projects vit_plugin.detection.coco_metric
         """,
         """
         Accuracy AveragePrecision ConfusionMatrix Evaluator MultiLabelMetric RegressionMetric
@@ -252,7 +257,10 @@ PLACES = dict(
     visualizer=Place(
         'visualizer',
         (root.VISUALIZERS,),
-        'mmengine.visualization mmpretrain.visualization mmdet.visualization mmseg.visualization',
+        """
+        mmengine.visualization mmpretrain.visualization mmdet.visualization mmseg.visualization
+        vit_plugin.projects
+        """,
         'DetLocalVisualizer SegLocalVisualizer UniversalVisualizer Visualizer',
         arguments=each('name', WORD) | each('alpha line_width'),
         unused='vis_backends save_dir image classes palette dataset_name',

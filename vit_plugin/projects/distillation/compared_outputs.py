@@ -12,9 +12,7 @@ from vit_plugin.models.protocol import HasChannels, Shardable
 from vit_plugin.registry import needed_class
 from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
 
-BaseClassifier: Any = needed_class(
-    'Distiller', 'mmpretrain.models.classifiers:BaseClassifier'
-)
+BaseClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:BaseClassifier')
 
 
 class Outputs(NamedTuple):

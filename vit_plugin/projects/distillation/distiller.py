@@ -16,9 +16,7 @@ from .compared_outputs import Outputs, outputs_of
 from .losses import DistillationLoss
 from .teacher import Pixels, Teacher, TeacherCfg
 
-ImageClassifier: Any = needed_class(
-    'Distiller', 'mmpretrain.models.classifiers:ImageClassifier'
-)
+ImageClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:ImageClassifier')
 SIDE = 224  # pixels of an image where neither teacher nor student says a size
 Channels = Mapping[str, int | None]
 

@@ -14,7 +14,7 @@ from vit_plugin.arguments.foreign import Part
 
 from .image_classifier import built
 
-NORMAL = dict(type='Normal', layer='Linear', std=0.01)
+NORMAL: Any = dict(type='Normal', layer='Linear', std=0.01)
 Samples = Sequence[BaseDataElement]
 
 

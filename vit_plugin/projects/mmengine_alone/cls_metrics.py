@@ -39,7 +39,7 @@ class Accuracy(BaseMetric):
 
 
 class AveragePrecision(Accuracy):
-    """``multi-label/mAP``: the mean over classes of the area below precision by recall, in per cent.
+    """``multi-label/mAP``: the mean over classes of their average precision, in per cent.
 
     Args:
         **kwargs: arguments of MMEngine's ``BaseMetric``.

@@ -39,7 +39,8 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
     ) -> None:
         super().__init__()
         self.pad_size_divisor, self.pad_value, self.to_rgb = pad_size_divisor, pad_value, to_rgb
-        self.num_classes, self.alpha = num_classes, None
+        self.num_classes: Any = num_classes
+        self.alpha: Any = None
         for name, values in (('mean', mean), ('std', std)):
             buffer = None if values is None else torch.tensor(values).view(-1, 1, 1)
             self.register_buffer(name, buffer, False)

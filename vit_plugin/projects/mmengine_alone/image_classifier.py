@@ -64,7 +64,7 @@ class ImageClassifier(BaseModel):
         return self.neck(features) if self.with_neck else features
 
     def forward(self, inputs: Tensor, data_samples: Any = None, mode: str = 'tensor') -> Any:
-        """Losses or predictions by the ``mode`` of MMEngine's steps, or with ``'tensor'`` logits."""
+        """Losses, predictions, or with ``'tensor'`` logits, by the ``mode`` of MMEngine's steps."""
         if mode == 'loss':
             return self.loss(inputs, data_samples)
         features = self.extract_feat(inputs)

@@ -56,19 +56,17 @@ class CustomDataset(BaseDataset):
     def load_data_list(self) -> list[dict]:
         """The path and the class of each image."""
         folder = self.data_prefix['img_path']
-        if self.ann_file:
-            lines: Any = mmengine.list_from_file(self.ann_file)
-            found: Any = (line.strip().rsplit(' ', 1) for line in lines)
-            found = found if self.with_label else ([line] for line in lines)
-            found = ((Path(folder, name), *label) for name, *label in found)
-        else:
+        if not self.ann_file:
             names, numbers = find_classes(folder)
             if len(self._metainfo.setdefault('classes', tuple(names))) != len(names):
                 raise ConfigError(
                     f'CustomDataset: {folder!r} has {len(names)} folders; give as many classes.'
                 )
             found = make_dataset(folder, numbers, IMG_EXTENSIONS, allow_empty=True)
-        return [
-            dict(img_path=str(path), **{'gt_label': int(one) for one in label})
-            for path, *label in found
-        ]
+            return [dict(img_path=path, gt_label=label) for path, label in found]
+        samples: list[dict[str, Any]] = []
+        for line in mmengine.list_from_file(self.ann_file):
+            name, label = line.strip().rsplit(' ', 1) if self.with_label else (line, None)
+            samples.append(dict(img_path=str(Path(folder, name))))
+            samples[-1] |= dict(gt_label=int(label)) if label else {}
+        return samples

@@ -18,7 +18,7 @@ from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.files.images import INTERPOLATIONS, decode, resized
 
 Library = Literal['cv2', 'pillow']
-AXES = dict(horizontal=1, vertical=0, diagonal=(0, 1))
+AXES: Any = dict(horizontal=1, vertical=0, diagonal=(0, 1))
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
@@ -81,10 +81,10 @@ class Resize(Transform):
     keep_ratio: Literal[False] = False
 
     def __post_init__(self) -> None:
-        self.scale: Any = pair(self.scale)
+        self.scale = pair(self.scale)
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        return resized(image, self.scale, self.interpolation, self.backend)
+        return resized(image, pair(self.scale), self.interpolation, self.backend)
 
 
 @dataclass
@@ -123,10 +123,10 @@ class CenterCrop(Transform):
     auto_pad: Literal[False] = False
 
     def __post_init__(self) -> None:
-        self.crop_size: Any = pair(self.crop_size)
+        self.crop_size = pair(self.crop_size)
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        for axis, size in enumerate(self.crop_size[::-1]):
+        for axis, size in enumerate(pair(self.crop_size)[::-1]):
             first = max(0, round((image.shape[axis] - size) / 2))
             image = image.take(range(first, min(first + size, image.shape[axis])), axis)
         return image
@@ -152,13 +152,14 @@ class RandomResizedCrop(Transform):
     backend: Library = 'cv2'
 
     def __post_init__(self) -> None:
-        self.scale: Any = pair(self.scale)
+        self.scale = pair(self.scale)
 
     def rand_crop_params(self, img: np.ndarray) -> tuple[int, int, int, int]:
         """Top, left, height and width."""
         (h, w), (narrow, wide) = img.shape[:2], self.aspect_ratio_range
+        least, most = self.crop_ratio_range
         for _ in range(self.max_attempts):
-            area = np.random.uniform(*self.crop_ratio_range) * (h * w)
+            area = np.random.uniform(least, most) * (h * w)
             ratio = math.exp(np.random.uniform(math.log(narrow), math.log(wide)))
             width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < width <= w and 0 < height <= h:
@@ -170,7 +171,7 @@ class RandomResizedCrop(Transform):
     def change(self, image: np.ndarray) -> np.ndarray:
         top, left, height, width = self.rand_crop_params(image)
         part = image[top : top + height, left : left + width]
-        return resized(part, self.scale[::-1], self.interpolation, self.backend)
+        return resized(part, pair(self.scale)[::-1], self.interpolation, self.backend)
 
 
 @dataclass
@@ -186,7 +187,8 @@ class RandomFlip(Transform):
     direction: Literal['horizontal', 'vertical', 'diagonal'] = 'horizontal'
 
     def _choose_direction(self) -> str | None:
-        return np.random.choice([self.direction, None], p=[self.prob, 1.0 - self.prob])
+        ways: Any = [self.direction, None]
+        return np.random.choice(ways, p=[self.prob, 1.0 - self.prob])
 
     def change(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, AXES[self.direction]) if self._choose_direction() else image

@@ -1,0 +1,275 @@
+"""The classes in place of MMPretrain's compute what MMPretrain's do, to the last bit.
+
+A complete training with either is compared by ``test_mmengine_alone.py``.
+"""
+
+import importlib
+import random
+from copy import deepcopy
+from pathlib import Path
+
+import mmpretrain.registry as theirs
+import numpy as np
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+from mmpretrain.structures import DataSample
+from PIL import Image
+
+from vit_plugin import registry
+from vit_plugin.arguments import checked
+from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.project import declared, projects
+
+LOGITS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+LABELS = torch.tensor([0, 2, 1, 1, 0, 2])
+SCORES = torch.nn.functional.one_hot(LABELS, 3) * 0.7 + 0.1
+
+
+def mine(name: str, **arguments: object) -> object:
+    """The class in place of MMPretrain's."""
+    place = next(one[name] for one in declared('stand_ins').values() if name in one)
+    return checked(getattr(importlib.import_module(place), name))(**arguments)
+
+
+def both(kind: str, name: str, **arguments: object) -> list:
+    """The object in place of MMPretrain's, and theirs."""
+    their = getattr(theirs, kind).build(dict(deepcopy(arguments), type=name))
+    return [mine(name, **deepcopy(arguments)), their]
+
+
+def seeded(function, *arguments):
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    return function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments', 'target'),
+    [
+        ('CrossEntropyLoss', {}, LABELS),
+        ('CrossEntropyLoss', dict(class_weight=[1.0, 2.0, 0.5], loss_weight=0.7), LABELS),
+        ('CrossEntropyLoss', dict(use_soft=True, class_weight=[1.0, 2.0, 0.5]), SCORES),
+        ('CrossEntropyLoss', dict(use_sigmoid=True), SCORES),
+        ('CrossEntropyLoss', dict(use_sigmoid=True, class_weight=[1.0, 2.0, 0.5]), SCORES),
+        ('LabelSmoothLoss', dict(label_smooth_val=0.1), LABELS),
+        ('LabelSmoothLoss', dict(label_smooth_val=0.1, mode='original', num_classes=3), SCORES),
+    ],
+)
+def test_losses(name, arguments, target):
+    losses, gradients = [], []
+    for loss in both('MODELS', name, **arguments):
+        logits = LOGITS.clone().requires_grad_()
+        losses.append(loss(logits, target, avg_factor=6))
+        gradients.append(*torch.autograd.grad(losses[-1], logits))
+    assert torch.equal(*losses)
+    assert torch.equal(*gradients)
+
+
+@pytest.mark.parametrize(
+    ('name', 'labels'),
+    [('LinearClsHead', [[0], [2], [1]]), ('MultiLabelLinearClsHead', [[0, 1], [2], [0, 2]])],
+)
+def test_heads(name, labels):
+    heads = both('MODELS', name, num_classes=3, in_channels=5)
+    assert heads[0].init_cfg == heads[1].init_cfg
+    heads[0].load_state_dict(heads[1].state_dict())
+    features = (torch.randn(3, 5),)
+    for kind in ('label', 'score'):
+        samples = [DataSample().set_gt_label(one) for one in labels]
+        for sample, score in zip(samples, SCORES, strict=False):
+            if kind == 'score':
+                sample.set_gt_score(score)
+        assert torch.equal(*(head.loss(features, samples)['loss'] for head in heads))
+    found = [head.predict(features) for head in heads]
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one.pred_score, other.pred_score)
+        assert torch.equal(one.pred_label, other.pred_label)
+
+
+@pytest.mark.parametrize('sizes', [[(8, 8)] * 4, [(8, 8), (6, 9), (8, 8), (7, 7)]])
+@pytest.mark.parametrize('training', [False, True])
+@pytest.mark.parametrize('mixed', [False, True])
+def test_preprocessor(sizes, training, mixed):
+    images = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for size in sizes]
+    images = torch.stack(images) if len({*sizes}) == 1 else images
+    augments = dict(batch_augments=dict(augments=[dict(type='Mixup', alpha=0.2)]))
+    pixels = both(
+        'MODELS',
+        'ClsDataPreprocessor',
+        mean=[1.0, 2.0, 3.0],
+        std=[4.0, 5.0, 6.0],
+        pad_size_divisor=4,
+        pad_value=2,
+        to_rgb=True,
+        num_classes=3,
+        **(augments if mixed else {}),
+    )
+    found = []
+    for one in pixels:
+        samples = [DataSample().set_gt_label(label) for label in (0, 2, 1, 1)]
+        found.append(seeded(one, dict(inputs=images, data_samples=samples), training))
+    assert torch.equal(found[0]['inputs'], found[1]['inputs'])
+    for one, other in zip(*(each['data_samples'] for each in found), strict=True):
+        assert torch.equal(one.gt_label, other.gt_label)
+        assert ('gt_score' in one) == ('gt_score' in other) == mixed
+        assert not mixed or torch.equal(one.gt_score, other.gt_score)
+
+
+def test_views():
+    pixels = both('MODELS', 'SelfSupDataPreprocessor', mean=[1.0] * 3, std=[2.0] * 3, to_rgb=True)
+    views = [torch.randint(0, 256, (2, 3, size, size)) for size in (8, 4)]
+    found = [one(dict(inputs=views, data_samples=None))['inputs'] for one in pixels]
+    assert all(map(torch.equal, *found))
+
+
+@pytest.mark.parametrize('shape', [(40, 30, 3), (30, 40, 3), (21, 21, 3)])
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('Resize', dict(scale=(20, 24))),
+        ('Resize', dict(scale=20, interpolation='bicubic', backend='pillow')),
+        ('ResizeEdge', dict(scale=25)),
+        ('ResizeEdge', dict(scale=25, edge='long', interpolation='area')),
+        ('ResizeEdge', dict(scale=25, edge='width', backend='pillow')),
+        ('CenterCrop', dict(crop_size=20)),
+        ('CenterCrop', dict(crop_size=(35, 22))),
+        ('RandomResizedCrop', dict(scale=16)),
+        ('RandomResizedCrop', dict(scale=(12, 16), backend='pillow', interpolation='lanczos')),
+        ('RandomResizedCrop', dict(scale=16, crop_ratio_range=(3.0, 4.0))),  # the middle
+        ('RandomFlip', dict(prob=0.5)),
+        ('RandomFlip', dict(prob=1.0, direction='diagonal')),
+        ('Rotate', dict(magnitude_range=(0, 15), magnitude_std='inf', prob=1.0, pad_val=0)),
+        ('Rotate', dict(magnitude_range=(0, 15), magnitude_level=5, interpolation='bilinear')),
+    ],
+)
+def test_steps(name, arguments, shape):
+    image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    steps = both('TRANSFORMS', name, **arguments)
+    for draw in range(3):
+        found = []
+        for step in steps:
+            np.random.seed(draw)
+            found.append(step(dict(img=image.copy()))['img'])
+        np.testing.assert_array_equal(*found)
+
+
+def test_what_is_packed():
+    results = dict(
+        img=np.arange(60, dtype=np.uint8).reshape(4, 5, 3), img_path='a.png', gt_label=2, more=1
+    )
+    packed, their = (step(dict(results)) for step in both('TRANSFORMS', 'PackInputs'))
+    assert torch.equal(packed['inputs'], their['inputs'])
+    assert packed['data_samples'].metainfo == their['data_samples'].metainfo
+    assert packed['data_samples'].gt_label.tolist() == their['data_samples'].gt_label.tolist()
+    gray = mine('PackInputs')(dict(img=np.zeros((4, 5), np.uint8)))
+    assert gray['inputs'].shape == (1, 4, 5)
+
+
+def test_timms_rand_augment():
+    augment = mine('RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10)
+    image = np.full((16, 16, 3), (10, 120, 240), np.uint8)
+    found = [augment(dict(img=image))['img'] for _ in range(20)]
+    assert {one.shape for one in found} == {image.shape}
+    assert len({one.tobytes() for one in found}) > 5
+    with pytest.raises(ConfigError, match='pip install'):
+        augment.random_policy_indices()
+
+
+@pytest.mark.parametrize('name', ['Accuracy', 'AveragePrecision'])
+def test_metrics(name):
+    metrics = both('METRICS', name, **(dict(topk=(1, 2)) if name == 'Accuracy' else {}))
+    generator = torch.Generator().manual_seed(0)
+    several = [[0], [0, 2], [1, 2], [2], [1]] if name == 'AveragePrecision' else [0, 2, 1, 2, 1]
+    for metric in metrics:
+        generator.manual_seed(0)
+        for labels in several:
+            sample = DataSample().set_gt_label(labels)
+            sample.set_pred_score(torch.rand(3, generator=generator))
+            metric.process(None, [sample.to_dict()])
+    found, their = (metric.evaluate(5) for metric in metrics)
+    assert found == their
+
+
+def test_data_sets(tmp_path):
+    for name in ('b/1.png', 'b/0.png', 'a/2.png'):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        Image.new('RGB', (2, 2)).save(path)
+    lines = tmp_path / 'list.txt'
+    lines.write_text('b/1.png 1\na/2.png 0\n')
+    for given in (
+        dict(data_prefix=str(tmp_path)),
+        dict(data_root=str(tmp_path.parent), data_prefix=tmp_path.name),
+        dict(data_prefix=str(tmp_path), ann_file=str(lines)),
+        dict(data_prefix=str(tmp_path), ann_file=str(lines), with_label=False),
+    ):
+        found, their = both('DATASETS', 'CustomDataset', **given)
+        assert [*map(found.get_data_info, range(len(found)))] == [
+            *map(their.get_data_info, range(len(their)))
+        ]
+        assert found.metainfo == their.metainfo
+    assert found.__class__.__mro__[1] is type(mine('BaseDataset', ann_file='', lazy_init=True))
+    with pytest.raises(ConfigError, match='has 2 folders'):
+        mine('CustomDataset', data_prefix=str(tmp_path), metainfo=dict(classes=('a',)))
+
+
+@pytest.fixture
+def scope(monkeypatch):
+    """A scope with the classes in place of MMPretrain's."""
+    name = 'without_mmpretrain'
+    registry.stand_in(name)
+    yield name
+    for root in vars(registry.root).values():
+        if isinstance(root, registry.root.Registry):
+            del root.children[name]
+    del registry.sys.modules[f'{name}.registry']
+
+
+def test_a_scope_has_them(scope):
+    model = dict(
+        type='ImageClassifier',
+        backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=16),
+        head=dict(type='LinearClsHead', num_classes=3, in_channels=192),
+    )
+    with DefaultScope.overwrite_default_scope(scope):
+        built = registry.root.MODELS.build(model)
+    of_project = 'vit_plugin.projects.mmengine_alone.'
+    parts = (built, built.head, built.head.loss_module, built.data_preprocessor)
+    assert all(type(part).__module__.startswith(of_project) for part in parts)
+    samples = built(torch.rand(2, 3, 16, 16), mode='predict')
+    assert samples[0].pred_score.shape == (3,)
+    children = {
+        kind: root.children[scope]
+        for kind, root in vars(registry.root).items()
+        if isinstance(root, registry.root.Registry)
+    }
+    for kind, names in declared('stand_ins').items():
+        assert not kind or all(children[kind].get(name) for name in names)
+    with pytest.raises(MissingExtraError, match="type='Resizes' needs mmpretrain.*did you mean Re"):
+        children['TRANSFORMS'].get('Resizes')
+    assert children['PARAM_SCHEDULERS'].get('LinearLR')
+
+
+def test_pictures_of_a_test_need_mmpretrain():
+    mine('VisualizationHook', enable=False)
+    with pytest.raises(ConfigError, match='pip install'):
+        mine('VisualizationHook', enable=True)
+
+
+def test_other_augmentations_need_mmpretrain():
+    with pytest.raises(ConfigError, match='no batch_augments but Mixup'):
+        mine(
+            'ClsDataPreprocessor',
+            num_classes=3,
+            batch_augments=dict(augments=[dict(type='CutMix', alpha=1.0)]),
+        )
+
+
+def test_the_declaration_names_what_is_there():
+    (own,) = [one for one in projects() if one.stand_ins]
+    for names in own.stand_ins.values():
+        for name, place in names.items():
+            assert hasattr(importlib.import_module(place), name)
+    assert Path(importlib.import_module(place).__file__).parent.name == 'mmengine_alone'
