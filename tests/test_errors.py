@@ -1,5 +1,6 @@
 import importlib
 import sys
+from functools import partial
 
 import mmengine.registry
 import mmpretrain.registry  # noqa: F401  whose scope is replaced below, and put back
@@ -19,21 +20,21 @@ from vit_plugin.errors import MissingExtraError, needed_by
         ('mmcv', 'vit_plugin.detection', 'vit_plugin.detection needs mmcv'),
     ],
 )
-def test_a_missing_framework_is_named_with_its_extra(monkeypatch, missing, module, words):
-    forget(monkeypatch, missing)
+def test_a_missing_framework_is_named_with_its_extra(forget, missing, module, words):
+    forget(missing)
     with pytest.raises(ImportError, match=f"{words}.*pip install 'vit_plugin\\[onedl\\]'"):
         importlib.import_module(module)
 
 
-def test_a_backbone_needs_no_mmpretrain(monkeypatch):
-    forget(monkeypatch, 'mmpretrain')
+def test_a_backbone_needs_no_mmpretrain(forget):
+    forget('mmpretrain')
     assert (
         importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
     )
 
 
-def test_a_head_is_there_without_mmpretrain(monkeypatch):
-    forget(monkeypatch, 'mmpretrain')
+def test_a_head_is_there_without_mmpretrain(forget):
+    forget('mmpretrain')
     importlib.import_module('vit_plugin.registry')
     head = mmengine.registry.MODELS.build(
         dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
@@ -45,8 +46,8 @@ def test_a_head_is_there_without_mmpretrain(monkeypatch):
         mmengine.registry.MODELS.build(dict(type='mmpretrain.SwinTransformer'))
 
 
-def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monkeypatch):
-    forget(monkeypatch, 'mmpretrain')
+def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monkeypatch, forget):
+    forget('mmpretrain')
     project = importlib.import_module('vit_plugin.project')
     monkeypatch.setattr(project, 'declared', lambda table: {})
     with pytest.raises(
@@ -56,14 +57,21 @@ def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monk
 
 
 @pytest.mark.parametrize('module', ['commands.command_line', 'inference.load', 'deploy.export'])
-def test_commands_are_imported_without_mmcv(monkeypatch, module):
+def test_commands_are_imported_without_mmcv(forget, module):
     """``test_mmengine_alone.py`` is the long form."""
-    forget(monkeypatch, 'mmcv')
+    forget('mmcv')
     assert importlib.import_module(f'vit_plugin.{module}')
 
 
-def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
+@pytest.fixture
+def forget(monkeypatch):
     """Make a package impossible to import, and ours unimported."""
+    yield partial(_forget, monkeypatch)
+    for name in [name for name in sys.modules if name.split('.')[0] == 'vit_plugin']:
+        del sys.modules[name]  # others than those that monkeypatch puts back
+
+
+def _forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
     for root in vars(mmengine.registry).values():
         if isinstance(root, mmengine.registry.Registry):
             for scope in ('vit_plugin', missing):
@@ -77,8 +85,8 @@ def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
         monkeypatch.setitem(sys.modules, missing, None)
 
 
-def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch):
-    forget(monkeypatch, 'none')
+def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch, forget):
+    forget('none')
     # So that importing it fails.
     monkeypatch.setitem(sys.modules, 'vit_plugin.models.heads.vit_head', None)
     with pytest.raises(ImportError, match='vit_head'):
@@ -103,9 +111,8 @@ def test_a_framework_that_does_not_fit_is_named_with_the_cause():
         ('onnxruntime', 'install the package of your distribution'),
     ],
 )
-def test_a_library_that_the_system_lacks_is_named(monkeypatch, module, remedies):
+def test_a_library_that_the_system_lacks_is_named(forget, module, remedies):
     forget(
-        monkeypatch,
         module,
         ImportError(
             'libxcb.so.1: cannot open shared object file: No such file or directory', name=module
