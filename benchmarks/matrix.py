@@ -9,7 +9,7 @@ newest versions that are promised, and with the latest ones that there are.
 Each row has a virtual environment of its own, which is deleted afterward (6 GB while it is there),
 and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt
 (newest), of tests/oldest.txt, or any (latest), trains the digits recipe for an epoch and runs a
-choice of tests. On MMEngine alone it runs tests/support/mmengine_alone.py in place of both. With
+choice of tests. On MMEngine alone it runs tests/support/mmengine_alone.py in their place. With
 ``--uv`` (which must be installed), uv installs in place of pip, and rows share the files of equal
 packages. Prints a line for each row, and a table at the end. Ends with status 1 if a row fails,
 whose output is in DIR/<row>.log.
@@ -58,14 +58,18 @@ class Row(NamedTuple):
         return '-'.join(self)
 
 
+PYTHONS = ('3.10', '3.11', '3.12', '3.13', '3.14')
 ROWS = [
     Row(python, line, versions)
-    for python in ('3.10', '3.11', '3.12', '3.13', '3.14')
+    for python in PYTHONS
     for line in ('onedl', 'openmmlab')
     for versions in ('newest', 'oldest')
     # Upstream's MMEngine calls pkgutil.find_loader, which 3.14 lacks.
     if (python, line) != ('3.14', 'openmmlab')
-] + [Row('3.13', line, 'latest') for line in ('onedl', ALONE)]
+] + [
+    *(Row(python, ALONE, 'newest') for python in PYTHONS),
+    *(Row('3.13', line, 'latest') for line in ('onedl', ALONE)),
+]
 
 
 class Result(NamedTuple):
@@ -137,11 +141,10 @@ def steps(
         yield 'headless', [*install, '--force-reinstall', '--no-deps', headless]
     shown = ['torch', 'mmengine', *(['mmcv'] if row.line != ALONE else [])]
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN, *shown]
-    if row.line == ALONE:
-        yield 'alone', [inside, 'tests/support/mmengine_alone.py']
-        return
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
-    if tests:
+    if tests and row.line == ALONE:
+        yield 'alone', [inside, 'tests/support/mmengine_alone.py']
+    elif tests:
         yield 'tests', [inside, '-m', 'pytest', '-n0', '-p', 'no:cacheprovider', *TESTS]
 
 
@@ -170,8 +173,8 @@ def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
             last = ran.stdout.strip().rpartition('\n')[2]
             if name == 'versions':
                 versions = last
-            if name == 'tests':
-                said = last
+            if name in ('tests', 'alone'):
+                said = last if name == 'tests' else 'its tasks'
             if ran.returncode:
                 failed = name
                 break
@@ -189,8 +192,7 @@ def table(results: dict[Row, Result]) -> str:
     ]
     for row, result in results.items():
         installed, trained = (
-            'yes' if name in result.done else 'no'
-            for name in ('install', 'alone' if row.line == ALONE else 'train')
+            'yes' if name in result.done else 'no' for name in ('install', 'train')
         )
         lines.append(
             f'| {" | ".join(row)} | {result.versions} | {installed} | {trained} | {result.tests} | '

@@ -10,29 +10,43 @@ import pytest
 pytestmark = pytest.mark.nightly
 # They are made of the frameworks' classes. Everything else is there without them.
 OF_FRAMEWORKS = {
-    'vit_plugin.data.hugging_face_images',
-    'vit_plugin.data.images',
-    'vit_plugin.data.load_image',
     'vit_plugin.detection',
-    'vit_plugin.models.data_preprocessor',
-    'vit_plugin.models.heads',
+    'vit_plugin.projects.eomt.eomt_decode_head',
+    'vit_plugin.projects.eomt.eomt_head',
+    'vit_plugin.projects.lw_detr.iou_aware_loss',
+    'vit_plugin.projects.lw_detr.lw_detr_head',
     'vit_plugin.projects.self_supervised.dino',
     'vit_plugin.projects.self_supervised.lejepa',
+    'vit_plugin.projects.self_supervised.views',
+    'vit_plugin.projects.transunet.transunet_head',
+    'vit_plugin.projects.transunet.volumes',
 }
+
+
+def found(*arguments: str) -> dict[str, dict]:
+    script = Path(__file__).with_name('support') / 'mmengine_alone.py'
+    command = [sys.executable, str(script), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope='module')
 def alone() -> dict[str, dict]:
-    script = Path(__file__).with_name('support') / 'mmengine_alone.py'
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return found()
 
 
 def test_only_what_is_made_of_a_framework_is_missing(alone):
     missing = alone['unavailable']
     assert missing.keys() == OF_FRAMEWORKS, missing
     assert all(said.startswith('MissingExtraError: ') for said in missing.values()), missing
+
+
+def test_a_classifier_is_the_same_as_with_the_frameworks(alone):
+    """Weights, predictions, metrics, features and probes, and a run that was resumed."""
+    made = alone['classifier']
+    assert made['again'] == made['run']
+    assert made == found('all')['classifier']
 
 
 @pytest.mark.parametrize('task', ['passes', 'timm.safetensors', 'ours.pth', '.onnx', '.pt2', 'zoo'])
