@@ -173,8 +173,10 @@ def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
             last = ran.stdout.strip().rpartition('\n')[2]
             if name == 'versions':
                 versions = last
-            if name in ('tests', 'alone'):
-                said = last if name == 'tests' else 'its tasks'
+            if name == 'tests':
+                said = last
+            if name == 'alone':
+                said = 'failed' if ran.returncode else 'its tasks passed'
             if ran.returncode:
                 failed = name
                 break

@@ -15,6 +15,7 @@ WORKFLOWS = sorted(Path('.github/workflows').glob('*.yml'))
 HOOKS = Path('.pre-commit-config.yaml')
 FORMS = [Path('.github/dependabot.yml'), *sorted(Path('.github/ISSUE_TEMPLATE').glob('*.yml'))]
 CHECKS = Path('.ci/check')
+CONSTRAINTS = Path('tests/constraints.txt')
 # Programs of the runner's image, and Python's.
 GIVEN = {'bash', 'pip', 'python', 'test', 'cd', 'set', 'echo', 'docker'}
 # The package of a program, if it has another name.
@@ -150,3 +151,17 @@ def test_the_oldest_versions_are_those_that_are_promised(project):
     assert bounds
     for name, bound in bounds.items():
         assert re.fullmatch(rf'{re.escape(bound)}(\.0)*', pinned[name]), name
+
+
+def test_work_arounds_are_for_the_versions_that_are_tested():
+    """When a version changes, the work-around is tried without."""
+    page = Path('CONTRIBUTING.md').read_text().partition('### If the forks stop')[2]
+    rows = re.findall(r'^\| (.*?`.*?) \| (.*?) \|', page.partition('\n## ')[0], re.MULTILINE)
+    tested = dict(re.findall(r'^([\w-]+)==([\d.]+)', CONSTRAINTS.read_text(), re.MULTILINE))
+    assert len(rows) > 3
+    for where, why in rows:
+        *names, file = re.findall(r'`([\w./-]+)`', where)
+        text = Path(file).read_text() if Path(file).is_file() else ''
+        assert Path(file).exists() and all(name in text for name in names), where
+        versions = re.findall(r'(onedl-\w+) ([\d.]+\d)', why)
+        assert versions and all(tested[name] == version for name, version in versions), why

@@ -139,7 +139,7 @@ def test_views():
         ('RandomResizedCrop', dict(scale=(12, 16), backend='pillow', interpolation='lanczos')),
         ('RandomResizedCrop', dict(scale=16, crop_ratio_range=(3.0, 4.0))),  # the middle
         ('RandomFlip', dict(prob=0.5)),
-        ('RandomFlip', dict(prob=1.0, direction='diagonal')),
+        ('RandomFlip', dict(prob=1.0, direction='vertical')),
         ('Rotate', dict(magnitude_range=(0, 15), magnitude_std='inf', prob=1.0, pad_val=0)),
         ('Rotate', dict(magnitude_range=(0, 15), magnitude_level=5, interpolation='bilinear')),
     ],

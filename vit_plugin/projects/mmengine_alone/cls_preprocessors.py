@@ -59,18 +59,24 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
         images = images.flip(-3) if self.to_rgb and images.shape[-3] == 3 else images
         return images.float() if self.mean is None else (images.float() - self.mean) / self.std
 
+    def views(self, data: dict) -> Any:
+        """The normalized ``inputs`` on the device, a tensor or a list."""
+        inputs = self.cast_data(data['inputs'])
+        if torch.is_tensor(inputs):
+            return self.normalized(inputs)
+        return [*map(self.normalized, inputs)]
+
     def forward(self, data: dict, training: bool = False) -> dict:
         """The images, a tensor or a list, as ``inputs``, and the ``data_samples``."""
-        inputs, samples = self.cast_data(data['inputs']), data.get('data_samples') or []
-        images = [*map(self.normalized, [inputs] if torch.is_tensor(inputs) else inputs)]
-        images = [*images[0]] if torch.is_tensor(inputs) else images
-        batch = stack_batch(images, self.pad_size_divisor, self.pad_value)
+        inputs, samples = self.views(data), data.get('data_samples') or []
+        batch = stack_batch([*inputs], self.pad_size_divisor, self.pad_value)
         labeled = [sample for sample in samples if 'gt_label' in sample]
         for sample in labeled:
             sample.gt_label = torch.as_tensor(sample.gt_label, device=self.device)
         if self.alpha and labeled:
-            of_one = (F.one_hot(sample.gt_label, self.num_classes).sum(0) for sample in labeled)
-            scores = torch.stack([*of_one])
+            scores = torch.stack(
+                [F.one_hot(sample.gt_label, self.num_classes).sum(0) for sample in labeled]
+            )
             if training:
                 batch, scores = self.mixed(batch, scores)
             for sample, score in zip(labeled, scores, strict=True):
@@ -89,7 +95,4 @@ class SelfSupDataPreprocessor(ClsDataPreprocessor):
 
     def forward(self, data: dict, training: bool = False) -> dict:
         """See :meth:`ClsDataPreprocessor.forward`."""
-        views = self.cast_data(data['inputs'])
-        one = torch.is_tensor(views)
-        inputs = self.normalized(views) if one else [*map(self.normalized, views)]
-        return dict(inputs=inputs, data_samples=data.get('data_samples'))
+        return dict(inputs=self.views(data), data_samples=data.get('data_samples'))

@@ -18,7 +18,7 @@ from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.files.images import INTERPOLATIONS, decode, resized
 
 Library = Literal['cv2', 'pillow']
-AXES: Any = dict(horizontal=1, vertical=0, diagonal=(0, 1))
+AXES = dict(vertical=0, horizontal=1)
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
@@ -184,7 +184,7 @@ class RandomFlip(Transform):
     """
 
     prob: Fraction
-    direction: Literal['horizontal', 'vertical', 'diagonal'] = 'horizontal'
+    direction: Literal['horizontal', 'vertical'] = 'horizontal'
 
     def _choose_direction(self) -> str | None:
         ways: Any = [self.direction, None]
@@ -221,9 +221,8 @@ class Rotate(Transform):
         level = np.random.uniform(0, level) if self.magnitude_std else level
         angle = (level / 10) * (high - low) + low
         angle = angle if np.random.rand() < 0.5 else -angle
-        size = image.shape[1::-1]
-        matrix = cv2.getRotationMatrix2D(tuple((side - 1) * 0.5 for side in size), angle, 1.0)
-        way = INTERPOLATIONS[self.interpolation]
+        size, way = image.shape[1::-1], INTERPOLATIONS[self.interpolation]
+        matrix = cv2.getRotationMatrix2D([(side - 1) * 0.5 for side in size], angle, 1.0)
         return cv2.warpAffine(image, matrix, size, flags=way, borderValue=self.pad_val)
 
 
