@@ -2,8 +2,34 @@
 
 import colorsys
 
-# Okabe and Ito's without black and yellow: told apart by color-blind people, and legible on white.
-SERIES = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
+# Told apart by color-blind people, and legible on white: Okabe and Ito's without black and yellow,
+# which mark errors, then those that `python benchmarks palette` chooses.
+OKABE_ITO = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
+SERIES = (
+    *OKABE_ITO,
+    *(
+        '#872D00',
+        '#4B4B69',
+        '#A5E1B4',
+        '#B400FF',
+        '#B4B487',
+        '#A54B3C',
+        '#7800A5',
+        '#A578FF',
+        '#69D2FF',
+    ),
+    *(
+        '#2D00E1',
+        '#E1C369',
+        '#875A78',
+        '#96C3C3',
+        '#C32DC3',
+        '#B478D2',
+        '#00F0E1',
+        '#E1783C',
+        '#A5004B',
+    ),
+)
 LIGHTNESS = (0.3, 0.6, 0.45)  # of the classes after these, in turns
 GOLDEN_RATIO = 0.618034  # its multiples spread over the circle of hues, however many there are
 
