@@ -27,9 +27,18 @@ def test_iou_of_classes_and_images():
     assert found.confusion_matrix().tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 2]]
     assert [row['IoU'] for row in found.scores()['per_class']] == [50, 50, 100]
     assert found.pages()['val_worst'][1] == [0]
-    true, predicted = found.panels(0, np.zeros((2, 2, 3), np.uint8))
+    true, predicted, errors = found.panels(0, np.zeros((2, 2, 3), np.uint8))
     assert predicted.title == 'predicted, mIoU 50.0 %'
     assert true.annotations.map.tolist() == [[0, 0], [1, 255]]
+    assert errors.title == '33.3 % are wrong'
+    assert errors.annotations.errors.tolist() == [[0, 3], [0, 0]]
+
+
+def test_errors_are_missed_invented_or_of_another_class():
+    found = MapOutcomes(('background', 'disc', 'ring'), 1)
+    found.add(0, sample([[0, 0, 1, 1, 1, 255]], [[0, 1, 0, 1, 2, 1]]))
+    errors = found.panels(0, np.zeros((1, 6, 3), np.uint8))[-1].annotations.errors
+    assert errors.tolist() == [[0, 2, 1, 0, 3, 0]]
 
 
 def test_scores_are_those_of_mmsegmentation():

@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from vit_plugin.inference.drawing import background_of
+
 from ..pictures import draw_confusion_matrix
 from ..pictures.annotate import SIDE
-from ..pictures.annotations import Annotations, as_array
+from ..pictures.annotations import Annotations, as_array, errors_of
 from ..pictures.class_scores import map_scores
 from ..pictures.image_grid import Panel
 from .outcomes import Outcomes
@@ -28,7 +30,7 @@ class MapOutcomes(Outcomes):
     The error of an image is 100 - mIoU over the classes that are there or predicted.
     """
 
-    error, per_image = 'mIoU of the image', 2
+    error, per_image = 'mIoU of the image', 3
     _seen: dict[int, Maps]  # of the images that may be drawn
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
@@ -90,7 +92,11 @@ class MapOutcomes(Outcomes):
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         maps = self._seen[position]
         score = f', mIoU {100 - self._errors[position]:.1f} %' if position in self._errors else ''
+        known = maps.true < len(self.classes)
+        errors = errors_of(*maps, known, background_of(enumerate(self.classes)))
+        share = 100 * np.count_nonzero(errors) / max(np.count_nonzero(known), 1)
         return [
             Panel(image, Annotations(image.shape[:2], map=maps.true), 'true'),
             Panel(image, Annotations(image.shape[:2], map=maps.predicted), f'predicted{score}'),
+            Panel(image, Annotations(image.shape[:2], errors=errors), f'{share:.1f} % are wrong'),
         ]

@@ -7,7 +7,7 @@ from PIL import Image
 
 from vit_plugin.inference.drawing import background_of, draw_map, draw_objects
 
-from .annotations import IGNORED, Annotations, Instances, name_of
+from .annotations import ERRORS, IGNORED, Annotations, Instances, name_of
 from .style import shortened
 
 SIDE = 480  # pixels of the longer side of an image that is drawn on
@@ -34,9 +34,19 @@ def annotated(
     if annotations.map is not None:
         untinted = [IGNORED, *background_of(enumerate(classes))]
         draw_map(picture, resized(annotations.map, size), untinted)
+    if annotations.errors is not None:
+        picture = _gray(picture)
+        for kind, color in enumerate(ERRORS.values(), 1):
+            picture[resized(annotations.errors == kind, size)] = tuple(bytes.fromhex(color[1:]))
     if annotations.instances is not None:
         _draw_instances(picture, annotations.instances, annotations.frame, classes)
     return picture
+
+
+def _gray(picture: np.ndarray) -> np.ndarray:
+    """A picture in grays far from black and white."""
+    gray: np.ndarray = (64 + picture.mean(axis=-1, keepdims=True) / 2).astype(np.uint8)
+    return gray.repeat(3, axis=-1)
 
 
 def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -9,6 +9,8 @@ import numpy as np
 from torch import Tensor
 
 IGNORED = 255  # the value of a pixel that has no class
+# Of pixels, and their colors, which no class has.
+ERRORS = {'missed': '#FFFFFF', 'invented': '#000000', 'another class': '#F0E442'}
 LEAST_SHARE = 0.02  # of a mixed image, to be named
 
 
@@ -70,12 +72,14 @@ class Annotations:
         caption: the classes of the image, in words.
         instances: its boxes.
         map: the class of each pixel, of shape (H, W), which may be smaller than the frame.
+        errors: what is wrong at each pixel, see :func:`errors_of`, likewise.
     """
 
     frame: tuple[int, int]
     caption: str = ''
     instances: Instances | None = None
     map: np.ndarray | None = None
+    errors: np.ndarray | None = None
 
 
 def true_annotations(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Annotations:
@@ -132,6 +136,21 @@ def rle_of(masks: Any) -> list[dict[str, Any]]:
 def map_of(sample: Any, name: str) -> np.ndarray | None:
     """The classes of pixels (H, W) in a sample of MMSegmentation."""
     return as_array(sample.get(name).data.squeeze(0)) if name in sample else None
+
+
+def errors_of(
+    true: np.ndarray, predicted: np.ndarray, known: np.ndarray, background: Sequence[int]
+) -> np.ndarray:
+    """What is wrong at each pixel (H, W): 0 for nothing, otherwise from 1 a row of :data:`ERRORS`.
+
+    Args:
+        true, predicted: the classes of pixels (H, W).
+        known: where there is a true class.
+        background: the classes of no object, so that taking another for them is to miss it.
+    """
+    wrong = known & (true != predicted)
+    missed, invented = np.isin(predicted, background), np.isin(true, background)
+    return wrong * np.select([missed, invented], [1, 2], 3)
 
 
 def labels_of(sample: Any, name: str) -> tuple[int, ...] | None:

@@ -8,13 +8,11 @@ from matplotlib.figure import Figure
 
 from vit_plugin.inference.palette import SERIES, hex_of
 
-from .style import (
-    new_axes,
-    new_figure,
-)
+from .style import new_figure
 
 MOST_CURVES = 12  # classes whose curves have a color and a name
 ALL = 'all'
+HIGHEST = 0.98  # share of the losses that fit into their chart
 
 
 class DetectionCurve(NamedTuple):
@@ -39,7 +37,7 @@ def draw_learning_curve(
     metrics: Mapping[str, Sequence[tuple[int, float]]],
     unit: str = 'epoch',
 ) -> Figure:
-    """Draw training loss and validation metrics over epochs or iterations.
+    """Draw the training loss and, below it, validation metrics over epochs or iterations.
 
     Args:
         loss: training loss of every iteration, of shape (iterations,).
@@ -47,33 +45,27 @@ def draw_learning_curve(
         metrics: for each name, the points (step, value).
         unit: name of a step, used as the label of the axis.
     """
-    figure, left = new_axes(8, 4.5)
-    left.set(xlabel=unit, ylabel='training loss')
+    figure = new_figure(9, 6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.3))
+    above.set_ylabel('training loss')
+    below.set(xlabel=unit, ylabel='validation metric')
     steps = (np.arange(len(loss)) + 1) / iterations_per_step
-    left.plot(steps, loss, color='0.8', linewidth=0.6)
+    above.plot(steps, loss, color='0.8', linewidth=0.6, label='each iteration')
     window = max(int(iterations_per_step), min(100, len(loss) // 20), 1)
     if len(loss) >= window > 1:
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
-        left.plot(
-            steps[window // 2 :][: len(mean)],  # the middle of each window
-            mean,
-            color='0.3',
-            label=f'training loss, mean of {window} iterations',
-        )
-    right = left.twinx()
-    right.set_prop_cycle(color=SERIES)
-    right.set_ylabel('validation metric')
+        middles = np.convolve(steps, np.full(window, 1 / window), mode='valid')
+        above.plot(middles, mean, color='0.2', label=f'mean of {window} around it')
+        # A few steps at the start can be so high that nothing else is seen.
+        above.set_ylim(min(loss.min(), 0), 1.05 * np.quantile(loss, HIGHEST))
+    below.set_prop_cycle(color=SERIES)
     for name, points in metrics.items():
-        right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.4g}')
-    left.spines.right.set_visible(True)
-    right.spines.top.set_visible(False)
-    handles = [
-        line
-        for axes in (left, right)
-        for line in axes.get_lines()
-        if not str(line.get_label()).startswith('_')
-    ]
-    figure.legend(handles=handles, loc='outside upper center', ncols=2, frameon=False)
+        below.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.2f}')
+    for axes in (above, below):
+        axes.spines[['top', 'right']].set_visible(False)
+        axes.grid(color='0.92')
+        if axes.lines:
+            axes.legend(frameon=False, fontsize='small', loc='upper left', bbox_to_anchor=(1, 1))
     return figure
 
 

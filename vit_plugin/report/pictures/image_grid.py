@@ -1,6 +1,6 @@
 """Several images on one page, with what is drawn on them, titles and a legend of classes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from vit_plugin.inference.drawing import background_of
 from vit_plugin.inference.palette import hex_of
 
 from .annotate import annotated
-from .annotations import IGNORED, Annotations, name_of
+from .annotations import ERRORS, IGNORED, Annotations, name_of
 from .style import new_figure, shortened
 
 COLUMNS = 4
@@ -39,18 +39,22 @@ class Panel(NamedTuple):
 
 
 def draw_grid(
-    panel_list: Sequence[Panel], classes: Sequence[str] = (), heading: str = ''
+    panel_list: Sequence[Panel],
+    classes: Sequence[str] = (),
+    heading: str = '',
+    columns: int = COLUMNS,
 ) -> Figure:
-    """Draw images next to each other, four in a row.
+    """Draw images next to each other.
 
-    Maps and boxes have a legend of the classes that are there, of at most 24.
+    Maps and boxes have a legend of the classes that are there, of at most 24, and errors one.
 
     Args:
         panel_list: the images.
         classes: names of the classes.
         heading: a line above all.
+        columns: images in a row.
     """
-    columns = min(COLUMNS, len(panel_list))
+    columns = min(columns, len(panel_list))
     rows = -(-len(panel_list) // columns)
     aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
     high = PANEL / float(np.clip(np.median(aspects), 0.6, 1.8))
@@ -59,10 +63,9 @@ def draw_grid(
     shown = [
         one for one in _classes_of(one.annotations for one in panel_list) if one not in untinted
     ]
-    top, bottom = (
-        HEADING * bool(heading),
-        LINE * 1.5 * -(-min(len(shown), LEGEND + 1) // (2 * columns)),
-    )
+    wrong = ERRORS if any(one.annotations.errors is not None for one in panel_list) else {}
+    entries = min(len(shown), LEGEND + 1) + len(wrong)
+    top, bottom = HEADING * bool(heading), LINE * 1.5 * -(-entries // (2 * columns))
     width, height = columns * (PANEL + GAP) - GAP, top + rows * (lines + high) + bottom + GAP
     figure = new_figure(width, height)
     figure.set_layout_engine(
@@ -89,8 +92,8 @@ def draw_grid(
         )
     if heading:
         figure.suptitle(heading, y=1 - GAP / height, fontsize='medium')
-    if shown:
-        _add_legend(figure, shown, classes, 2 * columns)
+    if shown or wrong:
+        _add_legend(figure, shown, classes, wrong, 2 * columns)
     return figure
 
 
@@ -104,13 +107,20 @@ def _classes_of(annotations: Iterable[Annotations]) -> list[int]:
     return labels[np.argsort(-counts, kind='stable')].tolist()
 
 
-def _add_legend(figure: Figure, shown: Sequence[int], classes: Sequence[str], columns: int) -> None:
+def _add_legend(
+    figure: Figure,
+    shown: Sequence[int],
+    classes: Sequence[str],
+    wrong: Mapping[str, str],
+    columns: int,
+) -> None:
     handles = [
         Patch(color=hex_of(label), label=shortened(name_of(label, classes), 18))
         for label in sorted(shown[:LEGEND])
     ]
     if len(shown) > LEGEND:
         handles.append(Patch(color='none', label=f'and {len(shown) - LEGEND} more'))
+    handles += [Patch(fc=color, ec='0.5', label=kind) for kind, color in wrong.items()]
     figure.legend(
         handles=handles,
         loc='lower center',
