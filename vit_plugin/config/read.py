@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
@@ -11,8 +12,7 @@ from mmengine.device import get_device
 from mmengine.utils import import_modules_from_strings
 
 from vit_plugin.errors import EXTRAS, ConfigError, first_line
-from vit_plugin.files.shipped import recipe
-from vit_plugin.registry import SCOPE
+from vit_plugin.files.shipped import PREFIX, recipe
 
 from .options import check_options
 from .sections import LOADER_SECTIONS
@@ -39,7 +39,6 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         raise ConfigError(
             f'The config file {path!r} cannot be read ({type(error).__name__}: {said}); {remedy}.'
         ) from error
-    _leave_scope(cfg)
     apply_options(cfg, options, path)
     if not isinstance(cfg.get('model'), Mapping):
         raise ConfigError(
@@ -73,33 +72,24 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
 
 @contextmanager
 def _known_bases() -> Iterator[None]:
-    """Let MMEngine find base configs in this package and in the fork of mmseg.
+    """Let MMEngine find base configs in this package, installed or not, and in the fork of mmseg.
 
-    The fork's package name differs from the one in MMEngine's table.
+    MMEngine would limit the look-ups of ours to this package, where they name the classes of their
+    framework without a prefix. The fork's package name differs from the one in MMEngine's table.
     """
-    packages = dict(MODULE2PACKAGE)
-    MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
-    try:
+    theirs = Config._get_cfg_path
+
+    def path_of(base: str, filename: str) -> tuple[str, str | None]:
+        if base.startswith(PREFIX):
+            return recipe(base), None
+        found: tuple[str, str | None] = theirs(base, filename)
+        return found
+
+    with (
+        mock.patch.dict(MODULE2PACKAGE, mmseg='mmseg'),
+        mock.patch.object(Config, '_get_cfg_path', staticmethod(path_of)),
+    ):
         yield
-    finally:
-        MODULE2PACKAGE.clear()
-        MODULE2PACKAGE.update(packages)
-
-
-def _leave_scope(value: Any) -> None:
-    """Remove, in place, the scope that limits look-ups in ``vit_plugin::`` configs to this package.
-
-    Recipes name the classes of this package by its prefix, and those of their framework without
-    one.
-    """
-    if isinstance(value, (Config, ConfigDict)):
-        if value.get('_scope_') == SCOPE:
-            value.pop('_scope_')
-        for item in value.values():
-            _leave_scope(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _leave_scope(item)
 
 
 def cores() -> int:

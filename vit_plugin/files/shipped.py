@@ -44,15 +44,3 @@ def recipe(config: str) -> str:
         remedy = f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'
         raise ConfigError(f'There is no recipe {config!r}; {remedy}')
     return str(folder / name)
-
-
-def base_of(config: str) -> str:
-    """A recipe as an entry of ``_base_``.
-
-    MMEngine finds it by its prefix only if the package is installed.
-    """
-    return (
-        f'{PREFIX}{config}'
-        if (PACKAGE / '.mim/configs').exists()
-        else str(shipped('configs') / config)
-    )

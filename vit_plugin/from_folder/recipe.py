@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.config import Config
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.shipped import base_of
+from vit_plugin.files.shipped import PREFIX
 
 from .readers.listing import Listing
 from .readers.splits import Split
@@ -77,7 +77,7 @@ def recipe_of(task: Task) -> Recipe:
         f'{start.title} on {request.data}, {contents(listing)}.',
         ' '.join(filter(None, [task.summary(), assumed])),
         sections,
-        [base_of(base) if base.startswith('_base_/') else base for base in task.bases],
+        [PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
         {
             task.list_name(split): task.list_of(split)
             for split, part in listing.parts.items()
