@@ -10,6 +10,7 @@ from vit_plugin.engine.console import (
     CHATTER,
     FILE_ONLY,
     LoggedEvaluator,
+    PerCentLogProcessor,
     is_for_the_console,
     printing_logged,
     quieten,
@@ -86,3 +87,19 @@ def test_what_a_shell_says_of_a_missing_compiler_is_dropped(capfd):
         subprocess.run('no-such-compiler --version', shell=True, check=False)
     subprocess.run('echo heard >&2', shell=True, check=True)
     assert capfd.readouterr().err == 'heard\n'
+
+
+@pytest.mark.parametrize(
+    ('kind', 'given'), [({}, {}), ({'type': 'LogProcessor'}, {'num_digits': 2})]
+)
+def test_a_runner_logs_scores_in_per_cent_and_losses_as_they_are(kind, given, tmp_path):
+    runner = build(tiny_cfg(tmp_path, log_processor=dict(**kind, **given)))
+    hub = runner.message_hub
+    for name, value in {'val/coco/bbox_mAP': 0.277, 'val/time': 0.5, 'train/loss': 0.3}.items():
+        hub.update_scalar(name, value)
+    assert isinstance(runner.log_processor, PerCentLogProcessor)
+    logged, text = runner.log_processor.get_log_after_epoch(runner, 0, 'val')
+    assert logged['coco/bbox_mAP'] == 27.7
+    assert 'coco/bbox_mAP: 27.70' in text
+    assert runner.log_processor._collect_scalars([], runner, 'train') == {'loss': 0.3}
+    assert hub.get_scalar('val/coco/bbox_mAP').current() == 0.277  # what hooks compare

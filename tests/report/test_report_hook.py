@@ -1,6 +1,8 @@
 import csv
 import json
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import Runner
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.report.outcomes import ClassOutcomes
+from vit_plugin.report.report_hook import _next_command
 
 
 @pytest.fixture(autouse=True, scope='module')
@@ -85,6 +88,35 @@ def reported(work_dir, pictures=True, **options):
             **{'custom_hooks': hooks, 'train_cfg.max_epochs': 1, 'log_level': 'INFO', **options},
         )
     )
+
+
+def test_each_epoch_has_a_row_and_some_a_validation(tmp_path):
+    reported(tmp_path, **{'train_cfg.max_epochs': 3, 'train_cfg.val_interval': 2}).train()
+    rows = list(csv.DictReader((tmp_path / 'results.csv').read_text().splitlines()))
+    assert [row['epoch'] for row in rows] == ['1', '2', '3']
+    assert [bool(row['accuracy/top1']) for row in rows] == [False, True, True]
+    assert all(float(row['train/loss']) > 0 for row in rows)
+    record = json.loads((tmp_path / 'metrics.json').read_text())
+    assert [epoch for epoch, _ in record['clock']] == [2, 3]
+
+
+def test_a_run_without_validation_has_its_losses_and_says_what_is_next(tmp_path):
+    none = dict.fromkeys(('val_cfg', 'val_dataloader', 'val_evaluator'))
+    reported(tmp_path, **none).train()
+    assert (tmp_path / 'results.csv').read_text().startswith('epoch,iter,seconds,train/lr,')
+    assert (tmp_path / 'learning_curve.png').is_file()
+    assert f'Next: vit-plugin test {tmp_path}' in next(tmp_path.rglob('*.log')).read_text()
+
+
+def test_what_is_next_names_an_image_of_the_data(tmp_path):
+    image = tmp_path / "a cat's.png"
+    image.touch()
+    data = SimpleNamespace(get_data_info=lambda _: dict(img_path=str(image)))
+    loader = SimpleNamespace(dataset=data)
+    runner = SimpleNamespace(train_dataloader=loader, _val_loop=None, work_dir='work dirs/a')
+    assert shlex.split(_next_command(runner)) == [
+        *('infer', 'work dirs/a', str(image), '--out', 'pictures')
+    ]
 
 
 @pytest.fixture

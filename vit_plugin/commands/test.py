@@ -160,6 +160,7 @@ def main(args: argparse.Namespace) -> None:
     from mmengine.evaluator import DumpResults
 
     from vit_plugin.commands.command_line import build_runner, load_config
+    from vit_plugin.engine.validation_record import in_per_cent
     from vit_plugin.files.complete import replacing
     from vit_plugin.inference.saved_model import open_model
     from vit_plugin.models.loading import load_trained
@@ -183,7 +184,7 @@ def main(args: argparse.Namespace) -> None:
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()
         if written and args.out_item == 'metrics':
-            mmengine.dump(metrics, path)
+            mmengine.dump({**metrics, **in_per_cent(metrics)}, path)
     if number := len(runner.unreadable.left_out):
         size = len(runner.test_dataloader.dataset)
         raise ConfigError(

@@ -11,11 +11,12 @@ from typing import Any
 from mmengine.dist import get_backend, get_world_size
 from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
-from mmengine.runner import EpochBasedTrainLoop, Runner
+from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
 from vit_plugin.files.untrusted_text import PrintableMessages
 
 from .sharding import unwrapped
+from .validation_record import in_per_cent
 
 # How messages begin that only the log file gets.
 FILE_ONLY = (
@@ -148,6 +149,14 @@ class LoggedEvaluator(Evaluator):
                 metric.collect_device = 'gpu'  # MMEngine's name for messages, on any device
         with printing_logged(MMLogger.get_current_instance()):
             return super().evaluate(size)
+
+
+class PerCentLogProcessor(LogProcessor):
+    """MMEngine's, but all scores of a validation or test are in per cent."""
+
+    def _collect_scalars(self, custom_cfg: list, runner: Runner, mode: str, *more: Any) -> dict:
+        found: dict[str, Any] = super()._collect_scalars(custom_cfg, runner, mode, *more)
+        return found if mode == 'train' else in_per_cent(found)
 
 
 @contextmanager

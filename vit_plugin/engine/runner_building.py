@@ -12,7 +12,7 @@ from mmengine.evaluator import Evaluator
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapperDict
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, LogProcessor
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -23,7 +23,13 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.classes import check_classes, check_head
 
 from .compile import compile_blocks
-from .console import LoggedEvaluator, print_safely, printing_logged, quieten
+from .console import (
+    LoggedEvaluator,
+    PerCentLogProcessor,
+    print_safely,
+    printing_logged,
+    quieten,
+)
 from .default_hooks import with_default_hooks
 from .distributed import dist_settings, init_distributed
 from .exact.loops import resumable
@@ -177,6 +183,15 @@ class BuildingRunner(mmengine.runner.Runner):
     def build_evaluator(self, evaluator: Any) -> Evaluator:
         built = super().build_evaluator(evaluator)
         return LoggedEvaluator(built.metrics) if type(built) is Evaluator else built
+
+    def build_log_processor(self, log_processor: Any) -> LogProcessor:
+        is_plain = isinstance(log_processor, Mapping) and (
+            log_processor.get('type', 'LogProcessor') == 'LogProcessor'
+        )
+        if is_plain:
+            given = {name: value for name, value in log_processor.items() if name != 'type'}
+            log_processor = PerCentLogProcessor(**given)
+        return super().build_log_processor(log_processor)
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         loop = resumable(loop) if isinstance(loop, dict) else loop

@@ -1,4 +1,4 @@
-"""The metrics of a run at each of its validations."""
+"""The losses and metrics of a run, at each of its epochs and validations."""
 
 import json
 import time
@@ -16,13 +16,14 @@ from vit_plugin.files.untrusted_text import as_csv
 RECORD = 'metrics.json'
 TABLE = 'results.csv'
 # MMDetection's metrics from 0 to 1, by prefix; what they say of objects that are not there.
-FRACTIONS = ('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human')
+FRACTIONS = frozenset(('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human'))
 ABSENT = -1
-PLACE = ('epoch', 'iter', 'seconds', 'train/lr', 'train/loss')  # what a row has beside metrics
+PLACE = ('epoch', 'iter', 'seconds')  # what a row begins with
+TRAINING = 'train/'  # how the names of losses and rates begin, which are no metrics
 
 
 class ValidationRecord:
-    """A row for each validation: where it is, the training since the one before, and the metrics.
+    """A row for each epoch or validation: where it is, the training since the last, the metrics.
 
     Args:
         runner: the run.
@@ -47,18 +48,22 @@ class ValidationRecord:
         """The state that a checkpoint keeps."""
         return dict(rows=self.rows, seconds=self.seconds)
 
-    def add(self, runner: Runner, metrics: Mapping[str, Any]) -> None:
-        """Add the row of a validation, which may be a repetition."""
-        step = getattr(runner, self.unit)
-        self.rows = [row for row in self.rows if row[self.unit] < step]
-        since = runner.iter - (self.rows[-1]['iter'] if self.rows else 0)
+    def add(self, runner: Runner, metrics: Mapping[str, Any], ended: int = 0) -> None:
+        """Add the row of an epoch or a validation, which may be a repetition.
+
+        Args:
+            runner: the run.
+            metrics: those of the validation.
+            ended: 1 if the epoch has ended and MMEngine has not yet counted it.
+        """
+        place = dict(epoch=runner.epoch + ended, iter=runner.iter, seconds=self.seconds)
+        self.rows = [row for row in self.rows if row[self.unit] < place[self.unit]]
+        since = place['iter'] - (self.rows[-1]['iter'] if self.rows else 0)
         training, scalars = {}, runner.message_hub.log_scalars
         if 'train/lr' in scalars:
             training['train/lr'] = float(scalars['train/lr'].data[0][-1])
-        if 'train/loss' in scalars:
-            losses = np.asarray(scalars['train/loss'].data[0])
-            training['train/loss'] = float(losses[-max(since, 1) :].mean())
-        place = dict(epoch=runner.epoch, iter=runner.iter, seconds=self.seconds)
+        for name in (one for one in scalars if one.startswith(TRAINING) and 'loss' in one):
+            training[name] = float(np.mean(scalars[name].data[0][-max(since, 1) :]))
         self.rows.append({**place, **training, **in_per_cent(metrics)})
 
     @property
@@ -66,7 +71,7 @@ class ValidationRecord:
         """The points (epoch or iteration, value) of each metric."""
         history: dict[str, list[tuple[int, float]]] = {}
         for row in self.rows:
-            for name in (name for name in row if name not in PLACE):
+            for name in metrics_in(row):
                 history.setdefault(name, []).append((row[self.unit], row[name]))
         return history
 
@@ -94,12 +99,21 @@ class ValidationRecord:
             epochs=runner.epoch,
             iterations=runner.iter,
             seconds=self.seconds,
-            clock=[(row[self.unit], row['seconds']) for row in self.rows],
+            clock=[(row[self.unit], row['seconds']) for row in self.rows if metrics_in(row)],
             scores=scores,
             confusion_matrix=None if confusion is None else confusion.tolist(),
         )
         write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
+        self.write_table(runner)
+
+    def write_table(self, runner: Runner) -> None:
+        """Write ``results.csv``."""
         write_text(Path(runner.work_dir, TABLE), as_csv(self.rows))
+
+
+def metrics_in(row: Mapping[str, Any]) -> list[str]:
+    """The names of the metrics in a row."""
+    return [name for name in row if name not in PLACE and not name.startswith(TRAINING)]
 
 
 def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -110,7 +124,7 @@ def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
     found = {}
     for name, value in metrics.items():
         if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
-            fraction = name.partition('/')[0] in FRACTIONS
+            fraction = not FRACTIONS.isdisjoint(name.split('/')[:2])
             if not (fraction and value == ABSENT):
                 found[name] = round(100 * float(value), 4) if fraction else float(value)
     return found

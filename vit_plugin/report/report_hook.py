@@ -1,6 +1,7 @@
 """Record a training run in its work directory."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.engine.sharding import unwrapped
-from vit_plugin.engine.validation_record import ValidationRecord
+from vit_plugin.engine.validation_record import TABLE, ValidationRecord
 from vit_plugin.errors import MissingExtraError, first_line
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import aligned
@@ -31,7 +32,7 @@ from .pictures.data_pictures import (
     preserved_rng,
 )
 from .pictures.figure_files import save_figure
-from .pictures.image_grid import draw_grid
+from .pictures.image_grid import COLUMNS, draw_grid
 from .pictures_hook import log_image
 
 CLASSES = 'classes'  # the name of the tables by class
@@ -45,18 +46,18 @@ class ReportHook(Hook):
     The files in the work directory are, see docs/tools.md:
 
     - ``labels.png`` and ``train_batch.png``, see :func:`~vit_plugin.report.pictures.draw_data`,
-    - ``metrics.json`` and ``results.csv``, with a row for each validation,
+    - ``metrics.json``, and ``results.csv`` with a row for each epoch or validation,
     - ``classes.json``, ``.csv`` and ``.md``: the scores of each class,
     - ``learning_curve.png``, ``confusion_matrix.png`` and, of a detector, ``precision_recall.png``,
     - ``val_predictions.png``, ``val_worst.png`` and ``val_best.png``: images with what is true and
       predicted.
 
     The pictures are also images in the other logs of ``vis_backends``. All scores are in per cent,
-    those too that MMDetection logs from 0 to 1. ``metrics.json`` has the last and the largest value
-    of every metric, and all its (epoch or iteration, value). It also has the epochs, iterations and
-    seconds, and the seconds at each validation. The scores of classes and the confusion matrix are
-    those of the last validation, of a detector at the end of the run. A resumed run continues the
-    record of its checkpoint.
+    those of MMDetection too. ``metrics.json`` has the last and the largest value of every metric,
+    and all its (epoch or iteration, value). It also has the epochs, iterations and seconds, and the
+    seconds at each validation. The scores of classes and the confusion matrix are those of the last
+    validation, of a detector at the end of the run. A resumed run continues the record of its
+    checkpoint.
 
     Args:
         pictures: whether images of the data are drawn.
@@ -92,6 +93,12 @@ class ReportHook(Hook):
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         if self._record is not None:
             checkpoint['report'] = self._record.state()
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        if self._record is not None and self._record.unit == 'epoch':
+            self._record.add(runner, {}, ended=1)
+            if is_main_process():
+                self._record.write_table(runner)
 
     def before_val_epoch(self, runner: Runner) -> None:
         self._outcomes, self._position, self._records = None, 0, True
@@ -166,14 +173,14 @@ class ReportHook(Hook):
             self._try(runner, 'the curves', lambda: self._draw_scores(runner))
         if self._outcomes is not None and self.pictures:
             self._try(runner, 'images to validate', lambda: self._draw_images(runner))
-        tables = ['', *aligned(record.table(), numbers=True), '']
+        tables = ['', *aligned(record.table(), numbers=True), ''] if history else ['']
         if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
             tables += [*aligned(rows_of(self._scores), numbers=True), '']
         lines = [
             f'Trained in {record.seconds:.0f} s.',
             *tables,
-            f'Checkpoints, metrics.json and pictures are in {folder}',
-            f'Next: vit-plugin test {folder}',
+            f'Checkpoints, {TABLE} and pictures are in {folder}',
+            f'Next: vit-plugin {_next_command(runner)}',
         ]
         runner.logger.info('\n'.join(lines))
 
@@ -197,7 +204,8 @@ class ReportHook(Hook):
                 for panel in self._outcomes.panels(position, pixels_of(item['inputs']))
             ]
             if panels:
-                yield name, draw_grid(panels, self._outcomes.classes, heading)
+                columns = COLUMNS - COLUMNS % self._outcomes.per_image
+                yield name, draw_grid(panels, self._outcomes.classes, heading, columns)
 
     def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
         """Draw, but let the training go on without a picture, and say why it is not there."""
@@ -223,6 +231,16 @@ class ReportHook(Hook):
         write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
         write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
         write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))
+
+
+def _next_command(runner: Runner) -> str:
+    """What to do with the model of a run: ask it about an image of the data, or else test it."""
+    loader = runner.train_dataloader if runner._val_loop is None else runner.val_dataloader
+    dataset = getattr(loader.dataset, 'unseeded', loader.dataset)
+    image = dataset.get_data_info(0).get('img_path') if hasattr(dataset, 'get_data_info') else None
+    if not (image and Path(image).is_file()):
+        return f'test {shlex.quote(runner.work_dir)}'
+    return f'infer {shlex.quote(runner.work_dir)} {shlex.quote(image)} --out pictures'
 
 
 def _left_out(runner: Runner) -> Set[int]:

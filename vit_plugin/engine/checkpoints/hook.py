@@ -17,6 +17,7 @@ from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, unwrapped
 from ..step import in_window
+from ..validation_record import in_per_cent
 from .retention import Retention, Template, remove_leftovers
 from .save_checks import check_place, warn_of_windows
 
@@ -258,6 +259,7 @@ class CheckpointHook(EagerCheckpointHook):
             )
             if not self._write(runner, name, place, delete, undo, weights_alone=True):
                 continue
+            shown = in_per_cent({key: score}).get(key, score)
             runner.logger.info(
-                f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.'
+                f'The best checkpoint with {shown:0.4f} {key} at {step} {unit} is saved to {name}.'
             )
