@@ -38,7 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_flags(
         parser,
         '--img-size',
-        help="shorter side of the images in pixels; default: the config's "
+        help="shorter side of the images in pixels; default: by the config's "
         'test pipeline, or the img_size of the arch',
     )
     parser.add_argument(
@@ -64,8 +64,8 @@ def make_parser() -> argparse.ArgumentParser:
         '--formats',
         nargs='+',
         choices=['png', 'pdf', 'svg'],
-        default=['png', 'pdf'],
-        help='default: png pdf',
+        default=['png'],
+        help='default: png',
     )
     return parser
 

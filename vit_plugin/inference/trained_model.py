@@ -33,6 +33,7 @@ TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
 LONGEST = 2000  # pixels of a side of a photograph that is drawn on
+WHOLE = 0.97  # of both sides of a photograph, from which on it counts as seen completely
 CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line
 
 
@@ -99,7 +100,8 @@ class TrainedModel:
         Args:
             image: see :meth:`sample`.
             size: the shorter side in pixels of the complete image, up to rounding to complete
-                patches. Default: the steps of the config's test, or the ``img_size`` of the arch.
+                patches. Default: the steps of the config's test, whose scale the complete image has
+                if they crop it, or the ``img_size`` of the arch.
 
         Raises:
             ConfigError: see :meth:`sample`.
@@ -107,7 +109,13 @@ class TrainedModel:
         size, pixels = size or self._size, read_image(image)
         if size is None:
             prepared = PreparedImage.from_batch(self.model, pseudo_collate([self.sample(image)]))
-            return prepared._replace(photograph=self._seen_of(pixels, prepared.image))
+            spans = self._seen_of(pixels, prepared.image)
+            if spans is None:
+                return prepared
+            height, width = (span.stop - span.start for span in spans)
+            if min(height / pixels.shape[0], width / pixels.shape[1]) > WHOLE:
+                return prepared._replace(photograph=shown(pixels))
+            size = round(min(pixels.shape[:2]) * prepared.image.shape[0] / height)
         stem = find_backbone(self.model)[1].patch_embed
         scale = size / min(pixels.shape[:2])
         rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
@@ -129,8 +137,8 @@ class TrainedModel:
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
         return prepared._replace(photograph=shown(pixels))
 
-    def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
-        """The part of a photograph (H, W, 3) in BGR that its sample shows, see :func:`shown`.
+    def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> list[slice] | None:
+        """The rows and columns of a photograph (H, W, 3) that its sample shows.
 
         Two ramps of gray go through the same steps, and tell where the columns and rows of the
         sample are from. None if they are not a straight line, as with padding.
@@ -148,7 +156,7 @@ class TrainedModel:
             edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
             low, high = edges.round().astype(int).clip(0, length)
             spans.append(slice(low, max(high, low + 1)))
-        return shown(pixels[tuple(spans)])
+        return spans
 
     def __call__(self, image: str | Path | np.ndarray) -> Prediction:
         """The prediction for an image, see :meth:`predict`."""

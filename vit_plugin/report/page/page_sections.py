@@ -92,11 +92,12 @@ def show(
     Raises:
         ConfigError: if it cannot be read, or is too long for its weights of attention.
     """
-    image = _prepare(trained, path, size)
-    pictures = draw_all(trained, image._replace(beside=False), block)
+    image = _prepare(trained, path, size)._replace(beside=False)
     if not has_answer(trained):
-        return Shown('', {}, pictures)
+        return Shown('', {}, draw_all(trained, image, block))
     prediction = trained(path)
+    label = int(prediction.labels[0]) if trained.task == 'classification' else None
+    pictures = draw_all(trained, image, block, label)
     rows = prediction.rows(score_thr)
     if trained.task == 'classification':
         return Shown('', {row['class']: row['score'] for row in rows}, pictures)
@@ -105,7 +106,7 @@ def show(
 
 
 def draw_all(
-    trained: TrainedModel, image: PreparedImage, block: int = -1
+    trained: TrainedModel, image: PreparedImage, block: int = -1, label: int | None = None
 ) -> dict[str, np.ndarray | str]:
     """Every picture of what a model sees that it can show, by its name.
 
@@ -113,6 +114,7 @@ def draw_all(
         trained: the model.
         image: the image.
         block: the block for attention and rollout, from 1; -1 is the last.
+        label: the class that the evidence is for. Default: the most probable.
 
     Returns:
         The pixels (H, W, 3) of a picture, or the sentence why there is none of this image.
@@ -120,7 +122,7 @@ def draw_all(
     options = dict(
         attention=dict(blocks=[block]),
         rollout=dict(blocks=[block]),
-        cam=dict(classes=trained.classes),
+        cam=dict(classes=trained.classes, label=label),
     )
     found: dict[str, np.ndarray | str] = {}
     for name in shown_by(trained.model):

@@ -71,11 +71,14 @@ def draw_feature_colors(
     """
     columns = [list(images)] if beside else []
     columns += [[one.cpu().numpy() for one in colors] for colors in models]
-    aspect = images[0].shape[1] / images[0].shape[0]
-    figure, axes = panels(len(images), len(columns), aspect, 3, titled=bool(titles))
+    shapes = [image.shape[:2] for image in images]
+    aspects = [width / height for height, width in shapes]
+    figure, axes = panels(aspects, len(columns), 3, 0.3 * bool(titles))
     for number, column in enumerate(columns):
-        for panel, one in zip(axes[number :: len(columns)], column, strict=True):
-            panel.imshow(one, interpolation='bicubic' if number >= beside else None)
+        for panel, one, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
+            whole = (0, shape[1], shape[0], 0)  # patches have other sides than the image
+            how = 'bicubic' if number >= beside else None
+            panel.imshow(one, interpolation=how, extent=whole)
     for panel, title in zip(axes, titles, strict=False):
-        panel.set_title(title)
+        panel.set_title(title, pad=3)
     return figure

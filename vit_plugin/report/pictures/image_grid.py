@@ -12,12 +12,12 @@ from vit_plugin.inference.palette import hex_of
 
 from .annotate import annotated
 from .annotations import ERRORS, IGNORED, Annotations, name_of
-from .style import new_figure, shortened
+from .style import GAP, panels, shortened
 
 COLUMNS = 4
 TITLE = 44  # letters
 LEGEND = 24  # classes
-PANEL, GAP, LINE, HEADING = 3.2, 0.04, 0.17, 0.28  # inches
+PANEL, LINE, HEADING = 3.2, 0.17, 0.28  # inches
 
 
 class Panel(NamedTuple):
@@ -57,7 +57,7 @@ def draw_grid(
     columns = min(columns, len(panel_list))
     rows = -(-len(panel_list) // columns)
     aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
-    high = PANEL / float(np.clip(np.median(aspects), 0.6, 1.8))
+    aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
     lines = LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
     untinted = {IGNORED, *background_of(enumerate(classes))}
     shown = [
@@ -66,18 +66,8 @@ def draw_grid(
     wrong = ERRORS if any(one.annotations.errors is not None for one in panel_list) else {}
     entries = min(len(shown), LEGEND + 1) + len(wrong)
     top, bottom = HEADING * bool(heading), LINE * 1.5 * -(-entries // (2 * columns))
-    width, height = columns * (PANEL + GAP) - GAP, top + rows * (lines + high) + bottom + GAP
-    figure = new_figure(width, height)
-    figure.set_layout_engine(
-        'none'
-    )  # all sizes are known, and to find them takes longer than to draw
-    for number, one in enumerate(panel_list):
-        row, column = divmod(number, columns)
-        below = height - top - (row + 1) * (lines + high)
-        panel = figure.add_axes(
-            (column * (PANEL + GAP) / width, below / height, PANEL / width, high / height)
-        )
-        panel.set_axis_off()
+    figure, places = panels([aspect] * rows, columns, PANEL, lines, top, bottom + GAP)
+    for one, panel in zip(panel_list, places, strict=False):
         panel.imshow(annotated(one.image, one.annotations, classes), interpolation='antialiased')
         titles = [
             shortened(one.file[::-1], TITLE)[::-1],
@@ -91,7 +81,7 @@ def draw_grid(
             color='black' if one.good else 'firebrick',
         )
     if heading:
-        figure.suptitle(heading, y=1 - GAP / height, fontsize='medium')
+        figure.suptitle(heading, y=1 - GAP / figure.get_figheight(), fontsize='medium')
     if shown or wrong:
         _add_legend(figure, shown, classes, wrong, 2 * columns)
     return figure

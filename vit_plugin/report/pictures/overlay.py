@@ -11,6 +11,7 @@ from vit_plugin.files.untrusted_text import printable
 
 from .style import DPI, panels
 
+LINE = 0.2  # inches of a title
 FINEST = 300  # of a photograph
 HEAT = 'inferno'
 OPACITY = 0.65
@@ -43,7 +44,7 @@ def draw_over(
     # The fewest empty panels.
     columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)
     side = 8 / max(columns, 2.5)
-    figure, axes = panels(-(-count // columns), columns, width / height, side)
+    figure, axes = panels([width / height] * -(-count // columns), columns, side, LINE)
     # As many dots as the image has pixels, if they are needed.
     figure.dpi = np.clip(width / side, DPI, FINEST)
     if beside:

@@ -1,5 +1,7 @@
 """Figures and axes in the style of all pictures."""
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -8,6 +10,7 @@ from vit_plugin.files.untrusted_text import printable
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
 DPI = 150
+GAP = 0.04  # inches between pictures
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -24,21 +27,37 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def panels(
-    rows: int, columns: int, aspect: float, side: float, titled: bool = True
+    aspects: Sequence[float],
+    columns: int,
+    side: float,
+    line: float = 0.0,
+    top: float = 0.0,
+    bottom: float = 0.0,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with empty panels for pictures, row by row.
+    """A figure with empty panels for pictures, row by row, and nothing around them.
+
+    All sizes are known, and to let Matplotlib find them takes longer than to draw.
 
     Args:
-        rows, columns: number of panels.
-        aspect: width of a panel over its height.
+        aspects: for each row, the width of a panel over its height.
+        columns: number of columns.
         side: width of a panel in inches.
-        titled: whether there is a line above each panel.
+        line: the same of the titles above each panel.
+        top, bottom: the same of the space above and below all.
     """
-    figure = new_figure(columns * side, rows * (side / aspect + 0.25 * titled))
-    figure.set_layout_engine('constrained', w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for panel in axes:
-        panel.set_axis_off()
+    heights = [side / aspect for aspect in aspects]
+    width = columns * (side + GAP) - GAP
+    height = top + sum(heights) + len(heights) * (line + GAP) - GAP + bottom
+    figure = new_figure(width, height)
+    figure.set_layout_engine('none')
+    axes, below = [], height - top
+    for high in heights:
+        below -= line + high
+        for column in range(columns):
+            place = (column * (side + GAP) / width, below / height, side / width, high / height)
+            axes.append(figure.add_axes(place))
+            axes[-1].set_axis_off()
+        below -= GAP
     return figure, axes
 
 
