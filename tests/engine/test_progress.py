@@ -41,6 +41,14 @@ def test_a_terminal_has_a_line_for_each_epoch_and_the_log_file_the_rest(tmp_path
     assert 'Saving checkpoint' in log
 
 
+def test_a_narrow_terminal_keeps_the_metric_and_not_the_bar(tmp_path, monkeypatch):
+    monkeypatch.setenv('COLUMNS', '60')
+    shown = shown_by(tmp_path, monkeypatch, Terminal(), **{'train_cfg.max_epochs': 1})
+    line = next(line for line in shown.splitlines() if line.startswith('Epoch 1/1'))
+    assert re.match(r'Epoch 1/1, loss [\d.]+, top1 [\d.]+', line)
+    assert len(line) <= 60
+
+
 @pytest.mark.nightly
 def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkeypatch):
     settings = dict(by_epoch=False, max_iters=10, val_interval=4)

@@ -153,7 +153,7 @@ def add_target(parser: argparse.ArgumentParser, help: str, **changes: Any) -> No
     )
 
 
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+def add_run_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
     add_flags(parser, '--work-dir', '--amp', '--verbose', '--no-pin-memory', '--cfg-options')
     add_flags(parser, '--launcher')
@@ -231,17 +231,24 @@ def run_command(command: ModuleType) -> None:
         raise interrupted() from None
 
 
+# Loggers, and what a message has that nobody asked for.
+FALSE_ALARMS = {
+    # torch of a type of torchao, which transformers imports wherever it is installed.
+    'torch.utils._pytree': 'Enum subclass',
+    # torch's exporter of the empty axes of a squeeze, which it then writes right.
+    'onnx_ir._convenience': 'Attribute type is ambiguous',
+}
+
+
 def leave_out_false_alarms() -> None:
     """Leave out what other packages say at their import of what nobody asked for."""
     # MMCV without its compiled part, which nothing here needs.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
-    # torch of a type of torchao, which transformers imports wherever it is installed.
-    logging.getLogger('torch.utils._pytree').addFilter(_is_not_of_an_enum)
-
-
-def _is_not_of_an_enum(record: logging.LogRecord) -> bool:
-    return 'Enum subclass' not in str(record.msg)
+    for logger, start in FALSE_ALARMS.items():
+        logging.getLogger(logger).addFilter(
+            lambda record, start=start: start not in str(record.msg)
+        )
 
 
 @contextmanager

@@ -1,11 +1,14 @@
 """Train a model.
 
+vit-plugin train --data FOLDER
+vit-plugin train --data FOLDER --task detection --epochs 20
+vit-plugin train --data FOLDER --weights timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
-vit-plugin train --data FOLDER --arch R50+B/16 --weights timm://vit_base_r50_s16_384.orig_in21k_ft_in1k
 """
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.choices import TASKS
@@ -30,12 +33,12 @@ FLAGS_OF_DATA = (
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Train a model.')
-    add_flags(parser, 'config', nargs='?')
-    add_run_arguments(parser)
-    data = parser.add_argument_group(
-        'data in place of a config', 'A config is written into the work directory.'
+    parser = argparse.ArgumentParser(
+        usage='%(prog)s --data FOLDER [--task TASK] [options]\n       %(prog)s CONFIG [options]',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    data = parser.add_argument_group('your data', 'A config is written into the work directory.')
     add_flags(
         data,
         '--data',
@@ -46,22 +49,16 @@ def make_parser() -> argparse.ArgumentParser:
         '--task', help='classification (default), detection, instance or segmentation'
     )
     add_data_arguments(data)
-    data.add_argument(
-        '--balance',
-        action='store_true',
-        default=None,
-        help='take images of rare classes more often',
-    )
+    given: dict[str, Any] = dict(action='store_true', default=None)
+    data.add_argument('--balance', **given, help='take images of rare classes more often')
     data.add_argument(
         '--skip-invalid',
-        action='store_true',
-        default=None,
+        **given,
         help='leave out boxes, masks and images that cannot be right, rather than stop',
     )
     data.add_argument(
         '--check',
-        action='store_true',
-        default=None,
+        **given,
         help='read and check the data, write the config and pictures of the data, and stop',
     )
     data.add_argument(
@@ -70,20 +67,23 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='N',
         help='end when N validations in a row have not improved',
     )
-    add_flags(parser, '--resume', '--resume-changed')
-    parser.add_argument(
-        '--no-validate', action='store_true', help='do not validate during training'
-    )
-    parser.add_argument(
+    config = parser.add_argument_group('a config in place of --data')
+    add_flags(config, 'config', nargs='?')
+    config.add_argument(
         '--auto-scale-lr',
         action='store_true',
         help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size',
     )
-    parser.add_argument(
+    run = parser.add_argument_group('the run')
+    add_flags(run, '--resume', '--resume-changed')
+    run.add_argument('--no-validate', action='store_true', help='do not validate during training')
+    add_run_arguments(run)
+    run.add_argument(
         '--no-persistent-workers',
         action='store_true',
         help='start the data workers anew each epoch',
     )
+    parser._action_groups.append(parser._action_groups.pop(1))  # --help, at the end
     return parser
 
 

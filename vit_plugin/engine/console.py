@@ -38,7 +38,8 @@ FILE_ONLY = (
     'The prefix is not set in metric class',
     'bbox_mAP_copypaste',
     'segm_mAP_copypaste',
-)  # which repeat the line of the validation
+    'Average ',  # pycocotools' twelve lines
+)  # the last ones repeat the line of the validation
 # The same of a training that ProgressHook shows in a terminal: its line has these numbers.
 SHOWN_LIVE = (
     'Epoch(train)',
@@ -49,7 +50,6 @@ SHOWN_LIVE = (
     'The best checkpoint with',
     'per class results:',
     '+-',  # the table of these
-    'Average ',
 )
 # What pycocotools prints of its own steps.
 CHATTER = (

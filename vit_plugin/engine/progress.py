@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from shutil import get_terminal_size
 from typing import Any
 
 from mmengine.dist import is_main_process
@@ -21,6 +22,7 @@ LOSSES = 10  # steps that the loss is the mean of, as in MMEngine's lines
 RATES = ('train/base_lr', 'train/lr')  # the second is that of the first group alone
 SLOW = 10  # images/s below which a decimal is shown
 LAYOUT = '{desc} {bar:8} {percentage:3.0f}%{postfix}'
+NARROW, LAYOUT_OF_NARROW = 80, '{desc}{postfix}'  # letters of a terminal that lacks room for a bar
 
 
 @HOOKS.register_module()
@@ -28,8 +30,9 @@ class ProgressHook(Hook):
     """Shows a line for each epoch of a training in a terminal: loss, time left, images/s, rate.
 
     A validation replaces the time left by the metric that ``save_best`` names, or by the first one.
-    In a training by iterations, a line goes from one validation to the next. MMEngine's own lines
-    of the training then go to the log file alone, unless the config has ``verbose=True``.
+    A narrow terminal has no bar. In a training by iterations, a line goes from one validation to
+    the next. MMEngine's own lines of the training then go to the log file alone, unless the config
+    has ``verbose=True``.
 
     It does nothing where the output is a file or a pipe, and in other processes than the first.
     """
@@ -110,7 +113,7 @@ def new_line(runner: Runner) -> tqdm:
         else f'Iteration {end:,}/{runner.max_iters:,}',
         initial=runner.iter - start,
         total=end - start,
-        bar_format=LAYOUT,
+        bar_format=LAYOUT if get_terminal_size().columns >= NARROW else LAYOUT_OF_NARROW,
         dynamic_ncols=True,
         file=sys.stdout,
     )
