@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import pytest
 from mmengine.config import Config
 
+from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
-from vit_plugin.measure.planning.cost import Cluster, images_of_run
+from vit_plugin.measure.planning.cost import Cluster, images_in, images_of_run
 
 CLUSTER = Cluster(
     gpus=4,
@@ -39,6 +42,32 @@ def test_seconds_of_arithmetic_and_messages():
 )
 def test_images_of_a_run(cfg, images, expected):
     assert images_of_run(Config(cfg), 16, images) == expected
+
+
+@pytest.mark.parametrize(
+    ('dataset', 'images'),
+    [
+        (dict(type='CustomDataset', data_root='data/cifar100-jpeg'), 50_000),
+        (dict(type='vit_plugin.Digits'), 1437),
+        (dict(type='vit_plugin.Digits', val_fraction=0.972), 50),
+        (dict(type='CustomDataset', ann_file='two.txt'), 2),
+        (dict(type='CustomDataset', ann_file='none.txt'), None),
+        (dict(type='ClassBalancedDataset', dataset=dict(type='CIFAR10')), None),
+        (dict(type='part', fraction=0.01, dataset=dict(type='CIFAR10')), 500),
+        (dict(type='part', fraction=0.1, rest=True, dataset=dict(type='CIFAR10')), 45_000),
+    ],
+)
+def test_images_of_a_data_set(dataset, images, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'two.txt').write_text('a/1.png 0\nb/2.png 1\n')
+    assert images_in(dataset) == images
+
+
+@pytest.mark.nightly
+def test_every_recipe_of_a_classifier_has_a_known_number_of_images():
+    folders = ('vit', 'hybrid_vit', 'distillation', 'self_supervised')
+    for path in (path for folder in folders for path in Path('configs', folder).glob('*.py')):
+        assert images_in(read_config(str(path)).train_dataloader.dataset), path
 
 
 def test_epochs_of_unknown_data():

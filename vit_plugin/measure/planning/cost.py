@@ -1,9 +1,12 @@
 """Time of a step on a cluster, and the number of images of a run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import read_lines
 from vit_plugin.gpus import GPU_TFLOPS
 
 # Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.
@@ -16,8 +19,13 @@ TPU_V3_CORE_TFLOPS = 61.5
 # TPUv3-core-days to pre-train (arXiv:2010.11929, Table 2), by arch and data.
 PAPER_CORE_DAYS = {'H/14': {'JFT-300M': 2500}, 'L/16': {'JFT-300M': 680, 'ImageNet-21k': 230}}
 
-# Images in the training set of well-known data, by the type of the data set.
-IMAGES = {'ImageNet': 1_281_167, 'ImageNet21k': 14_197_122, 'CIFAR10': 50_000, 'CIFAR100': 50_000}
+# Images in the training set of well-known data, by the type of the data set or by its folder.
+IMAGES = {
+    'ImageNet': 1_281_167,
+    'ImageNet21k': 14_197_122,
+    **dict.fromkeys(('CIFAR10', 'CIFAR100', 'cifar10-jpeg', 'cifar100-jpeg'), 50_000),
+}
+DIGITS = 1797  # of scikit-learn
 DAY = 24 * 3600
 
 
@@ -69,12 +77,28 @@ def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) ->
         return loop['max_iters'] * global_batch
     if not loop.get('max_epochs'):
         return None
-    kind = str((cfg.get('train_dataloader') or {}).get('dataset', {}).get('type')).rpartition('.')[
-        2
-    ]
-    number = images or IMAGES.get(kind)
+    dataset = (cfg.get('train_dataloader') or {}).get('dataset') or {}
+    number = images or images_in(dataset)
     if number is None:
         raise ConfigError(
-            f'The number of images in a {kind} is not known; give --num-images NUMBER.'
+            f'The number of images in a {_kind(dataset)} is not known; give --num-images NUMBER.'
         )
     return loop['max_epochs'] * number
+
+
+def images_in(dataset: Mapping) -> int | None:
+    """The number of images of a data set's config, as far as it or its list of images says it."""
+    if 'fraction' in dataset:
+        whole, part = images_in(dataset['dataset']), dataset['fraction']
+        return whole and round(whole * (1 - part if dataset.get('rest') else part))
+    listed = Path(dataset.get('ann_file') or '')
+    if listed.suffix == '.txt' and listed.is_file():
+        return len(read_lines(listed))
+    if _kind(dataset) == 'Digits':
+        return DIGITS - math.ceil(DIGITS * dataset.get('val_fraction', 0.2))
+    return IMAGES.get(_kind(dataset)) or IMAGES.get(Path(dataset.get('data_root') or '').name)
+
+
+def _kind(dataset: Mapping) -> str:
+    """The name of a data set's class."""
+    return str(dataset.get('type')).rpartition('.')[2]
