@@ -21,6 +21,7 @@ from torch.nn.functional import softplus
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_channels, read_config
+from vit_plugin.config.scope import in_scope
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.errors import ConfigError
@@ -120,6 +121,27 @@ def test_fine_tuning_begins_from_weights_of_its_variant(path):
 
 def test_there_are_recipes_of_each_kind():
     assert {path.parent.name for path in CONFIGS} == set(HOSTS)
+
+
+@pytest.mark.parametrize(
+    ('recipe', 'classes', 'parameters'),
+    [
+        ('vit-d24-w256-p4_1xb256-180e_cifar100-folder', 100, 12_862_820),
+        ('vit-d6-w256-p4_1xb256-180e_cifar10-folder', 10, 3_328_778),
+        # As published, with the outputs of the other.
+        ('vit-d6-w256-p4_1xb256-180e_cifar10-folder', 100, 3_374_948),
+    ],
+)
+def test_models_of_quoted_figures_are_those_that_were_published(recipe, classes, parameters):
+    cfg = read_config(f'configs/vit/{recipe}.py')
+    assert cfg.model.head.num_classes == (100 if 'cifar100' in recipe else 10)
+    cfg.model.head.num_classes = classes
+    with torch.device('meta'), in_scope('mmpretrain'):
+        model = MODELS.build(dict(cfg.model, data_preprocessor=None))
+    assert sum(one.numel() for one in model.parameters()) == parameters
+    assert set(cfg.optim_wrapper) == {'type', 'optimizer'}  # so that all weights decay
+    assert cfg.val_evaluator[1]['items'] == ('precision', 'recall', 'f1-score')
+    assert cfg.val_evaluator[1].average == 'macro'
 
 
 @pytest.mark.parametrize('path', CONFIGS, ids=lambda path: path.stem)

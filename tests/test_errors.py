@@ -22,7 +22,7 @@ from vit_plugin.errors import MissingExtraError, needed_by
 )
 def test_a_missing_framework_is_named_with_its_extra(forget, missing, module, words):
     forget(missing)
-    with pytest.raises(ImportError, match=f"{words}.*pip install 'vit_plugin\\[onedl\\]'"):
+    with pytest.raises(ImportError, match=f"{words}.*pip install -e '.\\[onedl\\]'"):
         importlib.import_module(module)
 
 

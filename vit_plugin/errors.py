@@ -42,36 +42,36 @@ def first_line(error: BaseException) -> str:
     return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')
 
 
-_FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
+_FRAMEWORK = "-e '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = (
-        "'vit_plugin[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot "
+        "-e '.[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot "
         'import)'
     )
 
-# Modules outside the base install -> the extras of setup.py that install them.
+# Modules outside the base install -> what pip installs them by, in a clone: extras of setup.py.
 EXTRAS = {
     'mmengine': _FRAMEWORK,
     'mmcv': _FRAMEWORK,
     'mmpretrain': _FRAMEWORK,
-    'mmdet': "'vit_plugin[det]'",
-    'mmseg': "'vit_plugin[seg]'",
-    'supervision': "'vit_plugin[det]' or 'vit_plugin[seg]'",
+    'mmdet': "-e '.[det]'",
+    'mmseg': "-e '.[seg]'",
+    'supervision': "-e '.[det]' or '.[seg]'",
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
-    'sklearn': "'vit_plugin[demo]'",
-    'faster_coco_eval': "'vit_plugin[coco]'",
-    'datasets': "'vit_plugin[hf]'",
-    'pillow_heif': "'vit_plugin[heic]'",
-    'h5py': "'vit_plugin[volumes]'",
-    'tifffile': "'vit_plugin[bands]'",
-    'scipy': "'vit_plugin[seg]'",
-    'gradio': "'vit_plugin[demo]'",
-    'peft': "'vit_plugin[lora]'",
-    'torchao': "'vit_plugin[float8]'",
+    'sklearn': "-e '.[demo]'",
+    'faster_coco_eval': "-e '.[coco]'",
+    'datasets': "-e '.[hf]'",
+    'pillow_heif': "-e '.[heic]'",
+    'h5py': "-e '.[volumes]'",
+    'tifffile': "-e '.[bands]'",
+    'scipy': "-e '.[seg]'",
+    'gradio': "-e '.[demo]'",
+    'peft': "-e '.[lora]'",
+    'torchao': "-e '.[float8]'",
     'transformers': 'transformers',
-    'onnx': "'vit_plugin[export]'",
-    'onnxscript': "'vit_plugin[export]'",
-    'onnxruntime': "'vit_plugin[export]'",
+    'onnx': "-e '.[export]'",
+    'onnxscript': "-e '.[export]'",
+    'onnxruntime': "-e '.[export]'",
 }
 
 # opencv-python links the libraries of a desktop, which servers and containers lack.
@@ -101,7 +101,8 @@ def needed_by(feature: str) -> Iterator[None]:
         module = (getattr(error, 'name', None) or '').partition('.')[0]
         if isinstance(error, ModuleNotFoundError) and module in EXTRAS:
             raise MissingExtraError(
-                f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
+                f'{feature} needs {module}, which is not installed; in a clone of vit_plugin: '
+                f'pip install {EXTRAS[module]}.',
                 name=module,
             ) from error
         if library := re.match(r'(\S+): cannot open shared object file', f'{error}'):
@@ -116,7 +117,7 @@ def needed_by(feature: str) -> Iterator[None]:
         raise MissingExtraError(
             f'{feature} cannot be imported, since a package that it needs raises '
             f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '
-            f'together: pip install {_FRAMEWORK}.',
+            f'together, in a clone of vit_plugin: pip install {_FRAMEWORK}.',
             name=module,
         ) from error
 

@@ -4,7 +4,7 @@
 
 Queries, annealing, rate and length are those of the authors (tue-mps/eomt,
 configs/dinov3/coco/panoptic), who publish 56.8 PQ; one warm-up takes the place of two. It needs
-panopticapi. Not yet trained by us.
+panopticapi.
 """
 
 _base_ = ['../_base_/datasets/coco-panoptic_bs2_lsj-640px.py', '../_base_/schedules/adamw_12e.py']

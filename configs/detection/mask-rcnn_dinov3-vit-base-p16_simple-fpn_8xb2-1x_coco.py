@@ -3,8 +3,6 @@
 The backbone is fine-tuned.
 
     tools/dist_train.sh configs/detection/mask-rcnn_dinov3-vit-base-p16_simple-fpn_8xb2-1x_coco.py 8
-
-Not yet trained by us.
 """
 
 _base_ = [

@@ -3,7 +3,7 @@
     tools/dist_train.sh configs/hybrid_vit/hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px.py 8
 
 It starts from the authors' ImageNet-21k weights. Published by google-research/vision_transformer:
-85.08 % top-1; not yet trained by us.
+85.08 % top-1.
 """
 
 _base_ = [

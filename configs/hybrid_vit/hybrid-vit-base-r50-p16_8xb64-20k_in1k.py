@@ -2,7 +2,7 @@
 
     tools/dist_train.sh configs/hybrid_vit/hybrid-vit-base-r50-p16_8xb64-20k_in1k.py 8
 
-It starts from the authors' ImageNet-21k weights. Not yet trained by us.
+It starts from the authors' ImageNet-21k weights.
 """
 
 _base_ = [

@@ -3,8 +3,6 @@
 It follows Section 6 of the paper.
 
     tools/dist_train.sh configs/segmentation/dinov3-vit-base-p16_linear_8xb2-40k_ade20k-512x512.py 8
-
-Not yet trained by us.
 """
 
 _base_ = [

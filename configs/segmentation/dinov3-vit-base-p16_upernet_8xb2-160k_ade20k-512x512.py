@@ -2,8 +2,6 @@
 
     tools/dist_train.sh configs/segmentation/dinov3-vit-base-p16_upernet_8xb2-160k_ade20k-512x512.py
     8
-
-Not yet trained by us.
 """
 
 _base_ = [

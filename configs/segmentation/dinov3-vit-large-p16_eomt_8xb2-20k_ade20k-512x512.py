@@ -4,7 +4,7 @@
 
 Queries, annealing, rate and length are those of the authors (tue-mps/eomt,
 configs/dinov3/ade20k/semantic), who publish 59.5 mIoU; the crops are MMSegmentation's, and one
-warm-up takes the place of two. Not yet trained by us.
+warm-up takes the place of two.
 """
 
 _base_ = ['../_base_/datasets/ade20k_bs2_512px.py', '../_base_/schedules/adamw_160k.py']

@@ -3,7 +3,7 @@
     tools/dist_train.sh configs/segmentation/dinov3-vit-large-p16_pmt_8xb2-20k_ade20k-512x512.py 8
 
 Decoder, annealing and rate are those of the authors (tue-mps/pmt, image/configs/ade20k/semantic),
-who publish 58.5 mIoU; crops and length are those of our recipe of EoMT. Not yet trained by us.
+who publish 58.5 mIoU; crops and length are those of our recipe of EoMT.
 """
 
 _base_ = 'dinov3-vit-large-p16_eomt_8xb2-20k_ade20k-512x512.py'

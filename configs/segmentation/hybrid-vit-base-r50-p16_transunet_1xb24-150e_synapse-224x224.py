@@ -4,7 +4,7 @@
     configs/segmentation/hybrid-vit-base-r50-p16_transunet_1xb24-150e_synapse-224x224.py
 
 arXiv:2102.04306, Section 4, and the code in Beckschen/TransUNet. Theirs: mDice 77.48, mHD95 31.69
-(Table 1). Not yet trained by us. The pre-trained weights are those that they begin with; ours are
+(Table 1). The pre-trained weights are those that they begin with; ours are
 computed as their authors do ('authors'), and a checkpoint of theirs needs numerics='transunet'.
 """
 

@@ -4,7 +4,7 @@
     python tools/train.py configs/segmentation/hybrid-vit-d2-w192_transunet_1xb4-17e_thin.py
 
 The hybrid is that of `vit-plugin train --data`. Its root has stride 1, and the decoder ends there.
-Not yet trained by us; `python benchmarks decoders` compares the decoder with others.
+`python benchmarks decoders` compares the decoder with others.
 """
 
 _base_ = [

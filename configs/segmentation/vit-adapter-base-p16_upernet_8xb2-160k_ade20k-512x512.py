@@ -4,8 +4,6 @@ It follows Section 4.2 of the paper.
 
     tools/dist_train.sh
     configs/segmentation/vit-adapter-base-p16_upernet_8xb2-160k_ade20k-512x512.py 8
-
-Not yet trained by us.
 """
 
 _base_ = [

@@ -3,7 +3,7 @@
     NNODES=2 tools/dist_train.sh configs/self_supervised/dino_vit-small-p16_16xb64-100e_in1k.py 8
 
 As facebookresearch/dino for 100 epochs, but for two things: the weight decay stays 0.04, and the
-prototypes learn from the first epoch on. Not yet trained by us.
+prototypes learn from the first epoch on.
 """
 
 _base_ = [

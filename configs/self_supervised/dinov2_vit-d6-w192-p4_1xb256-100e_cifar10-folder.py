@@ -2,7 +2,7 @@
 
     vit-plugin train configs/self_supervised/dinov2_vit-d6-w192-p4_1xb256-100e_cifar10-folder.py
 
-The base `hybrid-vit-d2-w192-wc3.py` of backbones trains the hybrid. Not yet trained by us.
+The base `hybrid-vit-d2-w192-wc3.py` of backbones trains the hybrid.
 """
 
 _base_ = [

@@ -2,8 +2,6 @@
 
     vit-plugin train \
         configs/self_supervised/lejepa_hybrid-vit-d2-w192-wc3_1xb256-100e_cifar10-folder.py
-
-Not yet trained by us.
 """
 
 _base_ = [

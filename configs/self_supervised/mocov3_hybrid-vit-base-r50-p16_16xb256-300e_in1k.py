@@ -2,8 +2,6 @@
 
     NNODES=2 tools/dist_train.sh
     configs/self_supervised/mocov3_hybrid-vit-base-r50-p16_16xb256-300e_in1k.py 8
-
-Not yet trained by us.
 """
 
 _base_ = 'mmpretrain::mocov3/mocov3_vit-base-p16_16xb256-amp-coslr-300e_in1k.py'

@@ -2,8 +2,6 @@
 
     python tools/train.py \
         configs/self_supervised/mocov3_vit-d6-w192-p4_1xb256-100e_cifar10-folder.py
-
-Not yet trained by us.
 """
 
 _base_ = [

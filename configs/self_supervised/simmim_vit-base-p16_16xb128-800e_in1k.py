@@ -3,8 +3,6 @@
 It follows MMPretrain's recipe for Swin.
 
     NNODES=2 tools/dist_train.sh configs/self_supervised/simmim_vit-base-p16_16xb128-800e_in1k.py 8
-
-Not yet trained by us.
 """
 
 _base_ = 'mmpretrain::simmim/simmim_swin-base-w6_16xb128-amp-coslr-800e_in1k-192px.py'

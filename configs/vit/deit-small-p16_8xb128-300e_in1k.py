@@ -2,7 +2,7 @@
 
     tools/dist_train.sh configs/vit/deit-small-p16_8xb128-300e_in1k.py 8
 
-Published: 79.8 % top-1 (its Table 5). Not yet trained by us.
+Published: 79.8 % top-1 (its Table 5).
 """
 
 _base_ = [

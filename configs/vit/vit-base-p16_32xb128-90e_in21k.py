@@ -3,7 +3,7 @@
     NNODES=4 tools/dist_train.sh configs/vit/vit-base-p16_32xb128-90e_in21k.py 8
 
 Its 10,000 steps of warm-up are 3 epochs. There is no validation: the pre-training is judged by what
-is fine-tuned from it. Not yet trained by us.
+is fine-tuned from it.
 """
 
 _base_ = [

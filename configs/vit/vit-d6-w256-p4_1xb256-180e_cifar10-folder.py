@@ -2,7 +2,8 @@
 
     python tools/train.py configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py
 
-Published for such a model after 180 epochs: 78.8 % top-1 (docs/results.md).
+Published for this model after 180 epochs: 78.8 % top-1, and macro precision 78.6, recall 78.8 and
+F1 78.2 %. Those are not ours (docs/results.md).
 """
 
 _base_ = [

@@ -4,7 +4,7 @@ The settings are those of big_vision's `vit_i1k.py`.
 
     tools/dist_train.sh configs/vit/vit-small-p16-augreg_8xb512-300e_in1k.py 8
 
-The warm-up of 10,000 steps is 32 epochs. Not yet trained by us.
+The warm-up of 10,000 steps is 32 epochs.
 """
 
 _base_ = [

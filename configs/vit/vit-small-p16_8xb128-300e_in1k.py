@@ -3,7 +3,7 @@
     tools/dist_train.sh configs/vit/vit-small-p16_8xb128-300e_in1k.py 8
 
 Published: 80.0 % top-1 (its Table 1), and for 90 epochs, by `--cfg-options schedule_length=90
-train_cfg.max_epochs=90`, 76.5 %. Not yet trained by us.
+train_cfg.max_epochs=90`, 76.5 %.
 """
 
 _base_ = [

@@ -139,7 +139,7 @@ def test_bad_input_is_one_sentence(run_command, checkpoint, monkeypatch):
         assert done.returncode
         assert words in done.stderr
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    assert "pip install 'vit_plugin[demo]'" in run_command('demo', checkpoint, *config).stderr
+    assert "pip install -e '.[demo]'" in run_command('demo', checkpoint, *config).stderr
 
 
 @pytest.mark.nightly

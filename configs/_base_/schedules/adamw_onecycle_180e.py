@@ -1,10 +1,7 @@
-"""AdamW under one cycle of the cosine for 180 epochs."""
+"""AdamW under one cycle of the cosine for 180 epochs. All weights decay, norms and biases too."""
 
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
-    constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-    # No weight decay of norms, biases and positions.
-    paramwise_cfg=dict(layer_decay_rate=1.0, flat_decay_mult=0.0),
     optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.03, fused=True),
 )
 param_scheduler = dict(type='OneCycleLR', eta_max=3e-4, by_epoch=True, convert_to_iter_based=True)
