@@ -51,7 +51,7 @@ def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monk
     project = importlib.import_module('vit_plugin.project')
     monkeypatch.setattr(project, 'declared', lambda table: {})
     with pytest.raises(
-        ImportError, match='ViTClsHead needs mmpretrain, which is not installed: pip install'
+        ImportError, match='needs mmpretrain, which is not installed; in a clone of'
     ):
         importlib.import_module('vit_plugin.models.heads.vit_head')
 

@@ -94,7 +94,7 @@ def test_a_missing_framework_is_one_sentence(tmp_path):
     )
     assert (done.returncode, done.stdout) == (1, '')
     assert done.stderr.startswith(
-        'Error: vit_plugin needs mmengine, which is not installed: pip install '
+        'Error: vit_plugin needs mmengine, which is not installed; in a clone of vit_plugin: pip '
     )
     assert done.stderr.count('\n') == 1
 

@@ -45,8 +45,7 @@ def first_line(error: BaseException) -> str:
 _FRAMEWORK = "-e '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = (
-        "-e '.[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot "
-        'import)'
+        "-e '.[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot import)"
     )
 
 # Modules outside the base install -> what pip installs them by, in a clone: extras of setup.py.

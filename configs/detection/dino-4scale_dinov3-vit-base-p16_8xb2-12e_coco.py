@@ -1,6 +1,6 @@
 """DINO (arXiv:2203.03605) on a frozen DINOv3-B/16 (arXiv:2508.10104), on COCO; 12 epochs.
 
-    tools/dist_train.sh configs/detection/dino-4scale_dinov3-vit-base-p16_8xb2-12e_coco.py 8
+tools/dist_train.sh configs/detection/dino-4scale_dinov3-vit-base-p16_8xb2-12e_coco.py 8
 """
 
 _base_ = ['../_base_/models/dino-4scale_12e.py', '../_base_/backbones/dinov3-vit-base-p16.py']

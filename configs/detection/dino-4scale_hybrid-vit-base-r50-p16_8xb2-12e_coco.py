@@ -1,6 +1,6 @@
 """DINO (arXiv:2203.03605) on the pyramid of R50+B/16, on COCO; 12 epochs.
 
-    tools/dist_train.sh configs/detection/dino-4scale_hybrid-vit-base-r50-p16_8xb2-12e_coco.py 8
+tools/dist_train.sh configs/detection/dino-4scale_hybrid-vit-base-r50-p16_8xb2-12e_coco.py 8
 """
 
 _base_ = ['../_base_/models/dino-4scale_12e.py', '../_base_/backbones/hybrid-vit-base-r50-p16.py']

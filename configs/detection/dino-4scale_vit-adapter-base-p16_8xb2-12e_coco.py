@@ -1,6 +1,6 @@
 """DINO (arXiv:2203.03605) on ViT-Adapter-B/16's pyramid (arXiv:2205.08534), on COCO; 12 epochs.
 
-    tools/dist_train.sh configs/detection/dino-4scale_vit-adapter-base-p16_8xb2-12e_coco.py 8
+tools/dist_train.sh configs/detection/dino-4scale_vit-adapter-base-p16_8xb2-12e_coco.py 8
 """
 
 _base_ = ['../_base_/models/dino-4scale_12e.py', '../_base_/backbones/vit-adapter-base-p16.py']

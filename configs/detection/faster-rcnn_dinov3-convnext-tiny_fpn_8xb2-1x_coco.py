@@ -1,6 +1,6 @@
 """Faster R-CNN on DINOv3's ConvNeXt-T (arXiv:2508.10104), on COCO; 12 epochs.
 
-    tools/dist_train.sh configs/detection/faster-rcnn_dinov3-convnext-tiny_fpn_8xb2-1x_coco.py 8
+tools/dist_train.sh configs/detection/faster-rcnn_dinov3-convnext-tiny_fpn_8xb2-1x_coco.py 8
 """
 
 _base_ = [

@@ -1,6 +1,6 @@
 """Mask R-CNN on ViT-Adapter-B/16's pyramid (arXiv:2205.08534, Section 4.1), on COCO; 12 epochs.
 
-    tools/dist_train.sh configs/detection/mask-rcnn_vit-adapter-base-p16_fpn_8xb2-1x_coco.py 8
+tools/dist_train.sh configs/detection/mask-rcnn_vit-adapter-base-p16_fpn_8xb2-1x_coco.py 8
 """
 
 _base_ = [

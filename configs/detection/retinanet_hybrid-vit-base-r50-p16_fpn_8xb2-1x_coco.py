@@ -1,6 +1,6 @@
 """RetinaNet on the pyramid of R50+B/16, on COCO; 12 epochs.
 
-    tools/dist_train.sh configs/detection/retinanet_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py 8
+tools/dist_train.sh configs/detection/retinanet_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py 8
 """
 
 _base_ = [

@@ -1,6 +1,6 @@
 """A six-block ViT on a small ResNet, from scratch on CIFAR-10 as a folder of images.
 
-    python tools/train.py configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py
+python tools/train.py configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py
 """
 
 _base_ = [

@@ -1,7 +1,7 @@
 """UPerNet on four depths of DINOv3-B/16 (arXiv:2508.10104), fine-tuned on ADE20K; 160k iterations.
 
-    tools/dist_train.sh configs/segmentation/dinov3-vit-base-p16_upernet_8xb2-160k_ade20k-512x512.py
-    8
+tools/dist_train.sh configs/segmentation/dinov3-vit-base-p16_upernet_8xb2-160k_ade20k-512x512.py
+8
 """
 
 _base_ = [

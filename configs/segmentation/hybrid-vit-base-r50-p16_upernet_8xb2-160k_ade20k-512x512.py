@@ -1,7 +1,7 @@
 """UPerNet on the pyramid of R50+B/16, on ADE20K; 160k iterations.
 
-    tools/dist_train.sh
-    configs/segmentation/hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512.py 8
+tools/dist_train.sh
+configs/segmentation/hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512.py 8
 """
 
 _base_ = [

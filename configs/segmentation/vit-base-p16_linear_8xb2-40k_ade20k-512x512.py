@@ -1,6 +1,6 @@
 """A linear head on the frozen map of B/16, on ADE20K; 40k iterations.
 
-    tools/dist_train.sh configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.py 8
+tools/dist_train.sh configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.py 8
 """
 
 _base_ = [

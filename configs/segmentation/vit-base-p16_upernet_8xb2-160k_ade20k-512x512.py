@@ -1,6 +1,6 @@
 """UPerNet on four depths of B/16, on ADE20K; 160k iterations.
 
-    tools/dist_train.sh configs/segmentation/vit-base-p16_upernet_8xb2-160k_ade20k-512x512.py 8
+tools/dist_train.sh configs/segmentation/vit-base-p16_upernet_8xb2-160k_ade20k-512x512.py 8
 """
 
 _base_ = [

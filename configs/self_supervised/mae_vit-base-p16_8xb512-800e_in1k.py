@@ -1,6 +1,6 @@
 """MAE (arXiv:2111.06377) of ViT-B/16 on ImageNet-1k without labels, by MMPretrain's recipe.
 
-    tools/dist_train.sh configs/self_supervised/mae_vit-base-p16_8xb512-800e_in1k.py 8
+tools/dist_train.sh configs/self_supervised/mae_vit-base-p16_8xb512-800e_in1k.py 8
 """
 
 _base_ = 'mmpretrain::mae/mae_vit-base-p16_8xb512-amp-coslr-800e_in1k.py'

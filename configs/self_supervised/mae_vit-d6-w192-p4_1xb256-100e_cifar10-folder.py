@@ -1,6 +1,6 @@
 """MAE (arXiv:2111.06377) of a six-block ViT, on CIFAR-10 without labels.
 
-    python tools/train.py configs/self_supervised/mae_vit-d6-w192-p4_1xb256-100e_cifar10-folder.py
+python tools/train.py configs/self_supervised/mae_vit-d6-w192-p4_1xb256-100e_cifar10-folder.py
 """
 
 _base_ = [

@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
@@ -124,6 +125,32 @@ def few_images(monkeypatch):
     """Lets a page have four images, since it takes long to draw many."""
     monkeypatch.setattr('vit_plugin.report.pictures.data_pictures.SHOWN', 4)
     monkeypatch.setattr('vit_plugin.report.outcomes.outcomes.PANELS', 4)
+
+
+def files_of_the_page() -> set[str]:
+    """The patterns of files in the first column of the table."""
+    text = Path('docs/tools.md').read_text().partition('## Logs')[2]
+    cells = [line.split('|')[1] for line in text.splitlines() if line.startswith('| `')]
+    names = [re.findall('`([^`]+)`', cell) for cell in cells]
+    return {
+        name if not name.startswith('.') else Path(first).stem + name
+        for first, *others in names
+        for name in (first, *others)
+    }
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures('few_images')
+def test_the_table_of_the_page_is_what_a_run_writes(tmp_path):
+    reported(tmp_path, **{'default_hooks.checkpoint.save_best': 'auto'}).train()
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()}
+    time = next(tmp_path.rglob('*.log')).stem
+    patterns = {
+        name.replace('<time>', time).replace('<config>', time) for name in files_of_the_page()
+    }
+    assert {name for name in written if not any(map(Path(name).match, patterns))} == set()
+    missing = {name for name in patterns if not any(Path(one).match(name) for one in written)}
+    assert missing == {'precision_recall.png'}  # which is of detectors
 
 
 @pytest.mark.nightly
