@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -245,10 +246,12 @@ def leave_out_false_alarms() -> None:
     # MMCV without its compiled part, which nothing here needs.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
-    for logger, start in FALSE_ALARMS.items():
-        logging.getLogger(logger).addFilter(
-            lambda record, start=start: start not in str(record.msg)
-        )
+    for logger, words in FALSE_ALARMS.items():
+        logging.getLogger(logger).addFilter(partial(_lacks, words))
+
+
+def _lacks(words: str, record: logging.LogRecord) -> bool:
+    return words not in str(record.msg)
 
 
 @contextmanager

@@ -93,6 +93,7 @@ def check(args: argparse.Namespace) -> None:
 def apply_test_flags(cfg, args: argparse.Namespace) -> None:
     from vit_plugin.config import of_framework
     from vit_plugin.files.complete import check_target
+    from vit_plugin.inference.palette import color_of
 
     if not cfg.get('test_dataloader'):
         raise ConfigError(
@@ -115,14 +116,20 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
-        cfg.default_hooks.visualization = dict(
+        shows = dict(
             of_framework(SHOW_HOOKS, cfg)(args.show_dir),
             show=args.show,
             wait_time=args.wait_time,
             interval=args.interval,
         )
+        # The config in a checkpoint has no hooks, and no logs.
+        cfg.default_hooks = {**(cfg.get('default_hooks') or {}), 'visualization': shows}
+        meta = cfg.test_dataloader.dataset.get('metainfo') or {}
+        if 'classes' in meta:
+            meta['palette'] = [color_of(label) for label in range(len(meta['classes']))]
         if cfg.default_scope == 'mmseg':
-            cfg.visualizer.save_dir = args.show_dir
+            logs = [dict(type='LocalVisBackend')]
+            cfg.visualizer.update(save_dir=args.show_dir, vis_backends=logs)
     if args.tta:
         apply_tta(cfg)
 

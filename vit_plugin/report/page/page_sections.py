@@ -1,6 +1,6 @@
 """Sections of the page in the browser: what a model says and shows of a picture, without a page."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,12 @@ def show(
     Raises:
         ConfigError: if it cannot be read, or is too long for its weights of attention.
     """
-    image = _prepare(trained, path, size)._replace(beside=False)
+    image = trained.prepare(path, size)._replace(beside=False)
+    short, long = sorted(image.covered)
+    if long > LONGEST * short:
+        raise ConfigError(
+            f'One side of the picture is more than {LONGEST} times the other; crop it.'
+        )
     if not has_answer(trained):
         return Shown('', {}, draw_all(trained, image, block))
     prediction = trained(path)
@@ -119,7 +124,7 @@ def draw_all(
     Returns:
         The pixels (H, W, 3) of a picture, or the sentence why there is none of this image.
     """
-    options = dict(
+    options: dict[str, dict[str, Any]] = dict(
         attention=dict(blocks=[block]),
         rollout=dict(blocks=[block]),
         cam=dict(classes=trained.classes, label=label),
@@ -131,18 +136,3 @@ def draw_all(
         except ConfigError as error:
             found[name] = str(error)
     return found
-
-
-def _prepare(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
-    """An image file as the model gets it.
-
-    Raises:
-        ConfigError: if it cannot be read, or is too long for its weights of attention.
-    """
-    image = trained.prepare(path, size)
-    short, long = sorted(image.covered)
-    if long > LONGEST * short:
-        raise ConfigError(
-            f'One side of the picture is more than {LONGEST} times the other; crop it.'
-        )
-    return image

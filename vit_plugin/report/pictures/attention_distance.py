@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vit_plugin.models.loading import find_backbone
 
 from .attention_maps import attention_weights
-from .style import new_axes
+from .style import charts
 
 
 def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ def draw_attention_distances(distances: Tensor) -> Figure:
     Args:
         distances: distances in pixels (blocks, heads).
     """
-    figure, axes = new_axes(5.5, 3.8)
+    figure, (axes,) = charts(5.5, 3.8)
     labels = ['a head', *[None] * (distances.shape[1] - 1)]
     blocks = range(1, len(distances) + 1)
     axes.plot(

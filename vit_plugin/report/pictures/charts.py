@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from vit_plugin.inference.palette import SERIES, hex_of
 
-from .style import new_figure
+from .style import charts
 
 MOST_CURVES = 12  # classes whose curves have a color and a name
 ALL = 'all'
@@ -45,8 +45,7 @@ def draw_learning_curve(
         metrics: for each name, the points (step, value).
         unit: name of a step, used as the label of the axis.
     """
-    figure = new_figure(9, 6)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.3))
+    figure, (above, below) = charts(9, 6, rows=2, sharex=True, height_ratios=(1, 1.3))
     above.set_ylabel('training loss')
     below.set(xlabel=unit, ylabel='validation metric')
     steps = (np.arange(len(loss)) + 1) / iterations_per_step
@@ -62,8 +61,6 @@ def draw_learning_curve(
     for name, points in metrics.items():
         below.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.2f}')
     for axes in (above, below):
-        axes.spines[['top', 'right']].set_visible(False)
-        axes.grid(color='0.92')
         if axes.lines:
             axes.legend(frameon=False, fontsize='small', loc='upper left', bbox_to_anchor=(1, 1))
     return figure
@@ -76,8 +73,7 @@ def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> 
         curves: by class, and of all as ``'all'``.
         best: the score with the highest F1 of all.
     """
-    figure = new_figure(11, 4.5)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = charts(11, 4.5, columns=2)
     few = len(curves) <= MOST_CURVES + 1
     for number, (name, curve) in enumerate(curves.items()):
         style: dict[str, Any] = dict(color=hex_of(number - 1) if few else '0.8', linewidth=1)
@@ -99,7 +95,5 @@ def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> 
         xlabel='score from which a prediction counts', ylabel='F1 (%)', xlim=(0, 1), ylim=(0, 101)
     )
     for axes in (left, right):
-        axes.spines[['top', 'right']].set_visible(False)
-        axes.grid(color='0.92')
         axes.legend(frameon=False, fontsize='small', loc='best')
     return figure

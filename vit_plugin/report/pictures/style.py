@@ -1,6 +1,7 @@
 """Figures and axes in the style of all pictures."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,11 +19,15 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), dpi=DPI, layout='constrained')
 
 
-def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of a size in inches with axes for a chart."""
+def charts(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure of a size in inches with axes for charts. The options are those of ``subplots``."""
     figure = new_figure(width, height)
-    axes = figure.add_subplot()
-    axes.spines[['top', 'right']].set_visible(False)
+    axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    for one in axes:
+        one.spines[['top', 'right']].set_visible(False)
+        one.grid(color='0.92')
     return figure, axes
 
 
