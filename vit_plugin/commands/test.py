@@ -35,6 +35,9 @@ SHOW_HOOKS = {
     'mmseg': lambda folder: dict(type='SegVisualizationHook', draw=True),
 }
 
+# The suffixes of --out, by what it has.
+WRITTEN = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
+
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Test a checkpoint.')
@@ -100,16 +103,10 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
             f'The config {args.config or "of the checkpoint"!r} has no test_dataloader; add one '
             'to test it.'
         )
-    if (
-        args.out
-        and args.out_item == 'metrics'
-        and args.out.suffix not in ('.json', '.yml', '.yaml', '.pkl')
-    ):
-        raise ConfigError(f'--out {str(args.out)!r}: metrics are written as .json, .yml or .pkl.')
-    if args.out and args.out_item == 'pred' and args.out.suffix not in ('.pkl', '.pickle'):
+    if args.out and args.out.suffix not in WRITTEN[args.out_item]:
         raise ConfigError(
-            f'--out {str(args.out)!r}: predictions are written as .pkl; for metrics, add '
-            '--out-item metrics.'
+            f'--out {str(args.out)!r}: --out-item {args.out_item} is written as '
+            f'{" or ".join(WRITTEN[args.out_item])}; change one of them.'
         )
     if args.out:
         check_target(args.out, [path for path in (args.config, args.checkpoint) if path])

@@ -17,14 +17,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.loading import find_backbone
 
 from ..pictures.pictures import shown_by
-from .page_sections import (
-    FOUND,
-    SECTIONS,
-    Shown,
-    about,
-    has_answer,
-    show,
-)
+from .page_sections import FOUND, SECTIONS, Shown, about, has_answer, show
 from .same_site import guards
 
 if TYPE_CHECKING:

@@ -10,10 +10,7 @@ from matplotlib.patches import Patch
 
 from vit_plugin.inference.palette import SERIES, hex_of
 
-from .style import (
-    new_figure,
-    shortened,
-)
+from .style import new_figure, shortened
 
 MOST_NAMED = 40  # classes with a bar and a name
 NAME = 22  # letters
