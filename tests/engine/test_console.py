@@ -90,7 +90,7 @@ def test_what_a_shell_says_of_a_missing_compiler_is_dropped(capfd):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'given'), [({}, {}), ({'type': 'LogProcessor'}, {'num_digits': 2})]
+    ('kind', 'given'), [({}, {}), ({'type': 'LogProcessor', '_scope_': 'mmdet'}, {'num_digits': 2})]
 )
 def test_a_runner_logs_scores_in_per_cent_and_losses_as_they_are(kind, given, tmp_path):
     runner = build(tiny_cfg(tmp_path, log_processor=dict(**kind, **given)))

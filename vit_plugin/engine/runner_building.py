@@ -189,8 +189,10 @@ class BuildingRunner(mmengine.runner.Runner):
             log_processor.get('type', 'LogProcessor') == 'LogProcessor'
         )
         if is_plain:
-            given = {name: value for name, value in log_processor.items() if name != 'type'}
-            log_processor = PerCentLogProcessor(**given)
+            ours = dict(log_processor)
+            for name in ('type', '_scope_'):
+                ours.pop(name, None)
+            log_processor = PerCentLogProcessor(**ours)
         return super().build_log_processor(log_processor)
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
