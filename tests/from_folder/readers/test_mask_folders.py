@@ -318,6 +318,15 @@ def write_colored(folder, colors=COLORED):
         ('colors.csv', 'label,color\nvoid,"0,0,0"\nroad,"(64, 128, 64)"\ncar,[255 0 0]'),
         ('class_dict_seg.csv', 'name, r, g, b\nvoid, 0, 0, 0\nroad, 64, 128, 64\ncar, 255, 0, 0'),
         ('labelmap.txt', '# label:color_rgb\nvoid:0,0,0::\nroad:64,128,64::\ncar:255,0,0::'),
+        ('label_colors.txt', '0 0 0\tvoid\n64 128 64\troad\n255 0 0\tcar'),  # CamVid
+        (
+            'class_dict.csv',
+            'sep=;\nlabel_id;label;hex_color\n0;void;#000\n1;road;#408040\n2;car;red',
+        ),
+        (
+            'c.tsv',
+            '# made by hand\nClass Name\tR\tG\tB\nvoid\t0\t0\t0\nroad\t64\t128\t64\ncar\t255\t0\t0',
+        ),
     ],
 )
 def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
@@ -338,7 +347,7 @@ def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
         ('class_dict.csv', 'name,r,g,b\nroad,64,128,64\ncar,255,0,0', '#000000, which .* not'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\ncar,255,0,0', '#408040, which .* not name'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,64,128,x', 'is no color, which is three'),
-        ('class_dict.csv', 'name,hex\nvoid,#000\n', 'is no color, which is three numbers'),
+        ('class_dict.csv', 'name,hex\nvoid,#00000g\n', 'is no color, which is three numbers'),
         ('class_dict.csv', 'name,r,g,b\nvoid,0,0,0\nroad,0,0,0', 'names the color .* twice'),
         ('labelmap.txt', 'road:64,128,64::\ncar:255,0,0::', '#000000, which .* does not name'),
         ('_classes.csv', 'void\nroad\ncar', 'neither a value and a name on each line, nor'),
@@ -350,6 +359,49 @@ def test_tables_that_do_not_name_the_colors_are_one_sentence(tmp_path, name, tab
     (tmp_path / name).write_text(table)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('values', 'table', 'numbers'),
+    [
+        ([0, 7, 11], 'id,name\n0,void\n5,bike\n7,road\n11,car', {0: 0, 7: 2, 11: 3}),
+        ([0, 1, 255], 'class;index\ncar;1\nvoid;0', {0: 0, 1: 1, 255: 255}),
+        ([0, 128, 255], 'name,value\nvoid,0\nroad,128\ncar,255', {0: 0, 128: 1, 255: 2}),
+        ([0, 1, 2], 'id,name,r,g,b\n0,void,0,0,0\n1,road,9,8,7\n2,car,8,8,9', {0: 0, 1: 1, 2: 2}),
+        ([0, 255], 'id,name\n0,void\n1,car', {0: 0, 255: 1}),
+    ],
+)
+def test_a_table_names_the_numbers(tmp_path, values, table, numbers):
+    write_values(tmp_path, values)
+    (tmp_path / 'classes.csv').write_text(table)
+    found = read(tmp_path)
+    assert found.masks.numbers == numbers
+    assert {'void', 'car'} <= {*found.classes}
+
+
+@pytest.mark.parametrize(
+    ('kinds', 'numbers'),
+    [
+        (['labelIds', 'instanceIds'], {0: 255, 7: 0, 26: 13}),
+        (['labelTrainIds', 'labelIds'], {0: 0, 13: 13, 255: 255}),
+    ],
+)
+def test_cityscapes(tmp_path, kinds, numbers):
+    for part, city in (('train', 'bonn'), ('train', 'ulm'), ('val', 'bonn')):
+        name = f'{part}/{city}/{city}_000000_000019'
+        for place in ('leftImg8bit', 'gtFine'):
+            (tmp_path / place / part / city).mkdir(parents=True)
+        Image.new('RGB', (64, 48)).save(tmp_path / f'leftImg8bit/{name}_leftImg8bit.png')
+        for kind in kinds:
+            mask = np.repeat(np.array([*numbers] if kind == kinds[0] else [1, 2, 3], np.uint8), 16)
+            Image.fromarray(np.tile(mask, (64, 1)).T.repeat(1, 0)).resize((64, 48), 0).save(
+                tmp_path / f'gtFine/{name}_gtFine_{kind}.png'
+            )
+    assert has_masks(Tree(tmp_path))
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [2, 1, 0]
+    assert len(found.classes) == 19
+    assert (found.classes[13], found.masks.numbers) == ('car', numbers)
 
 
 @pytest.mark.parametrize('part', ['val', 'test'])
@@ -380,6 +432,23 @@ def test_masks_saved_as_jpeg_never_gain_a_class(tmp_path, values, quality):
         read(tmp_path)
 
 
+def test_masks_saved_as_webp_are_named(tmp_path):
+    write_masks(tmp_path)
+    for path in [*(tmp_path / 'masks').iterdir()]:
+        Image.open(path).save(path.with_suffix('.webp'), quality=80)
+        path.unlink()
+    with pytest.raises(ConfigError, match='is a WebP file, which changes the values of masks'):
+        read(tmp_path)
+
+
+def test_images_and_masks_in_one_folder(tmp_path):
+    """DeepGlobe's roads."""
+    renamed(tmp_path, '{}_sat', '{}_mask')
+    for path in (tmp_path / 'masks').iterdir():
+        path.rename(tmp_path / 'images' / path.name)
+    assert len(read(tmp_path).train) == 5
+
+
 def with_orientation(path, value: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = value
@@ -398,6 +467,7 @@ def with_orientation(path, value: int) -> None:
         (6, True, True, False),
         (6, False, True, False),
         (1, True, False, False),
+        (6, True, None, True),  # of the masks alone
     ],
 )
 def test_what_no_size_can_tell_is_compared_by_exif(tmp_path, orientation, square, masks, said):
@@ -405,7 +475,7 @@ def test_what_no_size_can_tell_is_compared_by_exif(tmp_path, orientation, square
     for path in tmp_path.rglob('*.png'):
         if square:
             Image.open(path).resize((48, 48), Image.Resampling.NEAREST).save(path)
-        if path.parent.name == 'images' or masks:
+        if masks or (path.parent.name == 'images') == (masks is not None):
             with_orientation(path, orientation)
     found = read(tmp_path)
     notes = [what for what, _, _ in found.findings.rows()]

@@ -32,9 +32,11 @@ from .splits import Split, split_of
 KINDS = {
     kind: {*names.split()}
     for kind, names in dict(
-        image='images image imgs img img_dir jpegimages photos pictures frames input inputs',
+        image='images image imgs img img_dir jpegimages photos pictures frames input inputs '
+        'leftimg8bit',
         mask='masks mask annotations annotation annot annots ann anns ann_dir labels label '
-        'segmentationclass segmentationclasspng segmentation groundtruth ground_truth gt targets',
+        'segmentationclass segmentationclasspng segmentation groundtruth ground_truth gt targets '
+        'gtfine gtcoarse',
         label='json jsons xml xmls txt bboxes boxes',
         other='segmentationobject segmentationclassvisualization segmentationobjectvisualization',
     ).items()

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -23,19 +23,25 @@ from .listing import Listing
 from .mask_values import (
     NOT_LABELED,
     MaskValues,
+    NamedValues,
     choose_classes,
-    colors_of,
     is_lossy,
+    read_names,
     values_of,
 )
 from .polygons import mask_of
 from .records import ImageRecord
 from .splits import Split, split_in, without_split
 
-# What follows the name of its image in the name of a mask.
+# What follows the name of its image in the name of a mask, and what images may have there.
 ENDING = re.compile(
-    r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l)$', re.IGNORECASE
+    r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l|gt(fine|coarse)_label.*ids)$',
+    re.IGNORECASE,
 )
+IMAGE_ENDINGS = ('', '_leftImg8bit', '_sat', '_image', '_rgb')
+CITYSCAPES = re.compile(r'_gt(?:Fine|Coarse)_(\w+)$')
+CITYSCAPES_IDS = (7, 8, 11, 12, 13, 17, *range(19, 29), 31, 32, 33)  # of the classes that count
+COLOR_LIST = re.compile(r'colou?rs?.*\.txt$', re.IGNORECASE)
 NAMES = (
     'classes.txt',
     'labels.txt',
@@ -66,11 +72,11 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     records = _pairs(tree, findings)
     if not records:
         return _from_polygons(tree, findings)
-    named = _file_of_names(tree)
+    named = _names_in(tree, [record.mask for record in records if record.mask])
     used = [path for record in records for path in (record.path, record.mask) if path]
-    note_unused(tree, [*used, *filter(None, [named]), *_lists(tree)], findings)
+    note_unused(tree, [*used, *filter(None, [named.file]), *_lists(tree)], findings)
     records = read_sizes(records, findings)
-    found = _count(records, bool(colors_of(named)), findings)
+    found = _count(records, bool(named.colors), findings)
     findings.check()
     lossy = next((mask for mask in found if mask and is_lossy(mask)), None)
     values = choose_classes(sum(found.values(), Counter()), named, findings, lossy)
@@ -118,10 +124,13 @@ def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
         masks = [
             path
             for path in tree.images
-            if ENDING.search(path.stem) and (path.parent, ENDING.sub('', path.stem)) in stems
+            if ENDING.search(path.stem)
+            and any((path.parent, name) in stems for name in _names_of_image(path))
         ]
         taken = {*masks}
         images = [path for path in tree.images if path not in taken]
+    if kind := _cityscapes_kind(masks):
+        masks = [mask for mask in masks if mask.stem.endswith(kind)]
     if not masks:
         return []
     by_core: dict[str, set[str]] = {}
@@ -129,7 +138,7 @@ def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
         by_core.setdefault(core, set()).add(image.stem)
     # NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg
     names = {
-        mask: [mask.stem, ENDING.sub('', mask.stem), *sorted(by_core.get(core, ()))]
+        mask: [mask.stem, *_names_of_image(mask), *sorted(by_core.get(core, ()))]
         for mask, core in zip(masks, _cores(masks), strict=True)
     }
     pairs = Index(tree.folder, images).pair(names, findings)
@@ -149,14 +158,41 @@ def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
     return records
 
 
-def _file_of_names(tree: Tree) -> Path | None:
-    """The file with the names of the classes, known by its name, or as a table of colors."""
-    for name in NAMES:
-        for path in tree.others:
-            if path.name.lower() == name:
-                return path
-    tables = (path for path in tree.others if path.suffix.lower() == '.csv')
-    return next((path for path in tables if colors_of(path)), None)
+def _names_of_image(mask: Path) -> list[str]:
+    return [ENDING.sub('', mask.stem) + ending for ending in IMAGE_ENDINGS]
+
+
+def _names_in(tree: Tree, masks: Sequence[Path]) -> NamedValues:
+    """The names of the classes: in a file known by its name, or of colors; or Cityscapes' names.
+
+    Raises:
+        ConfigError: if that file is a table of something else.
+    """
+    for file in (path for name in NAMES for path in tree.others if path.name.lower() == name):
+        if (found := read_names(file)).file is None:
+            raise ConfigError(
+                f'--data: {str(file)!r} has neither a value and a name on each line, nor the '
+                'columns name, r, g and b; write one of these.'
+            )
+        return found
+    for file in tree.others:
+        if file.suffix.lower() in ('.csv', '.tsv') or COLOR_LIST.search(file.name):
+            found = read_names(file)
+            if found.colors or (found.numbers and 'class' in file.stem.casefold()):
+                return found
+    if not (kind := _cityscapes_kind(masks)):
+        return NamedValues()
+    from mmseg.datasets import CityscapesDataset
+
+    names = CityscapesDataset.METAINFO['classes']
+    numbers = range(len(names)) if kind == 'labelTrainIds' else CITYSCAPES_IDS
+    return NamedValues(dict(zip(numbers, names, strict=True)), partial=True)
+
+
+def _cityscapes_kind(masks: Sequence[Path]) -> str | None:
+    """The first of ``labelTrainIds`` and ``labelIds`` that is the kind of masks of Cityscapes."""
+    kinds = {found[1] for mask in masks if (found := CITYSCAPES.search(mask.stem))}
+    return next((kind for kind in ('labelTrainIds', 'labelIds') if kind in kinds), None)
 
 
 def _cores(paths: list[Path]) -> list[str]:
@@ -217,12 +253,11 @@ def _count(
 def _compare_orientation(record: ImageRecord, findings: Findings) -> None:
     """Note a mask that may be drawn on the stored pixels of its image, where no size tells."""
     assert record.mask is not None
-    turned = orientation_of(record.path)
-    can_tell = turned in ON_ITS_SIDE and record.size[0] != record.size[1]
-    if turned != 1 and not can_tell and orientation_of(record.mask) != turned:
+    image, mask = orientation_of(record.path), orientation_of(record.mask)
+    sizes_tell = (image in ON_ITS_SIDE) != (mask in ON_ITS_SIDE) and len({*record.size}) > 1
+    if image != mask and not sizes_tell:
         findings.note(
-            'masks without the orientation (EXIF) of their image, taken to be of the image as it '
-            'is seen: look at them',
+            'masks without the orientation (EXIF) of their image, both taken as they are seen',
             record.mask,
         )
 

@@ -6,22 +6,23 @@ classes in their order. Colors are looked up in CVAT's ``labelmap.txt``, or are 
 order of their values.
 """
 
-import csv
-import io
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageColor, ImageOps
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import read_lines, read_text
+from vit_plugin.files.text import read_lines
 
 from .class_names import class_name
 from .findings import Findings
+from .tables import FORMS, read_table
 
 NOT_LABELED = 255
 MOST = 254  # classes
@@ -29,10 +30,12 @@ GRAY = 100  # among few values, one from here on is a gray rather than the numbe
 MAX_GRAY_VALUES = 8  # of a mask without names
 MAINLY = 0.9  # of the pixels
 
-JPEG = b'\xff\xd8'  # the first bytes
-# Words in the header of a table of colors: of the name, and of one column or three.
-TITLES = ('name', 'label', 'class', 'classes', 'class_name', 'label_name', 'category')
-COLORS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb', 'color_rgb')
+JPEG, WEBP = b'\xff\xd8', b'VP8 '  # at the beginning of files that change pixels
+# Words in the header of a table: of the name, of the number, and of one column of colors or three.
+TITLES = ('name', 'label', 'class', 'classes', 'category')
+NUMBERS = ('id', 'index', 'value', 'number')
+COLORS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
+COLORED = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
 COLOR = 1 << 24  # from here on a value is a color, COLOR + 65536 red + 256 green + blue
 
 
@@ -55,6 +58,22 @@ class MaskValues:
         found, where = np.unique(values, return_inverse=True)
         numbers = np.array([self.numbers[value] for value in found.tolist()], np.uint8)
         return numbers[where].reshape(values.shape)
+
+
+class NamedValues(NamedTuple):
+    """What a file says of the values of masks.
+
+    Attributes:
+        numbers: the name of each number.
+        colors: the name of each color.
+        file: which one says it.
+        partial: whether other numbers are of pixels without a class.
+    """
+
+    numbers: Mapping[int, str] = {}
+    colors: Mapping[int, str] = {}
+    file: Path | None = None
+    partial: bool = False
 
 
 def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
@@ -80,31 +99,32 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
 
 
 def is_lossy(mask: Path) -> bool:
-    """True for JPEG, which changes values at edges."""
+    """True for JPEG and one kind of WebP, which change values at edges."""
     with open(mask, 'rb') as file:
-        return file.read(2) == JPEG
+        start = file.read(64)
+    return start.startswith(JPEG) or (start.startswith(b'RIFF') and WEBP in start)
 
 
 def choose_classes(
-    counts: Counter[int], named: Path | None, findings: Findings, lossy: Path | None = None
+    counts: Counter[int], named: NamedValues, findings: Findings, lossy: Path | None = None
 ) -> MaskValues:
     """The classes of masks that have these pixels of each value.
 
     Args:
         counts: the pixels of each value, or color.
-        named: the file with the names of the classes, or None.
+        named: the names of the classes.
         findings: what is noticed.
-        lossy: one of the masks that is a JPEG file, or None.
+        lossy: one of the masks that is a JPEG or WebP file, or None.
 
     Raises:
         ConfigError: if the values cannot be those of classes, or are not as many as the names.
     """
     values = sorted(counts)
-    colors, names = colors_of(named), _names(named)
-    unnamed = len(values) > MAX_GRAY_VALUES and not (names or colors)
+    unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
     if lossy and min(np.diff(values), default=0) < GRAY:
+        kind = 'WebP' if lossy.suffix.lower() == '.webp' else 'JPEG'
         raise ConfigError(
-            f'--data: {str(lossy)!r} is a JPEG file, which changes the values of masks at edges: '
+            f'--data: {str(lossy)!r} is a {kind} file, which changes the values of masks at edges: '
             f'they have {len(values)}, which are not the numbers of classes; save masks as PNG.'
         )
     if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
@@ -114,33 +134,51 @@ def choose_classes(
             'save masks as PNG with the number of the class of each pixel, or name the classes in '
             'classes.txt.'
         )
-    found = _by_color(counts, colors, named) if colors else _numbers(values, names, findings)
+    found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
     findings.note_all(
         'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
     )
-    total = sum(counts.values())
-    if NOT_LABELED in found.numbers.values():
-        share = (
-            sum(counts[value] for value, number in found.numbers.items() if number == NOT_LABELED)
-            / total
-        )
+    without = [value for value, number in found.numbers.items() if number == NOT_LABELED]
+    if without:
+        share = sum(map(counts.__getitem__, without)) / sum(counts.values())
         findings.note(
-            'masks with pixels of no class, value 255', f'{100 * share:.1f} % of all pixels'
+            f'masks with pixels of no class, value {", ".join(map(_word, without))}',
+            f'{100 * share:.1f} % of all pixels',
         )
     return found
 
 
-def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskValues:
-    """The classes of values, or of colors without names."""
-    labeled = [value for value in values if value != NOT_LABELED]
-    as_grays = _are_grays(values)
-    if names and not as_grays and labeled[-1] < len(names):
-        numbers = {
-            value: value for value in values
-        }  # 255 is that of no class in the canonical form, too
-        return MaskValues(tuple(names), numbers)
-    chosen = values if as_grays else labeled
+def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
+    """The classes of colors or numbers that a file names, unless few numbers are grays.
+
+    Raises:
+        ConfigError: for a color without a name.
+    """
+    labeled = {*values} - {NOT_LABELED}
+    names: Mapping[int, str] = {}
+    if len(labeled) > 1 and (named.partial or labeled <= named.numbers.keys()):
+        names = named.numbers
+    elif named.colors:
+        names = named.colors
+        if unknown := [value for value in values if value not in names]:
+            raise ConfigError(
+                f'--data: the masks have the color {_hex(unknown[0])}, which {str(named.file)!r} '
+                'does not name; add it.'
+            )
+    if not names:
+        return None
+    classes = tuple(dict.fromkeys(names.values()))
+    return MaskValues(
+        classes,
+        {value: classes.index(names[value]) if value in names else NOT_LABELED for value in values},
+        by_color=bool(named.colors),
+    )
+
+
+def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskValues:
+    """The classes of values, or of colors without names, in their order."""
+    chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
     if names and chosen[-1] >= COLOR:
         raise ConfigError(
             f'--data: the masks have colors, such as {_word(chosen[-1])}, and the classes have '
@@ -181,101 +219,78 @@ def _are_smoothed(counts: Counter[int]) -> bool:
     return largest > 2 * len(counts) or (largest >= GRAY and two > MAINLY * total)
 
 
-def _by_color(counts: Counter[int], colors: Mapping[int, str], file: Path | None) -> MaskValues:
-    """The classes of colors that a file names."""
-    for value in counts:
-        if value not in colors:
-            raise ConfigError(
-                f'--data: the masks have the color {_hex(value)}, which {str(file)!r} does not '
-                'name; add it.'
-            )
-    classes = tuple(dict.fromkeys(name for value, name in colors.items() if value in counts))
-    return MaskValues(
-        classes, {value: classes.index(colors[value]) for value in counts}, by_color=True
-    )
+def read_names(file: Path) -> NamedValues:
+    """The names of classes in a file, or nothing.
 
-
-def colors_of(named: Path | None) -> dict[int, str]:
-    """The names of colors, or nothing.
-
-    CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table a column of names
-    and the columns r, g and b, or one of such colors or of hexadecimal ones.
+    These are a name on each line, where LabelMe's first is that of pixels without a class; lines of
+    ``r g b name``, or of CVAT's ``labelmap.txt``, ``name:r,g,b:parts:actions``; or a table whose
+    header has a column of names, and one of numbers, one of colors or three of red, green and blue.
 
     Raises:
         ConfigError: for a color that is none, or that has two names.
     """
-    if named is None:
-        return {}
-    if named.name.lower() == 'labelmap.txt':
-        rows = [line.split(':') for line in read_lines(named) if not line.startswith('#')]
-        pairs = [(row[0], row[1]) for row in rows if len(row) > 1]
-    else:
-        header, *lines = _table(named) or [[]]
-        words = [word.strip().casefold() for word in header]
-        columns = [words.index(word) for word in words if word in COLORS]
-        columns.sort(key=lambda column: COLORS.index(words[column]))
-        names = [column for column, word in enumerate(words) if word in TITLES]
-        if not names or len(columns) not in (1, 3):
-            return {}
-        pairs = [
-            (line[names[0]], ' '.join(line[column] for column in columns))
-            for line in lines
-            if len(line) > max(*names, *columns)
-        ]
+    if file.suffix.lower() not in FORMS:
+        lines = read_lines(file)
+        if file.name.lower() == 'labelmap.txt':
+            pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
+        else:
+            pairs = [found.groups() for line in lines if (found := COLORED.match(line))]
+        if pairs:
+            return NamedValues(colors=_colors(pairs, file), file=file)
+        names = [class_name(name) for name in lines if name != '__ignore__']
+        return NamedValues(dict(enumerate(names)), file=file)
+    header, *rows = read_table(file) or [[]]
+    colors = _columns(header, COLORS)
+    numbers = _columns(header, NUMBERS, colors)
+    names = _columns(header, TITLES, [*colors, *numbers])
+    if not names or not (numbers or len(colors) in (1, 3)):
+        return NamedValues()
+    rows = [row for row in rows if len(row) >= len(header)]
+    numbered = {
+        int(row[numbers[0]]): class_name(row[names[0]])
+        for row in rows
+        if numbers and row[numbers[0]].isdecimal()
+    }
+    pairs = [(' '.join(row[i] for i in colors), row[names[0]]) for row in rows if colors]
+    return NamedValues(dict(sorted(numbered.items())), _colors(pairs, file), file)
+
+
+def _columns(header: list[str], kinds: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
+    """The columns whose title has such a word, in the order of the words."""
+    ranks = {
+        i: min(map(kinds.index, words))
+        for i, title in enumerate(header)
+        if (words := {*re.split('[^a-z]+', title.casefold())} & {*kinds}) and i not in taken
+    }
+    return sorted(ranks, key=lambda i: ranks[i])
+
+
+def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
+    """The names of colors, given as pairs of a color and its name."""
     found: dict[int, str] = {}
-    for name, text in pairs:
-        value = _color(text, named)
+    for text, name in pairs:
+        value = _color(text, file)
         if found.setdefault(value, class_name(name)) != class_name(name):
-            raise ConfigError(f'--data: {str(named)!r} names the color {text!r} twice; correct it.')
+            raise ConfigError(f'--data: {str(file)!r} names the color {text!r} twice; correct it.')
     return found
 
 
 def _color(text: str, file: Path) -> int:
     """The value of a color: ``#ff0000``, or three numbers."""
-    if found := re.fullmatch(r'\s*#?([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})\s*', text):
-        return _value(*(int(part, 16) for part in found.groups()))
-    numbers = [int(number) for number in re.findall(r'\d+', text)]
-    if len(numbers) != 3 or max(numbers) > 255:
-        raise ConfigError(
-            f'--data: {text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 '
-            'or #rrggbb; correct it.'
-        )
-    return _value(*numbers)
-
-
-def _table(named: Path) -> list[list[str]]:
-    """The lines of a CSV file; none of another file."""
-    if named.suffix.lower() != '.csv':
-        return []
-    text = read_text(named)
-    mark = max(',;\t', key=text.partition('\n')[0].count)
-    rows = csv.reader(io.StringIO(text), delimiter=mark, skipinitialspace=True)
-    return [line for line in rows if line]
+    numbers = re.findall(r'\d+', text)
+    if len(numbers) == 3 and max(map(int, numbers)) < 256:
+        return _value(*map(int, numbers))
+    for word in (text.strip(), f'#{text.strip()}'):
+        with suppress(ValueError):
+            return _value(*ImageColor.getrgb(word)[:3])
+    raise ConfigError(
+        f'--data: {text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 or '
+        '#rrggbb; correct it.'
+    )
 
 
 def _value(red: int, green: int, blue: int) -> int:
     return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue
-
-
-def _names(named: Path | None) -> list[str]:
-    """A name on each line, or Roboflow's ``_classes.csv`` with a value and a name.
-
-    LabelMe's first name is that of pixels without a class.
-
-    Raises:
-        ConfigError: if a table has other columns.
-    """
-    if named is None or colors_of(named):
-        return []
-    if named.suffix.lower() != '.csv':
-        return [class_name(name) for name in read_lines(named) if name != '__ignore__']
-    _, *rows = _table(named)
-    if not all(len(row) > 1 and row[0].strip().isdecimal() for row in rows):
-        raise ConfigError(
-            f'--data: {str(named)!r} has neither a value and a name on each line, nor the columns '
-            'name, r, g and b; write one of these.'
-        )
-    return [class_name(row[1]) for row in sorted(rows, key=lambda row: int(row[0]))]
 
 
 def _hex(value: int) -> str:

@@ -1,0 +1,71 @@
+"""Tables as people have them: CSV with any separator and with comments, or lines of JSON."""
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.text import read_lines, read_text
+
+FORMS = ('.csv', '.tsv', '.jsonl')  # suffixes
+MARKS = ',;\t|'  # between columns
+TRIED = 20  # lines that must have as many columns as possible
+ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
+
+Row = Mapping[str, str]
+
+
+def read_table(file: Path, most: int | None = None) -> list[list[str]]:
+    """The lines of a CSV file, the header first.
+
+    Args:
+        file: the file. Its first lines may be comments or Excel's ``sep=;``.
+        most: of its lines. Default: all.
+    """
+    lines = read_text(file).splitlines(keepends=True)[:most]
+    marks = MARKS
+    while lines and (above := ABOVE.match(lines[0])):
+        marks = above[1] or marks
+        del lines[0]
+
+    def split(some: Sequence[str], mark: str) -> list[list[str]]:
+        return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
+
+    mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
+    return [[value.strip() for value in line] for line in split(lines, mark)]
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The rows by the names of the columns, without those that have none, as an index."""
+    if file.suffix.lower() == '.jsonl':
+        return [{key: _text(row[key]) for key in row} for row in read_objects(file)]
+    header, *table = read_table(file) or [[]]
+    rows = (dict(zip(header, [*line, *[''] * len(header)], strict=False)) for line in table)
+    return [
+        {key: row[key] for key in row if key and not key.casefold().startswith('unnamed:')}
+        for row in rows
+    ]
+
+
+def read_objects(file: Path) -> list[dict[str, Any]]:
+    """The lines of a JSONL file.
+
+    Raises:
+        ConfigError: if one is not an object of JSON.
+    """
+    try:
+        return [dict(json.loads(line)) for line in read_lines(file)]
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} is not an object of JSON on each line ({first_line(error)}); '
+            'correct or remove it.'
+        ) from error
+
+
+def _text(value: Any) -> str:
+    """A value as in a CSV file; several labels with ``|`` between them."""
+    several = isinstance(value, list)
+    return '|'.join(map(str, value)) if several else '' if value is None else str(value)
