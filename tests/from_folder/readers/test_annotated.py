@@ -37,6 +37,7 @@ from vit_plugin.from_folder.readers.instances import check_instances
 from vit_plugin.from_folder.readers.listing import Listing
 from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
 from vit_plugin.from_folder.readers.records import ImageRecord, Instance
+from vit_plugin.from_folder.readers.yolo import _dimensions
 
 
 def read(folder: Path, **options) -> Listing:
@@ -1132,6 +1133,8 @@ POINTS = '0.5 0.5 {} 0.52 0.48 {} 0.45 0.55 {}'
         (' '.join(['0.5 0.5 2'] * 17), '[17, 3]'),
         (POINTS.format('', '', ''), '[3, 2]'),
         ('0.5 0.5 0.52 0.48 0 0 0.45 0.55 0.49 0.5', '[5, 2]'),
+        ('0.52 0.48', '[1, 2]'),
+        (POINTS.format(0.9, 0.81, 0.77), '[3, 3]'),  # scores, as a model writes them
     ],
 )
 def test_poses_without_their_shape_are_a_question(tmp_path, behind, shape):
@@ -1143,6 +1146,24 @@ def test_poses_without_their_shape_are_a_question(tmp_path, behind, shape):
         read(tmp_path)
     write(tmp_path, 'data.yaml', f'names: [bar, square]\nkpt_shape: {shape}\n')
     assert sum(boxes_of(read(tmp_path)).values()) == 20
+    write(tmp_path, 'data.yaml', 'names: [bar, square]\nkpt_shape: [4, 3]\n')
+    with pytest.raises(ConfigError, match=r'lines are not .* \(20, the first'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('points', [3, 4, 5, 8])
+@pytest.mark.parametrize('dimensions', [2, 3])
+def test_polygons_and_poses_are_told_apart(points, dimensions):
+    generator = np.random.default_rng(points)
+    size = generator.uniform(0.05, 0.4, (40, 2))
+    middle = generator.uniform(size / 2, 1 - size / 2)
+    inside = middle[:, None] + generator.uniform(-0.5, 0.5, (40, points, 2)) * size[:, None]
+    seen = generator.uniform(0.3, 1, (40, points, dimensions - 2))
+    poses = np.concatenate((inside, seen), axis=-1).reshape(40, -1)
+    assert _dimensions(np.concatenate((middle, size, poses), axis=-1)) == dimensions
+    angles = np.sort(generator.uniform(0, 2 * np.pi, (40, points)))
+    around = np.stack((np.cos(angles), np.sin(angles)), axis=-1) * size[:, None] / 2
+    assert _dimensions((middle[:, None] + around).reshape(40, -1)) == 0
 
 
 @pytest.mark.parametrize(
@@ -1169,3 +1190,181 @@ def test_names_that_look_the_same_are_one_class(tmp_path, other):
         text.replace('"bar"', json.dumps(other)).replace('"category_id": 7', '"category_id": 1', 3)
     )
     assert read(tmp_path).classes == ('square', 'traffic light')
+
+
+def marked(folder: Path, **marks) -> Listing:
+    """COCO with these marks on the first object."""
+    write_coco(folder)
+    content = json.loads((folder / TRAIN).read_text())
+    content['annotations'][0] |= marks
+    (folder / TRAIN).write_text(json.dumps(content))
+    return read(folder)
+
+
+@pytest.mark.parametrize(
+    'marks', [dict(ignore=1), dict(difficult=True), dict(attributes=dict(difficult='true'))]
+)
+def test_objects_that_are_marked_are_not_trained_on(tmp_path, marks):
+    found = marked(tmp_path, **marks)
+    assert sum(one.crowd for photo in found.train + found.val for one in photo.instances) == 1
+    what = 'objects marked as crowd, ignored or difficult, neither trained on nor counted'
+    assert (what, 1) in [row[:2] for row in found.findings.rows()]
+
+
+@pytest.mark.parametrize('name', ['ignored regions', '__ignore__', 'DontCare'])
+def test_a_class_for_what_is_to_be_ignored_is_none(tmp_path, name):
+    """VisDrone, LabelMe and KITTI."""
+    write_coco(tmp_path)
+    (tmp_path / TRAIN).write_text((tmp_path / TRAIN).read_text().replace('"bar"', f'"{name}"'))
+    found = read(tmp_path)
+    assert found.classes == ('square',)
+    ignored = [one for photo in found.train for one in photo.instances if one.crowd]
+    assert ignored
+    assert {one.name for one in ignored} == {''}
+
+
+def test_objects_without_a_class_are_an_error(tmp_path):
+    labelme(tmp_path)
+    for path in tmp_path.rglob('*.json'):
+        path.write_text(path.read_text().replace('"label": "bar"', '"label": " "'))
+    with pytest.raises(ConfigError, match='objects have no class'):
+        read(tmp_path)
+
+
+def test_run_lengths_by_rows_of_a_square_image(tmp_path):
+    """Their box lies near the right one, mirrored at the diagonal."""
+    record = ImageRecord(Path('a.png'), size=(64, 64))
+    mask = np.zeros((64, 64), np.uint8)
+    mask[10:30, 20:44] = 1
+    for order, kept in (('F', 1), ('C', 0)):
+        ends = np.flatnonzero(np.diff(mask.flatten(order), prepend=0, append=0))
+        counts = np.diff([0, *ends, 4096]).tolist()
+        segmentation = dict(size=[64, 64], counts=counts)
+        record.instances = [Instance('a', (20, 10, 24, 20), segmentation)]
+        findings = Findings(skip_invalid=True)
+        check_instances([record], findings, with_masks=True)
+        assert len(record.instances) == kept
+        assert (not kept) == any('read by rows' in what for what, _ in findings.wrong)
+
+
+@pytest.mark.parametrize('encoding', ['gb2312', 'GBK', 'gb18030', 'utf-16'])
+def test_voc_in_the_encoding_that_it_says(tmp_path, encoding):
+    write_voc(tmp_path)
+    for path in tmp_path.rglob('*.xml'):
+        text = path.read_text().replace('bar', '条')
+        path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>{text}'.encode(encoding))
+    assert read(tmp_path).classes == ('square', '条')
+
+
+def scenes_as(folder: Path, place: str) -> list[tuple[str, list]]:
+    """Images in a folder, and the corners of their boxes with names."""
+    found = []
+    for i in range(8):
+        boxes = [('bar', (4, 6, 24, 30)), ('square', (34, 10, 60 - i, 40))]
+        save(folder, f'{place}/{i}.png', np.full((48, 64, 3), 20 * i, np.uint8))
+        found.append((f'{i}.png', boxes))
+    return found
+
+
+LISTED = Counter(
+    box for i in range(8) for box in (('bar', 4, 6, 24, 30), ('square', 34, 10, 60 - i, 40))
+)
+
+
+def bdd(folder: Path) -> None:
+    rows = [
+        dict(
+            name=name,
+            labels=[
+                dict(category=kind, box2d=dict(zip(('x1', 'y1', 'x2', 'y2'), box, strict=True)))
+                for kind, box in boxes
+            ]
+            + [dict(category='lane', poly2d=[])],
+        )
+        for name, boxes in scenes_as(folder, 'images/100k/train')
+    ]
+    write(folder, 'labels/bdd100k_labels_images_train.json', json.dumps(rows))
+
+
+def hugging_face(folder: Path) -> None:
+    rows = [
+        dict(
+            file_name=name,
+            objects=dict(
+                bbox=[
+                    [left, top, right - left, bottom - top]
+                    for _, (left, top, right, bottom) in boxes
+                ],
+                category=[kind for kind, _ in boxes],
+            ),
+        )
+        for name, boxes in scenes_as(folder, 'train')
+    ]
+    write(folder, 'train/metadata.jsonl', '\n'.join(map(json.dumps, rows)))
+
+
+def open_images(folder: Path) -> None:
+    lines = ['ImageID,Source,LabelName,XMin,XMax,YMin,YMax,IsGroupOf']
+    for name, boxes in scenes_as(folder, 'train'):
+        for kind, (left, top, right, bottom) in boxes:
+            shares = f'{left / 64},{right / 64},{top / 48},{bottom / 48}'
+            lines.append(f'{Path(name).stem},xclick,/m/{kind[:1]},{shares},0')
+    write(folder, 'train-annotations-bbox.csv', '\n'.join(lines))
+    write(folder, 'class-descriptions-boxable.csv', '/m/b,bar\n/m/s,square')
+
+
+def tensorflow(folder: Path) -> None:
+    lines = ['sep=;', 'filename;width;height;class;xmin;ymin;xmax;ymax']
+    for name, boxes in scenes_as(folder, 'images'):
+        lines += [f'{name};64;48;{kind};{";".join(map(str, box))}' for kind, box in boxes]
+    write(folder, 'train_labels.csv', '\n'.join(lines))
+
+
+LISTS = {
+    bdd: 'BDD100K',
+    hugging_face: 'Hugging Face',
+    open_images: 'a table',
+    tensorflow: 'a table',
+}
+
+
+@pytest.mark.parametrize('write_form', LISTS)
+def test_lists_of_images_have_the_same_boxes(tmp_path, write_form):
+    write_form(tmp_path)
+    found = read(tmp_path)
+    assert found.form == LISTS[write_form]
+    assert found.classes == ('bar', 'square')
+    assert boxes_of(found) == LISTED
+    left_out = [row[:2] for row in found.findings.rows()]
+    assert (('objects without a box left out', 8) in left_out) == (write_form is bdd)
+
+
+def test_a_table_has_a_box_column_or_no_classes(tmp_path):
+    """The boxes of wheat on Kaggle, and an image without a box as VinBigData has it."""
+    scenes_as(tmp_path, 'train')
+    rows = [f'{i},64,48,"[4.0, 6, 20.0, 24]"' if i else f'{i},64,48,' for i in range(8)]
+    write(tmp_path, 'train.csv', '\n'.join(['image_id,width,height,bbox', *rows]))
+    found = read(tmp_path)
+    assert found.classes == ('object',)
+    assert sum(boxes_of(found).values()) == 7
+    write(tmp_path, 'train.csv', (tmp_path / 'train.csv').read_text().replace('64,48', '99,48'))
+    with pytest.raises(ConfigError, match='images have another size than their annotation says'):
+        read(tmp_path)
+
+
+def test_a_table_beside_other_boxes_is_left_out(tmp_path):
+    """Of xml_to_csv, which many tutorials have."""
+    write_voc(tmp_path)
+    write(tmp_path, 'train_labels.csv', 'filename,class,xmin,ymin,xmax,ymax\n000.png,a,1,1,9,9')
+    assert ('files left out, .csv', 1) in [row[:2] for row in read(tmp_path).findings.rows()]
+
+
+def test_properties_of_unequal_length_are_an_error(tmp_path):
+    hugging_face(tmp_path)
+    path = tmp_path / 'train/metadata.jsonl'
+    path.write_text(path.read_text().replace('["bar", "square"]', '["bar"]', 1))
+    with pytest.raises(ConfigError, match=r'jsonl.* an image or a box that is not complete'):
+        read(tmp_path)
+    path.write_text('[1]\n{')
+    with pytest.raises(ConfigError, match='is not an object of JSON on each line'):
+        read(tmp_path)

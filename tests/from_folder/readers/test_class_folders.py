@@ -438,3 +438,11 @@ def test_names_of_folders_that_look_the_same_are_one_class(tmp_path):
     (tmp_path / 'digit 0').rename(tmp_path / 'a\u00a0cat')
     (tmp_path / 'digit 1').rename(tmp_path / 'a  cat')
     assert read(tmp_path).classes == ('a cat', 'digit 2')
+
+
+def test_classes_that_are_numbers_are_named(tmp_path):
+    for i in range(24):
+        (tmp_path / f'{20 + i // 2}').mkdir(exist_ok=True)
+        Image.new('RGB', (8, 8), (10 * i, 0, 0)).save(tmp_path / f'{20 + i // 2}/{i}.png')
+    rows = [row[:2] for row in read_class_folders(Tree(tmp_path)).findings.rows()]
+    assert ('classes that are numbers, whose order and distance are not learned', 1) in rows

@@ -1,5 +1,6 @@
 """Images and tables of their classes."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from vit_plugin.from_folder.readers.listing import Listing
 def flat(folder: Path, count: int = 12, place: str = 'train') -> Path:
     (folder / place).mkdir(parents=True)
     for i in range(count):
-        Image.fromarray(np.full((8, 8, 3), 20 * i, np.uint8)).save(folder / place / f'{i}.jpg')
+        Image.fromarray(np.full((8, 8, 3), 10 * i, np.uint8)).save(folder / place / f'{i}.jpg')
     return folder
 
 
@@ -150,6 +151,17 @@ def test_tables_of_something_else(tmp_path, header, row, words):
         read(tmp_path)
 
 
+def test_lines_of_json(tmp_path):
+    """Hugging Face's ``metadata.jsonl``."""
+    flat(tmp_path)
+    rows = [json.dumps(dict(file_name=f'{i}.jpg', label='ab'[i % 2])) for i in range(12)]
+    (tmp_path / 'train/metadata.jsonl').write_text('\n'.join(rows))
+    assert read(tmp_path).classes == ('a', 'b')
+    rows = [json.dumps(dict(file_name=f'{i}.jpg', labels=['a', 'b'][: i % 3])) for i in range(12)]
+    (tmp_path / 'train/metadata.jsonl').write_text('\n'.join(rows))
+    assert read(tmp_path).multi_label
+
+
 def test_rows_without_their_image_are_named(tmp_path):
     flat(tmp_path)
     rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]
@@ -203,8 +215,9 @@ def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes)
     (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
     found = read(tmp_path)
     assert len(found.classes) == classes
-    said = any('write | to be sure' in what for what, _, _ in found.findings.rows())
-    assert said == found.multi_label == (classes == 3)
+    said = [what for what, _, _ in found.findings.rows()]
+    assert any('write | to be sure' in what for what in said) == found.multi_label == (classes == 3)
+    assert any('each taken as one name; write |' in what for what in said) == (classes == 4)
 
 
 @pytest.mark.parametrize('column', ['age', 'score', 'label'])
@@ -215,6 +228,8 @@ def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes)
         lambda i: 20.5 + i // 4,
         lambda i: f'"{i // 3},25"',
         lambda i: -0.5 * i,
+        lambda i: 20 + i,
+        lambda i: f'{7 * i}%',
     ],
 )
 def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
@@ -222,7 +237,7 @@ def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
     flat(tmp_path)
     rows = [f'{i}.jpg,{value(i)}' for i in range(12)]
     (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
-    with pytest.raises(ConfigError, match=f"the column '{column}' of .* has numbers such as"):
+    with pytest.raises(ConfigError, match=f"the column '{column}' of .* has .* numbers such as"):
         read(tmp_path)
 
 
@@ -234,8 +249,26 @@ def test_numbers_that_are_names_are_classes(tmp_path, values):
     assert read(tmp_path).classes == values
 
 
+def test_many_numbers_are_classes_if_the_column_says_so(tmp_path):
+    flat(tmp_path, 24)
+    for column in ('label', 'number'):
+        rows = [f'{i}.jpg,{i // 2}' for i in range(24)]
+        (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
+        if column == 'label':
+            assert len(read(tmp_path).classes) == 12
+    with pytest.raises(ConfigError, match=r'has 12 numbers such as 0, .* classes, call it label'):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize(
-    'head', ['sep=;\nfile;label', '# by hand\n# and by me\nfile;label', '"file, name";label']
+    'head',
+    [
+        '"sep=;"\nfile;label',
+        '// by hand\nfile;label',
+        'sep=;\nfile;label',
+        '# by hand\n# and by me\nfile;label',
+        '"file, name";label',
+    ],
 )
 def test_lines_before_the_header_and_commas_in_it(tmp_path, head):
     flat(tmp_path)

@@ -1,8 +1,11 @@
 """Lists of the images of a part beside folders of classes."""
 
+import json
+
 import pytest
 from image_folders import write_digits
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
 from vit_plugin.from_folder.readers.image_tree import Tree
 
@@ -19,6 +22,7 @@ TESTED = ['digit 0/000', 'digit 1/001', 'digit 2/002']
         ('test_list.lst', '/home/me/data/{}.png 3'),
         ('splits/test.csv', '{}.png,digit 0'),
         ('val.txt', '{}.png\t2'),
+        ('testlist01.txt', '{}.png'),
     ],
 )
 def test_a_list_of_a_part_is_not_trained_on(tmp_path, name, line):
@@ -62,3 +66,71 @@ def test_words_in_texts_are_no_lists(tmp_path):
     write_digits(tmp_path)
     (tmp_path / 'test_notes.txt').write_text('look at the digit 0 again\n')
     assert len(read_class_folders(Tree(tmp_path)).parts['test']) == 0
+
+
+@pytest.mark.parametrize(
+    ('name', 'content'),
+    [
+        ('meta/test.json', {'digit 0': TESTED[:1], 'digit 1': TESTED[1:]}),  # Food-101
+        ('split_zhou.json', dict(train=[], test=[[f'{one}.png', 1, 'digit'] for one in TESTED])),
+    ],
+)
+def test_lists_in_json(tmp_path, name, content):
+    write_digits(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(json.dumps(content))
+    found = read_class_folders(Tree(tmp_path))
+    tested = [found.name_of(photo).removesuffix('.png') for photo in found.parts['test']]
+    assert tested == TESTED
+
+
+def test_a_table_beside_folders_of_classes_says_the_part(tmp_path):
+    """ArtBench's metadata."""
+    write_digits(tmp_path)
+    names = [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob('*.png'))]
+    rows = [f'{name},{"test" if i % 4 == 0 else "train"}' for i, name in enumerate(names)]
+    (tmp_path / 'metadata.csv').write_text('\n'.join(['name,split', *rows]))
+    assert [photo.path.stem for photo in read_class_folders(Tree(tmp_path)).parts['test']] == (
+        ['000'] * 3
+    )
+
+
+def test_lines_without_their_image_are_named(tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / 'test.txt').write_text('elsewhere/900.jpg\n')
+    rows = [row[:2] for row in read_class_folders(Tree(tmp_path)).findings.rows()]
+    assert ('lines of test.txt left out, whose image is not there', 1) in rows
+
+
+def imagenet(folder, line: str):
+    """Folders of classes to train on, and images in none of them to validate."""
+    write_digits(folder / 'train')
+    (folder / 'val').mkdir()
+    lines = []
+    for i in range(3):
+        (folder / f'train/digit {i}/003.png').rename(folder / f'val/image {i}.png')
+        lines.append(line.format(i=i, wnid=f'digit {i}', other=(i + 1) % 3, next=i + 1))
+    (folder / 'val.txt').write_text('\n'.join(lines))
+
+
+@pytest.mark.parametrize(
+    ('line', 'shift'),
+    [('image {i}.png {i}', 0), ('image {i},{i} 1 2 3', 0), ('image {i}.png {other}', 1)],
+)
+def test_flat_images_to_validate_have_the_labels_of_a_list(tmp_path, line, shift):
+    imagenet(tmp_path, line)
+    if shift:  # the numbers are those of this list, not of the folders in order
+        (tmp_path / 'train.txt').write_text(
+            '\n'.join(f'digit {i}/000.png {(i + 1) % 3}' for i in range(3))
+        )
+    found = read_class_folders(Tree(tmp_path))
+    assert not found.held_out
+    assert {photo.path.stem[-1]: photo.labels[0][-1] for photo in found.val} == {
+        '0': '0', '1': '1', '2': '2'
+    }  # fmt: skip
+
+
+def test_labels_of_a_list_that_count_from_1_are_an_error(tmp_path):
+    imagenet(tmp_path, 'image {i}.png {next}')
+    with pytest.raises(ConfigError, match="no folder to train on has .*'3' of .*; count .* from 0"):
+        read_class_folders(Tree(tmp_path))

@@ -1,6 +1,7 @@
 """Folders of images with boxes or polygons: their form, their parts and their classes."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,9 @@ from vit_plugin.files.text import read_text
 
 from .class_names import class_name, note_merged
 from .coco import is_coco, read_coco
-from .createml import is_createml, read_createml
 from .division import check_classes, divide
 from .findings import Findings
+from .image_lists import box_tables, format_of, read_image_lists
 from .image_tree import Tree, note_unused, read_sizes
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
@@ -28,6 +29,9 @@ from .yolo import (
     read_yolo,
 )
 
+OF_JSON = (('COCO', is_coco), ('LabelMe', is_labelme))
+# Names of classes for regions without one: of LabelMe, VisDrone and KITTI.
+IGNORED = ('ignore', 'ignored', 'ignored regions', 'ignored-regions', 'dontcare')
 BACKGROUND_SHAPE = '_background_'  # as LabelMe calls it
 
 
@@ -39,40 +43,44 @@ class Format(NamedTuple):
     files: dict[Path, Any]  # that were recognized, with what is in them
 
 
-def formats_of(tree: Tree) -> list[Format]:
+def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
     """The forms of annotations that a folder has files of.
+
+    Args:
+        tree: the files of the folder.
+        with_tables: whether tables with boxes count where there is no other form.
 
     Raises:
         ConfigError: if a file of JSON, XML or YAML is damaged.
     """
-    json_files = {file: _json(file) for file in tree.others if file.suffix.lower() == '.json'}
-    xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
+    found: dict[str, dict[Path, Any]] = defaultdict(dict)
+    for file in tree.others:
+        if file.suffix.lower() == '.json':
+            content = _json(file)
+            if name := next(
+                (name for name, is_one in OF_JSON if is_one(content)), format_of(content, file)
+            ):
+                found[name][file] = content
+        elif file.suffix.lower() == '.xml' and (root := voc_root(file)) is not None:
+            found['Pascal VOC'][file] = root
     labels = label_files(tree)
     settings = find_settings(tree) if labels else None
-    is_yolo = labels and (
+    if labels and (
         find_names(tree, settings)
         or any('labels' in tree.parts(file) or is_label(file) for file in labels)
-    )
-    of_json = {
-        'COCO': (is_coco, read_coco),
-        'CreateML': (is_createml, read_createml),
-        'LabelMe': (is_labelme, read_labelme),
+    ):
+        found['YOLO'] = dict.fromkeys(labels)
+    readers = {
+        'COCO': read_coco,
+        'LabelMe': read_labelme,
+        'Pascal VOC': read_voc,
+        'YOLO': partial(read_yolo, settings=settings),
     }
-    forms = [
-        *(
-            Format(name, read, {file: found for file, found in json_files.items() if is_one(found)})
-            for name, (is_one, read) in of_json.items()
-        ),
-        Format(
-            'Pascal VOC',
-            read_voc,
-            {file: root for file, root in xml_files.items() if root is not None},
-        ),
-        Format(
-            'YOLO', partial(read_yolo, settings=settings), dict.fromkeys(labels if is_yolo else ())
-        ),
+    found = found or (box_tables(tree) if with_tables else {})
+    return [
+        Format(name, readers.get(name, read_image_lists), files)
+        for name, files in sorted(found.items())
     ]
-    return [form for form in forms if form.files]
 
 
 def _json(file: Path) -> Any:
@@ -87,7 +95,7 @@ def _json(file: Path) -> Any:
 def read_annotated_folder(
     tree: Tree, skip_invalid: bool = False, with_masks: bool = False
 ) -> Listing:
-    """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or CreateML, wherever in it the files are.
+    """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or lists, wherever in it the files are.
 
     Folders and files that are named so are parts of the data set, see
     :mod:`~vit_plugin.from_folder.readers.splits`. Without images to validate, a tenth of those
@@ -104,14 +112,15 @@ def read_annotated_folder(
             boxes or sizes do not fit the images, if there are no boxes, or if a class has none to
             train on.
     """
-    forms = formats_of(tree)
+    forms = formats_of(tree, with_tables=True)
     if not forms:
         first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
         others = f', and of another form {" and ".join(first)}' if first else ''
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
-            f'nor a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO{others}; put the '
-            'boxes there, or leave out --task for a folder of classes.'
+            'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
+            f'and ymax, nor labels/*.txt as YOLO{others}; put the boxes there, or leave out --task '
+            'for a folder of classes.'
         )
     if len(forms) > 1:
         names = ' and '.join(form.name for form in forms)
@@ -175,12 +184,25 @@ def read_format(
 def _normalize_names(
     records: Sequence[ImageRecord], names: Sequence[str], findings: Findings
 ) -> Sequence[str]:
-    """Bring the names of all objects, and those of the classes, into their normal form."""
+    """Bring the names of all objects, and those of the classes, into their normal form.
+
+    Objects of no class are rejected, and those of one such as ``__ignore__`` are ignored.
+    """
     instances = [found for record in records for found in record.instances]
     note_merged([*names, *(found.name for found in instances)], findings)
     normal = {name: class_name(name) for name in {*names, *(found.name for found in instances)}}
     for found in instances:
         found.name = normal[found.name]
+        if found.name.strip('_').casefold() in IGNORED:
+            findings.note(
+                'objects of a class for what is to be ignored, whatever it is',
+                f'{found.name!r} of {found.origin}',
+            )
+            found.name, found.crowd = '', True
+        elif not found.name:
+            findings.reject('objects have no class', 'name it', found.origin)
+    for record in records:
+        record.instances = [one for one in record.instances if one.name or one.crowd]
     return [normal[name] for name in names]
 
 

@@ -17,10 +17,10 @@ from .image_tree import (
     note_unused,
     read_sizes,
 )
-from .label_tables import read_tables
+from .label_tables import are_measured, read_tables
 from .listing import Listing, readable
 from .records import ImageRecord
-from .split_lists import listed_splits
+from .split_lists import read_lists
 from .splits import Split, alike_parts, split_of
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
@@ -72,13 +72,18 @@ def read_class_folders(
         if listed:
             records, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
-            return read_class_folders(Tree(inner), work_dir, skip_invalid, around=tree)
-    note_unused(tree, [*tables, *(record.path for record in records)], findings)
+            return read_class_folders(Tree(inner), work_dir, skip_invalid, around=around or tree)
+    note_unused(around or tree, [*tables, *(record.path for record in records)], findings)
     _check_any(tree, records)
     if len(records) <= MOST_HEADERS:
         records = read_sizes(records, findings)
     findings.check()
     found = {name for record in records for name in record.labels}
+    if are_measured(found, named=True):
+        findings.note(
+            'classes that are numbers, whose order and distance are not learned',
+            f'{min(found)} and {max(found)}',
+        )
     if len(found) == 1 and not multi_label:
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier '
@@ -102,15 +107,37 @@ def read_class_folders(
 
 
 def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings) -> list[Path]:
-    """Give the images of no folder of a part that of a list; the lists that do."""
-    if any(record.split for record in records):
+    """Give the images of no folder of a part that of a list; the lists that do.
+
+    Where folders are parts, images in no folder of a class have the labels of a list.
+    """
+    if not any(record.split for record in records):
+        lists = read_lists(tree, findings)
+        # Without a list of those to train on, all others are.
+        others: Split | None = None if 'train' in lists.splits.values() else 'train'
+        for record in records if lists.splits else ():
+            record.split = lists.splits.get(record.path, others)
+        return [*lists.files]
+    own = {record.path: record.labels[0] for record in records}
+    flat = {path for path in tree.images if path not in own and tree.split(path) in ('val', 'test')}
+    if not flat:
         return []
-    parts, used = listed_splits(tree, findings)
-    # Without a list of those to train on, all others are.
-    others: Split | None = None if 'train' in parts.values() else 'train'
-    for record in records if parts else ():
-        record.split = parts.get(record.path, others)
-    return used
+    lists = read_lists(tree, findings)
+    classes = sorted({*own.values()})
+    numbers = dict(zip(map(str, range(len(classes))), classes, strict=True))
+    numbers |= {label: own[path] for path, label in lists.labels.items() if path in own}
+    for path in sorted(flat & lists.labels.keys()):
+        label = lists.labels[path]
+        name = numbers.get(label) or (label if label in classes else '')
+        if name:
+            records.append(ImageRecord(path, tree.split(path), labels=(name,)))
+            findings.note(
+                'images in no folder of a class, which a list gives one', f'{path}: {name}'
+            )
+        elif label:
+            what = 'images have a class in a list that no folder to train on has'
+            findings.reject(what, 'count the classes from 0, or correct it', f'{label!r} of {path}')
+    return [*lists.files]
 
 
 def _only_folder(tree: Tree) -> Path | None:

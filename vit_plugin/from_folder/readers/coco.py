@@ -14,7 +14,7 @@ from .records import (
     Annotations,
     ImageRecord,
     Instance,
-    is_yes,
+    is_ignored,
     reading,
 )
 from .splits import Split, split_in
@@ -145,7 +145,7 @@ def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
         name,
         box if isinstance(box, (list, tuple)) else [box],
         mask or None,
-        is_yes(found.get('iscrowd')) or is_yes(found.get('ignore')),
+        is_ignored(found, found.get('attributes')),
         found.get('area'),
         _degrees(found),
         origin,

@@ -241,6 +241,16 @@ def _are_run_lengths(found: Instance, record: ImageRecord, findings: Findings) -
     if around is None:
         findings.reject('masks by run lengths are empty', CORRECT, found.origin, tolerated=True)
         return False
+    left, top, width, height = around
+    apart, by_rows = (
+        np.abs(np.subtract(one, found.box)).sum() for one in (around, (top, left, height, width))
+    )
+    if size[0] == size[1] and by_rows + ROUNDED < apart:
+        what = 'masks by run lengths fit their boxes if they are read by rows'
+        findings.reject(
+            what, 'write them by columns, as COCO has them', found.origin, tolerated=True
+        )
+        return False
     found.segmentation = dict(size=size, counts=counts)
     return _is_in_its_box(around, found, findings)
 
@@ -251,4 +261,4 @@ def _within(polygon: Sequence[float], record: ImageRecord) -> list[float]:
 
 
 def _short(box: Sequence[float]) -> str:
-    return str([round(value, 2) for value in box])
+    return str([round(float(value), 2) for value in box])

@@ -1,18 +1,17 @@
 """Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``."""
 
-import csv
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import read_text
 
-from .class_names import class_name
+from .class_names import class_name, note_merged
 from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
 from .records import ImageRecord
 from .splits import Split, split_in, split_of
+from .tables import FORMS, TRIED, Row, read_rows
 
 FILES = (
     'file',
@@ -20,6 +19,7 @@ FILES = (
     'file_name',
     'image',
     'image_id',
+    'imageid',
     'image_name',
     'path',
     'img',
@@ -29,14 +29,13 @@ FILES = (
 LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed')
 PARTS = ('split', 'set', 'subset', 'part', 'partition', 'fold')
 PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
-BOXES = {'xmin', 'x_min', 'x1', 'bbox'}
+BOXES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
 QUOTES = ' []\'"'  # around the names in a list of Python's
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 MAINLY = 0.9  # of the labels
-TRIED = 20  # rows in which a column is tried for names of images
-
-LabelRow = Mapping[str, str]
+MANY = 10  # different numbers, from which on they are measurements unless they count classes
+NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?\s*%?', re.IGNORECASE)
 
 
 def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool, list[Path]]:
@@ -57,10 +56,10 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     tables = []
     in_columns = False
     for file in tree.others:
-        if file.suffix.lower() not in ('.csv', '.tsv') or SAMPLE in file.stem.casefold():
+        if file.suffix.lower() not in FORMS or SAMPLE in file.stem.casefold():
             continue
-        rows = _rows(file)
-        column = _file_column(tree, file, rows)
+        rows = read_rows(file)
+        column = file_column(tree, file, rows)
         if column is None:
             continue
         tables.append(file)
@@ -73,13 +72,18 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         if not one_hot:
             _check_classes_are_names(file, labels[0], values)
         mark = None if one_hot else _separator(values, labels[0].casefold() in PLURALS)
+        blank = next((value for value in values if re.search('[ ,]', value)), None)
+        if blank and not one_hot and mark is None and labels[0].casefold() in PLURALS:
+            what = 'values with blanks or commas, each taken as one name; write | between several'
+            findings.note(what, f'{blank!r} in {file}')
+        note_merged(sorted(values) if mark is None and not one_hot else (), findings)
         if mark and mark in ', ':
             what = f'several labels in a value, between which is {mark!r}; write | to be sure'
             findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
-        part = next(filter(_says_part, rows[0]), None)
+        part = part_column(rows[0])
         split = split_in(file.stem) or tree.split(file)
         for row in rows:
-            own = _part_of(row[part], part) if part else split
+            own = part_of(row[part], part) if part else split
             images = tree.index.match(row[column], file, own)
             path = tree.index.only(images, f'{row[column]!r} of {file}', findings)
             if not images:
@@ -108,13 +112,18 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     return found, True, tables
 
 
+def part_column(columns: Iterable[str]) -> str | None:
+    """The column of parts, if there is one."""
+    return next(filter(_says_part, columns), None)
+
+
 def _says_part(column: str) -> bool:
     """True for a column such as split, or is_valid with true and false."""
     name = column.casefold()
     return name in PARTS or (name.startswith('is_') and split_in(name) is not None)
 
 
-def _part_of(value: str, column: str) -> Split | None:
+def part_of(value: str, column: str) -> Split | None:
     """The part that a row of such a column says."""
     flag = split_in(column) if column.casefold() not in PARTS else None
     if flag is None:
@@ -141,40 +150,34 @@ def _separator(values: Collection[str], plural: bool) -> str | None:
     return None
 
 
+def are_measured(values: Collection[str], named: bool = False) -> bool:
+    """True for numbers whose order and distance count: fractions, or many that count nothing.
+
+    Args:
+        values: the different values.
+        named: whether they are said to be labels, so that 0, 1, 2 ... or 1, 2, 3 ... are classes.
+    """
+    texts = [value.strip(' %').replace(',', '.') for value in values if NUMBER.fullmatch(value)]
+    if len(texts) <= MAINLY * len(values):
+        return False
+    numbers = {float(text) for text in texts}
+    counted = named and min(numbers) in (0, 1) and max(numbers) < 2 * len(numbers)
+    return any(number % 1 for number in numbers) or (len(numbers) > MANY and not counted)
+
+
 def _check_classes_are_names(file: Path, column: str, values: Collection[str]) -> None:
-    """Raise a ``ConfigError`` if the labels are measurements, whose order and distance count."""
-    numbers = [value for value in values if re.fullmatch(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', value)]
-    broken = [value for value in numbers if float(value.replace(',', '.')) % 1]
-    if broken and len(numbers) > MAINLY * len(values):
+    """Raise a ``ConfigError`` if the labels are measurements."""
+    if are_measured(values, column.casefold() in LABELS):
+        first = next((value for value in sorted(values) if '.' in value), min(values))
+        hint = '' if column.casefold() in LABELS else ', or if they count classes, call it label'
         raise ConfigError(
-            f'--data: the column {column!r} of {str(file)!r} has numbers such as {broken[0]}, and '
-            "a classifier learns names; write a few classes in place of numbers, such as 'low' and "
-            "'high', or call the column of the classes label."
+            f'--data: the column {column!r} of {str(file)!r} has {len(values)} numbers such as '
+            f"{first}, and a classifier learns names; write a few classes such as 'low' and 'high' "
+            f'in place of the numbers{hint}.'
         )
 
 
-def _rows(file: Path) -> list[LabelRow]:
-    """The rows by the names of the columns, without those that have none, as an index.
-
-    The first lines may be comments or Excel's ``sep=;``.
-    """
-    lines = read_text(file).splitlines(keepends=True)
-    while lines and re.match('#|sep=.$', lines[0], re.IGNORECASE):
-        del lines[0]
-
-    def split(some: Sequence[str], mark: str) -> list[list[str]]:
-        return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
-
-    mark = max(',;\t', key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
-    header, *table = [[value.strip() for value in line] for line in split(lines, mark)] or [[]]
-    rows = (dict(zip(header, [*line, *[''] * len(header)], strict=False)) for line in table)
-    return [
-        {key: row[key] for key in row if key and not key.casefold().startswith('unnamed:')}
-        for row in rows
-    ]
-
-
-def _file_column(tree: Tree, file: Path, rows: list[LabelRow]) -> str | None:
+def file_column(tree: Tree, file: Path, rows: list[Row]) -> str | None:
     """The column with names of images: most of its first rows are found. A header may be a row."""
     tried = rows[:TRIED]
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABELS]
@@ -187,13 +190,12 @@ def _file_column(tree: Tree, file: Path, rows: list[LabelRow]) -> str | None:
     return None
 
 
-def _label_columns(file: Path, rows: Sequence[LabelRow], column: str) -> tuple[list[str], bool]:
+def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[str], bool]:
     """The columns of labels, and whether each is one class with 0 and 1."""
     others = [name for name in rows[0] if name != column and not _says_part(name)]
     if boxes := BOXES & {name.casefold() for name in others}:
         raise ConfigError(
-            f'--data: {str(file)!r} has boxes in the column {boxes.pop()!r}, which are not read '
-            'from a table; export them as COCO, YOLO or Pascal VOC, and give --task detection.'
+            f'--data: {str(file)!r} has boxes in the column {boxes.pop()!r}; give --task detection.'
         )
     named = [name for name in others if name.casefold() in LABELS]
     if named:
@@ -208,7 +210,7 @@ def _label_columns(file: Path, rows: Sequence[LabelRow], column: str) -> tuple[l
     )
 
 
-def _names(row: LabelRow, labels: Sequence[str], one_hot: bool, mark: str | None) -> list[str]:
+def _names(row: Row, labels: Sequence[str], one_hot: bool, mark: str | None) -> list[str]:
     if one_hot:
         return [class_name(name) for name in labels if row[name].casefold() in ON]
     value = row[labels[0]]

@@ -17,12 +17,11 @@ from .records import (
     Annotations,
     ImageRecord,
     Instance,
-    is_yes,
+    is_ignored,
     reading,
 )
 
 CORNERS = 32  # of the polygon of a circle
-IGNORED = '__ignore__'  # the label of a region without a class
 
 
 def is_labelme(content: Any) -> bool:
@@ -50,18 +49,19 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
         with reading(file, 'a shape', 'LabelMe'):
             for i, shape in enumerate(content['shapes']):
                 polygons = _polygons(shape)
+                if shape.get('shape_type') == 'rotation':
+                    what = 'boxes with a rotation, taken as the upright rectangle around them'
+                    findings.note(what, f'{shape.get("direction")} radians of {file}')
                 if not polygons:
                     findings.note(f'shapes left out, {shape.get("shape_type")}', file)
                     continue
                 group = shape.get('group_id')
                 key = str(shape['label']).strip(), f'shape {i}' if group is None else group
                 groups.setdefault(key, []).extend(polygons)
-                if is_yes(shape.get('difficult')) or key[0] == IGNORED:
+                if is_ignored(shape, shape.get('flags')):
                     difficult.add(key)
         found = [
-            Instance.of_polygons(
-                '' if key[0] == IGNORED else key[0], polygons, str(file), key in difficult
-            )
+            Instance.of_polygons(key[0], polygons, str(file), key in difficult)
             for key, polygons in groups.items()
         ]
         records.append(

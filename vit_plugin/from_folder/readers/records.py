@@ -1,6 +1,6 @@
 """What readers of annotations return: images, and the objects in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +10,13 @@ from vit_plugin.errors import ConfigError, first_line
 
 from .polygons import box_around
 from .splits import Split
+
+IGNORED = (
+    'iscrowd',
+    'crowd',
+    'ignore',
+    'difficult',
+)  # keys of what is neither trained on nor counted
 
 
 @dataclass
@@ -75,6 +82,12 @@ class ImageRecord:
 def is_yes(value: Any) -> bool:
     """True for 1, true and yes, as numbers or text."""
     return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
+
+
+def is_ignored(*places: Any) -> bool:
+    """True if an object, or the attributes of it, are marked as crowd, ignored or difficult."""
+    marks = [place.get(key) for place in places if isinstance(place, Mapping) for key in IGNORED]
+    return any(map(is_yes, marks))
 
 
 @contextmanager

@@ -1,19 +1,41 @@
-"""Lists of the images of a part: ``train.txt``, ``meta/test.txt``, ``train_test_split.txt``."""
+"""Lists of the images of a part: ``train.txt``, ``meta/test.json``, ``train_test_split.txt``."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from vit_plugin.files.text import read_lines
+from vit_plugin.files.images import IMAGE_SUFFIXES
+from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
 from .image_tree import Tree
-from .splits import SPLITS, Split, split_in
+from .label_tables import file_column, part_column, part_of
+from .splits import SPLITS, Split, split_in, split_of
+from .tables import FORMS as TABLES
+from .tables import read_rows
 
-FORMS = ('.txt', '.lst', '.csv', '.tsv')  # suffixes
-LABEL = re.compile(r'([\s,;]+[\w.-]+)+$')  # behind a name
+TEXTS = ('.txt', '.lst', '.csv', '.tsv')  # suffixes
+GAP = re.compile(r'[\s,;]+')  # between a name and a label
 # Two files of the Caltech birds: a number and its image, and whether this is one to train on.
-NUMBERED, FLAGS = 'images.txt', 'train_test_split.txt'
+BIRDS = 'images.txt', 'train_test_split.txt'
+
+
+@dataclass
+class Lists:
+    """What lists say.
+
+    Attributes:
+        splits: the part of each image; of several, the one furthest from training.
+        labels: what stands behind the name of an image.
+        files: the lists.
+    """
+
+    splits: dict[Path, Split] = field(default_factory=dict)
+    labels: dict[Path, str] = field(default_factory=dict)
+    files: dict[Path, None] = field(default_factory=dict)
 
 
 def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
@@ -30,36 +52,61 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
             findings.note(f'lines of {place.name} left out, whose image is not there', line)
 
 
-def listed_splits(tree: Tree, findings: Findings) -> tuple[dict[Path, Split], list[Path]]:
-    """The part of each image by lists that are named for parts, and the lists.
+def read_lists(tree: Tree, findings: Findings) -> Lists:
+    """The lists that are named for parts, or are JSON with the names of parts as keys.
 
-    A line has a path, with or without its suffix, maybe with a label behind it. An image on lists
-    of several parts is of that furthest from training.
+    A line has a path, with or without its suffix, maybe with a label behind it. A table may have a
+    column of parts.
     """
-    parts: dict[Path, Split] = {}
-    used = []
+    lists = Lists()
     for file in tree.others:
-        found = dict(_lines_of(tree, file, findings))
-        if found:
-            used.append(file)
-        for image, split in found.items():
-            parts[image] = max(split, parts.get(image, split), key=SPLITS.index)
-    return parts, used
+        for split, names in _lines_of(tree, file):
+            tried = ((tree.index.match(name, file), label) for name, label in names.items())
+            found, label = next((one for one in tried if one[0]), ([], ''))
+            if image := tree.index.only(found, f'{next(iter(names))!r} of {file}', findings):
+                lists.splits[image] = max(split, lists.splits.get(image, split), key=SPLITS.index)
+                lists.labels[image] = label or lists.labels.get(image, '')
+                lists.files |= {file: None}
+            elif lost := [name for name in names if name.lower().endswith(IMAGE_SUFFIXES)]:
+                findings.note(f'lines of {file.name} left out, whose image is not there', lost[0])
+    return lists
 
 
-def _lines_of(tree: Tree, file: Path, findings: Findings) -> Iterator[tuple[Path, Split]]:
-    if file.name == FLAGS and (numbered := file.with_name(NUMBERED)).is_file():
-        flags = dict(line.split(maxsplit=1) for line in read_lines(file))
-        for line in read_lines(numbered):
+def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
+    """The part of each line, and the names that it may have with the label behind each."""
+    birds = [file.with_name(name) for name in BIRDS]
+    if file in birds and all(map(Path.is_file, birds)):
+        flags = dict(line.split(maxsplit=1) for line in read_lines(birds[1]))
+        for line in read_lines(birds[0]):
             number, _, name = line.partition(' ')
-            if found := tree.index.match(name, numbered):
-                yield found[0], 'train' if flags.get(number) == '1' else 'test'
+            yield 'train' if flags.get(number) == '1' else 'test', {name: ''}
         return
-    split = split_in(file.stem)
-    if split is None or file.suffix.lower() not in FORMS:
+    suffix, split = file.suffix.lower(), split_in(file.stem)
+    if suffix == '.json':
+        content = json.loads(read_text(file))
+        named = content.items() if isinstance(content, Mapping) else ()
+        parts = {part: value for key, value in named if (part := split_of(key))}
+        for part, value in (parts or {split: content}).items():
+            yield from ((part, {name: ''}) for name in _strings(value) if part)
         return
-    for line in read_lines(file):
-        names = (line, LABEL.sub('', line))
-        found = next(filter(None, (tree.index.match(name, file) for name in names)), [])
-        if image := tree.index.only(found, f'{line!r} of {file}', findings):
-            yield image, split
+    rows = read_rows(file) if suffix in TABLES else []
+    column = file_column(tree, file, rows)
+    part = part_column(rows[0]) if column else None
+    if column and part:
+        for row in rows:
+            if own := part_of(row[part], part):
+                yield own, {row[column]: ''}
+    elif split and suffix in TEXTS:
+        for line in read_lines(file):
+            gaps = reversed([*GAP.finditer(line)])
+            shorter = {line[: gap.start()]: GAP.split(line[gap.end() :])[0] for gap in gaps}
+            yield split, {line: '', **shorter}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All text in a value of JSON but its keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(each)

@@ -43,7 +43,7 @@ FILLERS = {
     'x',
     'y',
 }
-JOINED = re.compile(r'(set|data|dataset|images|imgs|annot)$')
+JOINED = re.compile(r'(set|data|dataset|images|imgs|annot|lists?|files?)$')
 _AT_START = re.compile(rf'^({"|".join(sorted(WORDS, key=len, reverse=True))})[ _-]?')
 
 Item = TypeVar('Item')

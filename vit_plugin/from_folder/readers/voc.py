@@ -16,10 +16,11 @@ from .records import (
     Annotations,
     ImageRecord,
     Instance,
-    is_yes,
+    is_ignored,
 )
 from .splits import SPLITS, Split, split_in
 
+DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
 
 
@@ -29,9 +30,14 @@ def voc_root(file: Path) -> ET.Element | None:
     Raises:
         ConfigError: if it is not XML.
     """
-    try:
-        root = ET.parse(file).getroot()
-    except (ET.ParseError, ValueError) as error:
+    content = file.read_bytes()
+    declared = DECLARED.match(content)
+    encoding = declared[1].decode() if declared else ''
+    if encoding.lower().startswith('gb'):
+        encoding = 'gb18030'  # has all letters of gb2312 and gbk
+    try:  # the parser itself knows no encoding of Chinese or Japanese
+        root = ET.fromstring(content.decode(encoding) if encoding else content)
+    except (ET.ParseError, ValueError, LookupError) as error:
         raise ConfigError(
             f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
             f'({type(error).__name__}: {error}); correct it.'
@@ -115,12 +121,12 @@ def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[
 def _instance(node: ET.Element, file: Path) -> Instance:
     """An object from its box, or else from the corners of its polygon: ``x1, y1, x2, y2, ...``."""
     name, origin = _text(node, 'name').strip(), str(file)
-    crowd = is_yes(node.findtext('difficult'))
     corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
     attributes = {
         each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
     }
     degrees: Any = attributes.get('rotation')
+    crowd = is_ignored({each.tag: each.text for each in node}, attributes)
     if node.find('robndbox') is not None:  # of roLabelImg, in radians
         x, y, width, height, turn = (
             float(_text(node, f'robndbox/{name}')) for name in ('cx', 'cy', 'w', 'h', 'angle')

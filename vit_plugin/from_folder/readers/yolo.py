@@ -28,7 +28,8 @@ NAMES = (
 )  # patterns of files with a name on each line
 # The YAML file with the names of the classes, and its content.
 Settings = tuple[Path, dict[str, Any]]
-MAINLY = 0.9  # of all keypoints that lie in their box
+MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
+SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FORM = 'a class and 4 numbers, or a polygon'
 
@@ -176,21 +177,24 @@ def _keypoints(settings: Settings | None, lines: Sequence[str]) -> int:
     if isinstance(shape, list):
         return math.prod(map(int, shape))
     values = _equal_rows(lines)
-    for dimensions in (3, 2):
-        if values is not None and _are_poses(values, dimensions):
-            points = (values.shape[1] - 4) // dimensions
-            raise ConfigError(
-                f'--data: the labels are of a box and {points} keypoints by their looks, such as '
-                f'{lines[0]!r}; add kpt_shape: [{points}, {dimensions}] to data.yaml, and the '
-                'boxes are read.'
-            )
+    if values is not None and (dimensions := _dimensions(values)):
+        points = (values.shape[1] - 4) // dimensions
+        first = max(lines, key=lambda line: len(line.split()))
+        raise ConfigError(
+            f'--data: the labels are of a box and {points} keypoints by their looks, such as '
+            f'{first!r}; add kpt_shape: [{points}, {dimensions}] to data.yaml, and the boxes are '
+            'read, or kpt_shape: [0, 2] if they are polygons.'
+        )
     return 0
 
 
 def _equal_rows(lines: Sequence[str]) -> np.ndarray | None:
-    """The values of lines (N, values) that all have as many, more than a box and a score."""
-    rows = [line.split()[1:] for line in lines]
-    if not rows or len(rows[0]) < 7 or len({len(row) for row in rows}) > 1:
+    """The values of lines (N, values) that all have as many, more than a box and a score.
+
+    Boxes alone, as of objects without keypoints, are left out.
+    """
+    rows = [row for line in lines if len(row := line.split()[1:]) > 5]
+    if len({len(row) for row in rows}) != 1:
         return None
     try:
         return np.array(rows, float)
@@ -198,22 +202,28 @@ def _equal_rows(lines: Sequence[str]) -> np.ndarray | None:
         return None
 
 
-def _are_poses(values: np.ndarray, dimensions: int) -> bool:
-    """True if points with a visibility of 0, 1 or 2 stand behind boxes, or points in the boxes.
+def _dimensions(values: np.ndarray) -> int:
+    """The number of values of a keypoint, if there are some behind boxes; 0 for polygons.
 
-    The first point of a polygon is no middle of a box that has all others.
+    These are points with a visibility of 0, 1 or 2, or most of them lie in the box. The first two
+    points of a polygon, read as a box, are no box within the image, or lie near each other,
+    wherever the polygon is.
     """
-    if (values.shape[1] - 4) % dimensions:
-        return False
-    points = values[:, 4:].reshape(len(values), -1, dimensions)
-    if dimensions == 3:
-        return bool(np.isin(points[..., 2], (0, 1, 2)).all())
-    seen = (points != 0).any(axis=-1)
-    middle, half = values[:, None, :2], values[:, None, 2:4] / 2
-    within = (np.abs(points - middle) <= half + BEYOND).all(axis=-1)[seen]
-    lower, upper = points.min(axis=1) < values[:, :2], values[:, :2] < points.max(axis=1)
-    between = (lower & upper).all(axis=-1)
-    return bool(within.size and within.mean() > MAINLY and between.mean() > 0.5)
+    middle, size, behind = values[:, None, :2], values[:, None, 2:4], values[:, 4:]
+    if behind.shape[1] % 3 == 0 and np.isin(behind[:, 2::3], (0, 1, 2)).all():
+        return 3
+    in_image = (np.abs(middle - 0.5) + size / 2 <= 0.5 + BEYOND).all(axis=-1)
+    scatter, scatter_of_middle = (part.var(axis=0).sum() for part in (size - middle, middle))
+    if in_image.mean() <= MAINLY or scatter <= SCATTER * scatter_of_middle:
+        return 0
+    for dimensions in (2, 3):
+        if behind.shape[1] % dimensions == 0:
+            points = behind.reshape(len(values), -1, dimensions)[..., :2]
+            in_box = (np.abs(points - middle) <= size / 2 + BEYOND).all(axis=-1)
+            seen = (points != 0).any(axis=-1)
+            if in_box[seen].sum() > MAINLY * max(seen.sum(), 1):
+                return dimensions
+    return 0
 
 
 def _instance(
@@ -231,6 +241,8 @@ def _instance(
     names, text = named[1], ' '.join(words)
     if len(values) == 4 + keypoints:
         values = values[:4]
+    elif keypoints and len(values) > 5:
+        values = []  # neither a box, nor one with as many keypoints
     polygon = len(values) >= 6
     if polygon and len(values) % 2:
         values = values[:-1]  # with a score
