@@ -1,4 +1,4 @@
-"""Boxes, masks and maps of classes over an image, by OpenCV alone, so that it takes no torch."""
+"""Boxes, masks and maps of classes over an image, by OpenCV and Pillow, without torch."""
 
 import math
 from collections import Counter
@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 
 from vit_plugin.files.bands import as_photograph
-from vit_plugin.files.untrusted_text import printable
 
+from .letters import for_pillow
 from .palette import Color, color_of
 from .predictions import Prediction
 
@@ -17,6 +17,7 @@ FONT = cv2.FONT_HERSHEY_SIMPLEX
 LEAST_SIDE = 320  # pixels of the longer side; smaller images are enlarged, so that text is legible
 TEXT = 0.03  # height of a line of text over the longer side of the picture
 LEAST_TEXT = 18  # the same in pixels
+CAPITALS = 0.73  # of the size of a font
 LINE = 240  # pixels of the longer side for each pixel of a line's width
 OPACITY = 0.45
 CROWDED = 0.15  # of the picture, from which on there are no texts at the boxes
@@ -161,16 +162,37 @@ def _write(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color
     (width, height), (left, top) = _size(picture, text), corner
     cv2.rectangle(picture, corner, (left + width - 1, top + height - 1), color, cv2.FILLED)
     ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > DARK else WHITE
+    line, font = for_pillow(text)
+    edge = height // 4
+    if font:
+        from PIL import Image, ImageDraw, ImageFont
+
+        ground = picture[top : top + height, left : left + width]
+        image, lettering = Image.fromarray(ground), ImageFont.truetype(font, _points(height))
+        ImageDraw.Draw(image).text((edge, height - edge - 1), line, ink, lettering, anchor='ls')
+        ground[:] = image
+        return
     scale, thickness = _text(picture)
-    at = left + height // 4, top + height - height // 4 - 1
-    cv2.putText(picture, printable(text), at, FONT, scale, ink, thickness, cv2.LINE_AA)
+    at = left + edge, top + height - edge - 1
+    cv2.putText(picture, line, at, FONT, scale, ink, thickness, cv2.LINE_AA)
 
 
 def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
     """Width and height in pixels of a text with its ground. All texts have one height."""
-    (width, _), _ = cv2.getTextSize(printable(text), FONT, *_text(picture))
     height = max(round(TEXT * max(picture.shape[:2])), LEAST_TEXT)
+    line, font = for_pillow(text)
+    if font:
+        from PIL import ImageFont
+
+        width = math.ceil(ImageFont.truetype(font, _points(height)).getlength(line))
+    else:
+        (width, _), _ = cv2.getTextSize(line, FONT, *_text(picture))
     return width + height // 2, height
+
+
+def _points(height: int) -> int:
+    """The size of a font whose capitals have half the height."""
+    return round(height / 2 / CAPITALS)
 
 
 def _text(picture: np.ndarray) -> tuple[float, int]:

@@ -70,7 +70,7 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
         or any('labels' in tree.parts(file) or is_label(file) for file in labels)
     ):
         found['YOLO'] = dict.fromkeys(labels)
-    readers = {
+    readers: dict[str, Any] = {
         'COCO': read_coco,
         'LabelMe': read_labelme,
         'Pascal VOC': read_voc,

@@ -85,16 +85,16 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
     if suffix == '.json':
         content = json.loads(read_text(file))
         named = content.items() if isinstance(content, Mapping) else ()
-        parts = {part: value for key, value in named if (part := split_of(key))}
-        for part, value in (parts or {split: content}).items():
-            yield from ((part, {name: ''}) for name in _strings(value) if part)
+        parts = [(part, value) for key, value in named if (part := split_of(key))]
+        for part, value in parts or ([(split, content)] if split else []):
+            yield from ((part, {name: ''}) for name in _strings(value))
         return
     rows = read_rows(file) if suffix in TABLES else []
     column = file_column(tree, file, rows)
-    part = part_column(rows[0]) if column else None
-    if column and part:
+    marks = part_column(rows[0]) if column else None
+    if column and marks:
         for row in rows:
-            if own := part_of(row[part], part):
+            if own := part_of(row[marks], marks):
                 yield own, {row[column]: ''}
     elif split and suffix in TEXTS:
         for line in read_lines(file):

@@ -1,6 +1,5 @@
 """Figures as files and as pixels."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from vit_plugin.files.complete import replacing
+from vit_plugin.inference.letters import for_matplotlib
 
 COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
-# A name in a script that the font lacks is drawn as boxes.
-MISSING_GLYPH = 'Glyph .* missing from font'
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -21,21 +19,23 @@ def save_figure(figure: Figure, path: Path) -> None:
     options: dict[str, Any] = {}
     if path.suffix == '.png':
         options = dict(pil_kwargs=dict(compress_level=COMPRESSION))
-    with replacing(path) as temporary, warnings.catch_warnings():
-        warnings.filterwarnings('ignore', MISSING_GLYPH)
-        _take_dollars_for_text(figure)
+    with replacing(path) as temporary:
+        _take_as_text(figure)
         figure.savefig(temporary, **options)
 
 
 def as_pixels(figure: Figure) -> np.ndarray:
     """The pixels (height, width, 3) of a figure."""
-    _take_dollars_for_text(figure)
+    _take_as_text(figure)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _take_dollars_for_text(figure: Figure) -> None:
-    """Names of classes are no formulas: ``$`` in two of them would be an error, or a formula."""
+def _take_as_text(figure: Figure) -> None:
+    """Names of classes are no formulas, as ``$`` in two of them would be, and have any letters."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
+        if not text.get_text().isascii():
+            line, fonts = for_matplotlib(text.get_text())
+            text.set(text=line, fontfamily=fonts)

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vit_plugin.files.untrusted_text import printable
+from vit_plugin.inference.letters import for_matplotlib
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
@@ -67,6 +68,6 @@ def panels(
 
 
 def shortened(name: str, length: int) -> str:
-    """A name of at most so many letters, which can be printed."""
-    name = printable(name)
+    """A name of at most so many letters, which can be printed and drawn."""
+    name, _ = for_matplotlib(printable(name))
     return name if len(name) <= length else f'{name[: length - 1]}…'
