@@ -449,6 +449,15 @@ def test_images_and_masks_in_one_folder(tmp_path):
     assert len(read(tmp_path).train) == 5
 
 
+def test_lists_say_the_part_of_images_with_masks(tmp_path):
+    write_masks(tmp_path)
+    (tmp_path / 'splits').mkdir()
+    (tmp_path / 'splits/test.txt').write_text('images/0.png masks/0.png\nimages/3.png\n')
+    found = read(tmp_path)
+    assert [photo.path.stem for photo in found.parts['test']] == ['0', '3']
+    assert len(found.train + found.val) == 4
+
+
 def with_orientation(path, value: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = value

@@ -189,15 +189,14 @@ def _normalize_names(
     Objects of no class are rejected, and those of one such as ``__ignore__`` are ignored.
     """
     instances = [found for record in records for found in record.instances]
-    note_merged([*names, *(found.name for found in instances)], findings)
-    normal = {name: class_name(name) for name in {*names, *(found.name for found in instances)}}
+    written = [*names, *(found.name for found in instances)]
+    note_merged(written, findings)
+    normal = {name: class_name(name) for name in {*written}}
     for found in instances:
         found.name = normal[found.name]
         if found.name.strip('_').casefold() in IGNORED:
-            findings.note(
-                'objects of a class for what is to be ignored, whatever it is',
-                f'{found.name!r} of {found.origin}',
-            )
+            what = 'objects of a class for what is to be ignored, whatever it is'
+            findings.note(what, f'{found.name!r} of {found.origin}')
             found.name, found.crowd = '', True
         elif not found.name:
             findings.reject('objects have no class', 'name it', found.origin)

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from PIL import Image
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import ON_ITS_SIDE, orientation_of
-from vit_plugin.files.text import read_lines
 
 from .annotated import BACKGROUND_SHAPE, formats_of, read_format
 from .division import check_classes, divide
@@ -31,7 +30,8 @@ from .mask_values import (
 )
 from .polygons import mask_of
 from .records import ImageRecord
-from .splits import Split, split_in, without_split
+from .split_lists import read_lists
+from .splits import without_split
 
 # What follows the name of its image in the name of a mask, and what images may have there.
 ENDING = re.compile(
@@ -69,12 +69,12 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             validate.
     """
     findings = Findings(skip_invalid)
-    records = _pairs(tree, findings)
+    records, lists = _pairs(tree, findings)
     if not records:
         return _from_polygons(tree, findings)
     named = _names_in(tree, [record.mask for record in records if record.mask])
     used = [path for record in records for path in (record.path, record.mask) if path]
-    note_unused(tree, [*used, *filter(None, [named.file]), *_lists(tree)], findings)
+    note_unused(tree, [*used, *filter(None, [named.file]), *lists], findings)
     records = read_sizes(records, findings)
     found = _count(records, bool(named.colors), findings)
     findings.check()
@@ -100,7 +100,7 @@ def has_masks(tree: Tree) -> bool:
     kinds = {_kind(tree, path) for path in tree.images}
     if 'mask' in kinds:
         return '' not in kinds and 'image' in kinds
-    return 4 * len(_pairs(tree, Findings())) > len(tree.images)
+    return 4 * len(_pairs(tree, Findings())[0]) > len(tree.images)
 
 
 def _kind(tree: Tree, path: Path) -> str:
@@ -112,8 +112,11 @@ def _kind(tree: Tree, path: Path) -> str:
     return ''
 
 
-def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
-    """The images with a mask. One without is rejected if it lies where others have one."""
+def _pairs(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], list[Path]]:
+    """The images with a mask, and the lists of their parts.
+
+    An image without a mask is rejected if it lies where others have one.
+    """
     kinds = {path: _kind(tree, path) for path in tree.images}
     if 'mask' in kinds.values():
         masks = [path for path, name in kinds.items() if name == 'mask']
@@ -132,7 +135,7 @@ def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
     if kind := _cityscapes_kind(masks):
         masks = [mask for mask in masks if mask.stem.endswith(kind)]
     if not masks:
-        return []
+        return [], []
     by_core: dict[str, set[str]] = {}
     for image, core in zip(images, _cores(images), strict=True):
         by_core.setdefault(core, set()).add(image.stem)
@@ -141,21 +144,23 @@ def _pairs(tree: Tree, findings: Findings) -> list[ImageRecord]:
         mask: [mask.stem, *_names_of_image(mask), *sorted(by_core.get(core, ()))]
         for mask, core in zip(masks, _cores(masks), strict=True)
     }
-    pairs = Index(tree.folder, images).pair(names, findings)
+    index = Index(tree.folder, images)
+    pairs = index.pair(names, findings)
     mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
-    listed = dict(_listed(tree))
+    lists = read_lists(tree, findings, index)
+    only_listed = 'train' in lists.splits.values()
     has_parts = any(map(tree.split, images))
     records = []
     for image in images:
-        split, mask = listed.get(image.stem) or tree.split(image), mask_of_image.get(image)
-        if (listed and image.stem not in listed) or image in pairs.unclear:
+        split, mask = lists.splits.get(image) or tree.split(image), mask_of_image.get(image)
+        if (only_listed and image not in lists.splits) or image in pairs.unclear:
             continue  # named among what is left out
         if mask:
             records.append(ImageRecord(image, split, mask=mask, origin=str(mask)))
         elif split or not has_parts:
             what = 'images have no mask of their name'
             findings.reject(what, 'add them, or remove the images', str(image))
-    return records
+    return records, [*lists.files]
 
 
 def _names_of_image(mask: Path) -> list[str]:
@@ -203,21 +208,6 @@ def _cores(paths: list[Path]) -> list[str]:
         for each in (stems, [stem[::-1] for stem in stems])
     )
     return [stem[start : len(stem) - end] for stem in stems]
-
-
-def _lists(tree: Tree) -> list[Path]:
-    """The lists of VOC's segmentation."""
-    return [
-        file for file in tree.others if file.suffix == '.txt' and file.parent.name == 'Segmentation'
-    ]
-
-
-def _listed(tree: Tree) -> Iterator[tuple[str, Split]]:
-    """The part of each image by these lists, where there are some."""
-    for file in _lists(tree):
-        split = split_in(file.stem)
-        if split:
-            yield from ((Path(line).stem, split) for line in read_lines(file))
 
 
 def _count(

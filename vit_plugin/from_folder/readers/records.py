@@ -86,8 +86,8 @@ def is_yes(value: Any) -> bool:
 
 def is_ignored(*places: Any) -> bool:
     """True if an object, or the attributes of it, are marked as crowd, ignored or difficult."""
-    marks = [place.get(key) for place in places if isinstance(place, Mapping) for key in IGNORED]
-    return any(map(is_yes, marks))
+    marked = (place for place in places if isinstance(place, Mapping))
+    return any(is_yes(place.get(key)) for place in marked for key in IGNORED)
 
 
 @contextmanager

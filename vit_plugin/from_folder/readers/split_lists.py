@@ -11,6 +11,7 @@ from vit_plugin.files.images import IMAGE_SUFFIXES
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
+from .identity import Index
 from .image_tree import Tree
 from .label_tables import file_column, part_column, part_of
 from .splits import SPLITS, Split, split_in, split_of
@@ -52,18 +53,23 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
             findings.note(f'lines of {place.name} left out, whose image is not there', line)
 
 
-def read_lists(tree: Tree, findings: Findings) -> Lists:
+def read_lists(tree: Tree, findings: Findings, index: Index | None = None) -> Lists:
     """The lists that are named for parts, or are JSON with the names of parts as keys.
 
     A line has a path, with or without its suffix, maybe with a label behind it. A table may have a
     column of parts.
+
+    Args:
+        tree: the files of the folder.
+        findings: gets lines whose image is not there.
+        index: of the images that count. Default: of all.
     """
-    lists = Lists()
+    lists, index = Lists(), index or tree.index
     for file in tree.others:
         for split, names in _lines_of(tree, file):
-            tried = ((tree.index.match(name, file), label) for name, label in names.items())
+            tried = ((index.match(name, file), label) for name, label in names.items())
             found, label = next((one for one in tried if one[0]), ([], ''))
-            if image := tree.index.only(found, f'{next(iter(names))!r} of {file}', findings):
+            if image := index.only(found, f'{next(iter(names))!r} of {file}', findings):
                 lists.splits[image] = max(split, lists.splits.get(image, split), key=SPLITS.index)
                 lists.labels[image] = label or lists.labels.get(image, '')
                 lists.files |= {file: None}
