@@ -4,8 +4,7 @@ It has 32.1 million parameters in training and 28.5 million in prediction.
 
     tools/dist_train.sh configs/detection/rf-detr_vit-small-p16_8xb2-12e_coco-512px.py 8
 
-N has ``decoder=dict(num_layers=2)`` and 384 px with windows of 12 patches, M ``num_layers=4`` and
-576 px with windows of 18. The authors start from DINOv2 and train for longer. Not yet trained by
+N has ``decoder=dict(num_layers=2)`` and 384 px, M ``num_layers=4`` and 576 px. The authors start from DINOv2 and train for longer. Not yet trained by
 us.
 """
 
@@ -27,10 +26,10 @@ model = dict(
         img_size=size,
         numerics='timm',
         out_indices=(2, 5, 8, 11),
-        encoder=dict(window=dict(size=16, global_blocks=(3, 6, 9)), layer_scale_init_value=1.0),
+        encoder=dict(window=dict(number=2, global_blocks=(3, 6, 9)), layer_scale_init_value=1.0),
     ),
     neck=dict(
-        type='vit_plugin.C2fProjector', in_channels=[384] * 4, norm_cfg=dict(type='LN2d', eps=1e-5)
+        type='vit_plugin.C2fProjector', in_channels=[384] * 4, norm_cfg=dict(type='LN2d', eps=1e-6)
     ),
     bbox_head=dict(
         type='vit_plugin.LWDETRHead', num_classes=80, num_queries=300, decoder=dict(num_points=2)

@@ -97,14 +97,33 @@ class WindowOptions:
 
     Attributes:
         size: side of the windows in patches.
+        number: in place of it, the windows along each side of an image. So they grow with the
+            image, and are rectangles in a rectangle.
         global_blocks: the blocks with global attention. Negative numbers count from the last block.
+
+    Raises:
+        ConfigError: unless one of size and number is given.
     """
 
-    size: PositiveInt
+    size: PositiveInt | None = None
+    number: PositiveInt | None = None
     global_blocks: Sequence[int] = ()
 
-    def sizes(self, num_layers: int) -> list[int | None]:
-        """The window size of each block. None means global attention.
+    def __post_init__(self) -> None:
+        if (self.size is None) == (self.number is None):
+            raise ConfigError(
+                'encoder: window needs size, the side of a window in patches, or number, the '
+                'windows along a side of the image; give one of them.'
+            )
+
+    def within(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of a window in a grid (h, w) of patches."""
+        if self.size:
+            return self.size, self.size
+        return -(-grid[0] // self.number), -(-grid[1] // self.number)
+
+    def of_blocks(self, num_layers: int) -> list['WindowOptions | None']:
+        """The windows of each block. None means global attention.
 
         Raises:
             ConfigError: if there is no such block.
@@ -115,7 +134,7 @@ class WindowOptions:
                 f'blocks {-num_layers} to {num_layers - 1}.'
             )
         global_blocks = {i % num_layers for i in self.global_blocks}
-        return [None if i in global_blocks else self.size for i in range(num_layers)]
+        return [None if i in global_blocks else self for i in range(num_layers)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +163,8 @@ class EncoderOptions:
     window: WindowOptions | None = field(
         default=None,
         metadata=about(
-            'attention within windows, `dict(size=..., global_blocks=...)`: [Windows](#windows)'
+            'attention within windows, `dict(size=..., global_blocks=...)`, or `number` in place '
+            'of `size`: [Windows](#windows)'
         ),
     )
 

@@ -85,4 +85,6 @@ def _tensors_of(
 
 def _table_sizes(attention: RelativeAttention, grid: Grid | None) -> Grid | None:
     """The number of rows and columns of the grid in attention. None means that it is open."""
-    return (attention.window_size,) * 2 if isinstance(attention, InWindows) else grid
+    if not isinstance(attention, InWindows):
+        return grid
+    return attention.window.within(grid or (0, 0)) if grid or attention.window.size else None

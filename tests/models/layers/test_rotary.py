@@ -74,7 +74,7 @@ def test_a_window_that_holds_the_grid_is_global_attention(tiny, form):
     )
     whole = VisionTransformer(**common).eval()
     windows = VisionTransformer(**common, encoder=dict(window=dict(size=4))).eval()
-    assert windows.blocks[0].attn.window_size == 4
+    assert windows.blocks[0].attn.window.size == 4
     windows.load_state_dict(whole.state_dict())
     images = torch.randn(2, 3, 32, 32)
     torch.testing.assert_close(windows(images), whole(images))

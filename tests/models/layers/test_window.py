@@ -3,25 +3,29 @@ from attention_reference import small
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vit_plugin.arguments.encoder_options import WindowOptions
 from vit_plugin.models.layers import RelativeAttention, RelativeWindowAttention
 from vit_plugin.models.layers.window import from_windows, to_windows
 
 
-@given(h=st.integers(1, 7), w=st.integers(1, 7), size=st.integers(1, 5))
-def test_windows_and_back(h, w, size):
+@given(*(st.integers(1, most) for most in (7, 7, 5, 5)))
+def test_windows_and_back(h, w, rows, columns):
     x = torch.randn(2, h * w, 3)
-    windows = to_windows(x, (h, w), size)
-    assert windows.shape == (2 * -(-h // size) * -(-w // size), size * size, 3)
-    assert torch.equal(from_windows(windows, (h, w), size), x)
-    image = x.unflatten(1, (h, w))
-    first = image[0, :size, :size].flatten(0, 1)
-    assert torch.equal(
-        windows[0].unflatten(0, (size, size))[: min(h, size), : min(w, size)].flatten(0, 1), first
-    )
+    windows = to_windows(x, (h, w), (rows, columns))
+    assert windows.shape == (2 * -(-h // rows) * -(-w // columns), rows * columns, 3)
+    assert torch.equal(from_windows(windows, (h, w), (rows, columns)), x)
+    first = x.unflatten(1, (h, w))[0, :rows, :columns].flatten(0, 1)
+    window = windows[0].unflatten(0, (rows, columns))
+    assert torch.equal(window[: min(h, rows), : min(w, columns)].flatten(0, 1), first)
+
+
+def test_a_number_of_windows_grows_with_the_image():
+    options = WindowOptions(number=2)
+    assert [options.within(grid) for grid in ((8, 8), (6, 10), (5, 3))] == [(4, 4), (3, 5), (3, 2)]
 
 
 def test_each_window_attends_to_itself_and_its_padding():
-    layer = RelativeWindowAttention(small(16, 2, window_size=3, rel_pos_grid=(3, 3)))
+    layer = RelativeWindowAttention(small(16, 2, window=WindowOptions(size=3), rel_pos_grid=(3, 3)))
     plain = RelativeAttention(small(16, 2, rel_pos_grid=(3, 3)))
     plain.load_state_dict(layer.state_dict())
     x = torch.randn(1, 5 * 4, 16)

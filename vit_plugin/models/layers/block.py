@@ -79,7 +79,7 @@ def build_attention(cfg: BlockCfg) -> Attention:
     positions = 'relative' if cfg.rel_pos_grid else ''
     if cfg.rotary_planes:
         positions = 'rotary'
-    return ATTENTION_CLASSES[positions, cfg.window_size is not None](cfg)
+    return ATTENTION_CLASSES[positions, cfg.window is not None](cfg)
 
 
 def build_mlp(cfg: BlockCfg) -> Mlp:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from vit_plugin.arch import Arch
-from vit_plugin.arguments.encoder_options import BlockOptions, EncoderOptions
+from vit_plugin.arguments.encoder_options import BlockOptions, EncoderOptions, WindowOptions
 from vit_plugin.errors import ConfigError
 
 from .numerics import NUMERICS, Numerics
@@ -23,7 +23,7 @@ class BlockCfg(BlockOptions):
         numerics: activation and norms.
         drop_rate: dropout after attention and after both layers of the MLP.
         drop_path_rate: probability of skipping each residual branch (arXiv:1603.09382).
-        window_size: side of the windows in patches. None means global attention.
+        window: None means global attention.
         rel_pos_grid: native grid (h, w) of relative positions. None means no relative positions.
         rotary_planes: the planes of rotary positions, see
             :class:`~vit_plugin.models.layers.rotary.RotaryOptions`. None means no rotary positions.
@@ -38,7 +38,7 @@ class BlockCfg(BlockOptions):
     numerics: Numerics = NUMERICS['authors']
     drop_rate: float = 0.0
     drop_path_rate: float = 0.0
-    window_size: int | None = None
+    window: WindowOptions | None = None
     rel_pos_grid: Grid | None = None
     rotary_planes: str | None = None
 
@@ -85,7 +85,7 @@ def block_cfgs(
         ConfigError: see :class:`BlockCfg`. Also for windows with tokens before the patches.
     """
     number = sizes.num_layers
-    windows = options.window.sizes(number) if options.window else [None] * number
+    windows = options.window.of_blocks(number) if options.window else [None] * number
     if options.window and num_prefix_tokens:
         raise ConfigError(
             'encoder: a token before the patches is in no window; set with_cls_token=False, and '
@@ -100,8 +100,8 @@ def block_cfgs(
             numerics=numerics,
             drop_rate=drop_rate,
             drop_path_rate=drop_path_rate * i / max(number - 1, 1),
-            window_size=window,
-            rel_pos_grid=(window, window) if rel_pos_grid and window else rel_pos_grid,
+            window=window,
+            rel_pos_grid=window.within(rel_pos_grid) if rel_pos_grid and window else rel_pos_grid,
             rotary_planes=rotary_planes,
         )
         for i, (block, window) in enumerate(zip(blocks, windows, strict=True))

@@ -74,7 +74,8 @@ class RotaryWindowAttention(InWindows, RotaryAttention):
     def window_rotation(self, rotation: Tensor, grid: Grid, num_windows: int) -> Tensor:
         """See :meth:`InWindows.window_rotation`. The keys of the padding are zero."""
         lead = rotation.shape[:-2] or (1,)
-        windows = to_windows(rotation.reshape(-1, *rotation.shape[-2:]), grid, self.window_size)
-        # (windows, heads or 1, size*size, d).
+        window = self.window.within(grid)
+        windows = to_windows(rotation.reshape(-1, *rotation.shape[-2:]), grid, window)
+        # (windows, heads or 1, rows*columns, d).
         windows = windows.unflatten(0, (*lead, -1)).transpose(0, 1)
         return windows.repeat(num_windows // windows.shape[0], 1, 1, 1)

@@ -13,13 +13,13 @@ from .relative_position import RelativeAttention
 
 
 class InWindows(Attention):
-    """Restricts :class:`Attention` or a subclass to square windows (arXiv:2203.16527, Section 3).
+    """Restricts :class:`Attention` or a subclass to windows (arXiv:2203.16527, Section 3).
 
     If the window does not divide the grid, the grid is padded with zero tokens at the right and
     bottom. These zero tokens take part as keys. ViTDet does the same, and its weights expect it.
 
     Args:
-        cfg: its ``window_size`` is the side of the windows in patches.
+        cfg: with its ``window``.
 
     Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. If there are others
     before them, each window has as many of these.
@@ -27,8 +27,8 @@ class InWindows(Attention):
 
     def __init__(self, cfg: BlockCfg) -> None:
         super().__init__(cfg)
-        assert cfg.window_size is not None  # see `build_attention`
-        self.window_size = cfg.window_size
+        assert cfg.window is not None  # see `build_attention`
+        self.window = cfg.window
 
     def forward(
         self,
@@ -39,17 +39,17 @@ class InWindows(Attention):
         mask: Tensor | None = None,
     ) -> Tensor:
         assert mask is None  # EoMT has no queries here
-        windows = self._windows(x, grid)  # (B * windows, prefix + size*size, embed_dims)
+        windows, window = self._windows(x, grid), self.window.within(grid)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
-        windows = super().forward(windows, (self.window_size, self.window_size), rotation=rotation)
-        prefix, patches = windows.tensor_split((-(self.window_size**2),), dim=1)
-        tokens = _joined(prefix, from_windows(patches, grid, self.window_size))
+        windows = super().forward(windows, window, rotation=rotation)
+        prefix, patches = windows.tensor_split((-math.prod(window),), dim=1)
+        tokens = _joined(prefix, from_windows(patches, grid, window))
         return tokens[:, :num_queries]
 
     def _windows(self, x: Tensor, grid: Grid) -> Tensor:
-        """Tokens (B, N, C) -> windows (B * windows, prefix + size*size, C)."""
+        """Tokens (B, N, C) -> windows (B * windows, prefix + rows*columns, C)."""
         prefix, patches = x.tensor_split((-math.prod(grid),), dim=1)
-        windows = to_windows(patches, grid, self.window_size)
+        windows = to_windows(patches, grid, self.window.within(grid))
         return _joined(prefix, windows)
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
@@ -59,7 +59,7 @@ class InWindows(Attention):
         """
         windows = self._windows(x, grid)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
-        return super().weights(windows, (self.window_size, self.window_size), rotation)
+        return super().weights(windows, self.window.within(grid), rotation)
 
     def window_rotation(self, rotation: Any, grid: Grid, num_windows: int) -> Tensor | None:
         """The rotation of each of B * windows windows, for attention with rotary positions."""
@@ -84,25 +84,25 @@ def _joined(prefix: Tensor, patches: Tensor) -> Tensor:
     return torch.cat((prefix.reshape(patches.shape[0], -1, patches.shape[-1]), patches), dim=1)
 
 
-def num_windows(grid: Grid, size: int) -> int:
+def num_windows(grid: Grid, window: Grid) -> int:
     """The number of windows of a grid, also of those that are not full."""
-    return math.prod(-(-side // size) for side in grid)
+    return math.prod(-(-side // size) for side, size in zip(grid, window, strict=True))
 
 
-def to_windows(x: Tensor, grid: Grid, size: int) -> Tensor:
-    """Patches (B, h*w, C) -> zero-padded windows (B * windows, size*size, C).
+def to_windows(x: Tensor, grid: Grid, window: Grid) -> Tensor:
+    """Patches (B, h*w, C) -> zero-padded windows (B * windows, rows*columns, C).
 
-    Each image has ceil(h/size) * ceil(w/size) windows.
+    Each image has ceil(h/rows) * ceil(w/columns) windows.
     """
-    h, w = grid
-    x = F.pad(x.unflatten(1, grid), (0, 0, 0, -w % size, 0, -h % size))
-    x = x.unflatten(2, (-1, size)).unflatten(1, (-1, size))  # (B, rows, size, columns, size, C)
+    (h, w), (rows, columns) = grid, window
+    x = F.pad(x.unflatten(1, grid), (0, 0, 0, -w % columns, 0, -h % rows))
+    x = x.unflatten(2, (-1, columns)).unflatten(1, (-1, rows))  # (B, n, rows, m, columns, C)
     return x.transpose(2, 3).flatten(3, 4).flatten(0, 2)
 
 
-def from_windows(x: Tensor, grid: Grid, size: int) -> Tensor:
+def from_windows(x: Tensor, grid: Grid, window: Grid) -> Tensor:
     """Inverse of :func:`to_windows`. It removes the padding."""
-    h, w = grid
-    x = x.unflatten(1, (size, size)).unflatten(0, (-1, -(-h // size), -(-w // size)))
-    x = x.transpose(2, 3).flatten(3, 4).flatten(1, 2)  # (B, rows*size, columns*size, C)
+    (h, w), (rows, columns) = grid, window
+    x = x.unflatten(1, window).unflatten(0, (-1, -(-h // rows), -(-w // columns)))
+    x = x.transpose(2, 3).flatten(3, 4).flatten(1, 2)  # (B, n*rows, m*columns, C)
     return x[:, :h, :w].flatten(1, 2)

@@ -5,7 +5,6 @@ from vit_plugin.project import Project
 PROJECT = Project(
     registered={
         'MODELS': {
-            'WindowedViT': 'vit_plugin.projects.lw_detr.windowed_vit',
             'C2fProjector': 'vit_plugin.projects.lw_detr.c2f_projector',
             'LWDETRHead': 'vit_plugin.projects.lw_detr.lw_detr_head',
             'IoUAwareBCELoss': 'vit_plugin.projects.lw_detr.iou_aware_loss',

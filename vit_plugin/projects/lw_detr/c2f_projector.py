@@ -58,9 +58,10 @@ class C2fScale(nn.Module):
         scale: float,
         num_blocks: int,
         norm_cfg: Mapping[str, Any],
+        widest: int | None,
     ) -> None:
         super().__init__()
-        resized = [_resize(channels, scale, norm_cfg) for channels in in_channels]
+        resized = [_resize(channels, scale, norm_cfg, widest) for channels in in_channels]
         self.resize = nn.ModuleList(layer for layer, _ in resized)
         self.c2f = C2f(sum(channels for _, channels in resized), out_channels, num_blocks, norm_cfg)
         self.norm = build_map_norm(dict(type='LN2d', eps=1e-6), out_channels)
@@ -73,11 +74,13 @@ class C2fScale(nn.Module):
         )
 
 
-def _resize(channels: int, scale: float, norm_cfg: Mapping[str, Any]) -> tuple[nn.Sequential, int]:
+def _resize(
+    channels: int, scale: float, norm_cfg: Mapping[str, Any], widest: int | None
+) -> tuple[nn.Sequential, int]:
     """The layers that bring a map to a scale, and their output's channels."""
     layers: list[nn.Module] = []
     if scale == 2:
-        if channels > 512:
+        if widest and channels > widest:
             layers.append(ConvNorm(channels, channels // 2, 1, norm_cfg, 'ReLU'))
             channels //= 2
         layers.append(nn.ConvTranspose2d(channels, channels // 2, 2, 2))
@@ -96,7 +99,9 @@ class C2fProjector(BaseModule):
         out_channels: channels of every output.
         scales: the size of each output over that of the maps: 2, 1 or 0.5. RF-DETR has 1.
         num_blocks: bottlenecks of each output.
-        norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-5)``.
+        norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-6)``, and
+            transformers' copy of it eps=1e-5.
+        widest: wider maps are halved before they are enlarged. None, as in RF-DETR: they are not.
         init_cfg: MMEngine's initialization config.
 
     Shape: maps (B, C, h, w) of one size, as many as ``in_channels`` -> one map (B, out_channels,
@@ -113,12 +118,13 @@ class C2fProjector(BaseModule):
         scales: Scales = (1,),
         num_blocks: Depth = 3,
         norm_cfg: NormConfig = dict(type='BN'),
+        widest: PositiveInt | None = 512,
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
         self.in_channels = list(in_channels)
         self.levels = nn.ModuleList(
-            C2fScale(self.in_channels, out_channels, scale, num_blocks, norm_cfg)
+            C2fScale(self.in_channels, out_channels, scale, num_blocks, norm_cfg, widest)
             for scale in scales
         )
 

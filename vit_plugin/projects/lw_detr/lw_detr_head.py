@@ -73,6 +73,8 @@ class LWDETRHead(DETRHead):
         num_groups: groups in training.
         num_levels: number of maps.
         embed_dims: channels of the maps.
+        unused_rows: rows of the classification layers that are no class, as in published weights:
+            they propose, and predict nothing.
         decoder: its layers, see :class:`~vit_plugin.projects.lw_detr.query_decoder.DecoderCfg`.
         loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
             every layer.
@@ -84,7 +86,8 @@ class LWDETRHead(DETRHead):
         init_cfg: MMEngine's initialization config.
 
     Raises:
-        ConfigError: if ``test_cfg`` has more queries or layers than there are. In the forward, if
+        ConfigError: if ``test_cfg`` has more queries or layers than there are, or if there is no
+            such row. In the forward, if
             it gets other maps, or maps with fewer positions than queries.
     """
 
@@ -97,6 +100,7 @@ class LWDETRHead(DETRHead):
         num_groups: Depth = 13,
         num_levels: Depth = 1,
         embed_dims: PositiveInt = 256,
+        unused_rows: Sequence[int] = (),
         decoder: DecoderCfg | None = None,
         loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
         loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
@@ -120,18 +124,26 @@ class LWDETRHead(DETRHead):
         )
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
         dims, groups = embed_dims, range(num_groups)
+        rows = self.cls_out_channels + len(unused_rows)
+        classes = [row for row in range(rows) if row not in unused_rows]
+        if len(classes) != self.cls_out_channels:
+            raise ConfigError(
+                f'LWDETRHead: unused_rows={list(unused_rows)} must be different rows from 0 to '
+                f'{rows - 1}, for num_classes={num_classes}.'
+            )
+        self.register_buffer('class_rows', torch.tensor(classes), persistent=False)
         self.reference = nn.Embedding(num_groups * num_queries, 4)
         self.content = nn.Embedding(num_groups * num_queries, dims)
         self.proposal_fc = nn.ModuleList(nn.Linear(dims, dims) for _ in groups)
         self.proposal_norm = nn.ModuleList(nn.LayerNorm(dims) for _ in groups)
-        self.proposal_cls = nn.ModuleList(nn.Linear(dims, self.cls_out_channels) for _ in groups)
+        self.proposal_cls = nn.ModuleList(nn.Linear(dims, rows) for _ in groups)
         self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
         self.layers = nn.ModuleList(
             DecoderLayer(dims, num_levels, **layer) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(dims)
         self.position = MLP(2 * dims, dims, dims, 2)
-        self.fc_cls = nn.Linear(dims, self.cls_out_channels)
+        self.fc_cls = nn.Linear(dims, rows)
         self.fc_reg = MLP(dims, dims, 4, 3)
 
     def _init_layers(self) -> None:
@@ -175,7 +187,14 @@ class LWDETRHead(DETRHead):
         )
         references = moved(proposals.detach(), shifts)
         hidden = self._decode(content, references, memory, num_groups)
-        return self.fc_cls(hidden), moved(references, self.fc_reg(hidden)), logits, proposals
+        boxes = moved(references, self.fc_reg(hidden))
+        return self._of_classes(self.fc_cls(hidden)), boxes, self._of_classes(logits), proposals
+
+    def _of_classes(self, logits: Tensor) -> Tensor:
+        """Logits without those of rows that are no class."""
+        if logits.shape[-1] == len(self.class_rows):
+            return logits
+        return logits.index_select(-1, self.class_rows)
 
     def _check_maps(self, x: Sequence[Tensor]) -> None:
         if len(x) != self.num_levels or any(level.shape[1] != self.embed_dims for level in x):

@@ -57,7 +57,7 @@ def attention_weights(
         x, grid, _, rotation, _ = args
         weights = attn.weights(x, grid, rotation)
         if isinstance(attn, InWindows):
-            weights = without_windows(weights, grid, attn.window_size)
+            weights = without_windows(weights, grid, attn.window.within(grid))
         results.append(keep(weights, grid))
 
     with eval_mode(model), ExitStack() as hooks:
@@ -81,16 +81,16 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def without_windows(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
+def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
     """Weights (B * windows, heads, n, n) of windows -> full weights (B, heads, N, N).
 
-    A window has n tokens: perhaps some of its own, then size*size patches. In the full weights the
+    A window has n tokens: perhaps some of its own, then rows*columns patches. In the full weights the
     own tokens of all windows come first, then the h*w patches.
     """
     indices = torch.arange(1, math.prod(grid) + 1, dtype=torch.float64)[None, :, None]
-    # (windows, size*size). The padding has index 0.
-    windows = to_windows(indices, grid, window_size)[..., 0].long()
-    own = torch.arange(1, len(windows) * (weights.shape[-1] - window_size**2) + 1)
+    # (windows, rows*columns). The padding has index 0.
+    windows = to_windows(indices, grid, window)[..., 0].long()
+    own = torch.arange(1, len(windows) * (weights.shape[-1] - math.prod(window)) + 1)
     tokens = torch.cat(
         (own.unflatten(0, (len(windows), -1)), windows + len(own) * (windows > 0)), dim=1
     ).to(weights.device)  # (windows, n)

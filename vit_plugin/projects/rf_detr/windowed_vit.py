@@ -37,13 +37,12 @@ class WindowedViT(VisionTransformer):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{'out_type': 'featmap', **kwargs})
-        size = next(
-            (block.attn.window_size for block in self.blocks if isinstance(block.attn, InWindows)),
-            None,
+        window = next(
+            (block.attn.window for block in self.blocks if isinstance(block.attn, InWindows)), None
         )
-        if size is None:
+        if window is None:
             raise ConfigError(
-                'WindowedViT: no block has windows; give encoder=dict(window=dict(size=..., '
+                'WindowedViT: no block has windows; give encoder=dict(window=dict(number=..., '
                 'global_blocks=...)), or take vit_plugin.VisionTransformer.'
             )
         if self.prefix_tokens != ('cls_token',) or isinstance(self.rope, Rotary):
@@ -57,13 +56,13 @@ class WindowedViT(VisionTransformer):
                 f'WindowedViT: out_type={self.out_type!r} needs one class token, but every window '
                 "has its own; take 'featmap' or 'pyramid'."
             )
-        self.window_size = size
+        self.window = window
 
     def output(self, x: Tensor, grid: Grid) -> Tensor:
-        return to_map(x, num_windows(grid, self.window_size), grid)  # (B, C, h, w)
+        return to_map(x, num_windows(grid, self.window.within(grid)), grid)  # (B, C, h, w)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Patches (B, h*w, C) -> tokens (B, windows + h*w, C) with positions."""
         tokens = super().embed(x, grid)
-        copies = tokens[:, :1].expand(-1, num_windows(grid, self.window_size), -1)
+        copies = tokens[:, :1].expand(-1, num_windows(grid, self.window.within(grid)), -1)
         return torch.cat((copies, tokens[:, 1:]), dim=1)

@@ -47,6 +47,16 @@ def test_a_window_sees_only_itself_until_a_global_block(size):
         assert same[3:].all() and same[:, 3:].all() if not spreads else not same[:, 3:].any()
 
 
+def test_a_number_of_windows_divides_a_rectangle():
+    images = torch.randn(1, 3, 48, 64)
+    changed = images.clone()
+    changed[..., :8, :8] = 0  # the first patch
+    model = random_(WindowedViT, encoder=dict(window=dict(number=2)))
+    same = torch.isclose(*(model(one)[0] for one in (images, changed)), atol=1e-6).all(1)[0]
+    assert same[:3, :4].logical_not().all()
+    assert same[3:].all() and same[:, 4:].all()
+
+
 def test_every_parameter_learns():
     model = random_(WindowedViT, encoder=windows(3, 1), out_indices=(1, 2)).train()
     sum(out.square().mean() for out in model(torch.randn(2, 3, 48, 40))).backward()
@@ -58,6 +68,8 @@ def test_every_parameter_learns():
     [
         (dict(), 'no block has windows'),
         (dict(encoder=windows(3, 0, 1, 2)), 'no block has windows'),
+        (dict(encoder=dict(window=dict(size=3, number=2))), 'give one of them'),
+        (dict(encoder=dict(window=dict(global_blocks=(1,)))), 'give one of them'),
         (dict(encoder=windows(3) | dict(reg_token=2)), 'a class token, but no other extra token'),
         (dict(encoder=windows(3), with_cls_token=False), 'a class token, but no other extra token'),
         (
