@@ -23,6 +23,9 @@ class Project:
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
         unavailable: names of models that people may look for, and a sentence why there is none.
         formats: weight formats, as ``'module:name'`` by their names.
+        published: models that others publish, as the ``'module:name'`` of a function: a
+            :class:`~vit_plugin.weights.published.Published` -> the config of the same model here
+            and the names of its classes, or None if it is another model.
         precedence: between projects with formats that explain a checkpoint equally well, the one
             with the larger number wins.
         names: our names of parameters outside the encoder, as patterns. If one has a text, it
@@ -39,6 +42,7 @@ class Project:
     registered: Mapping[str, Mapping[str, str]]
     unavailable: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, str] = field(default_factory=dict)
     precedence: int = 0
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)

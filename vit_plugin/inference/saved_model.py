@@ -25,6 +25,7 @@ from vit_plugin.files.place import moved
 from vit_plugin.untrusted import UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.published import as_run
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
 
@@ -62,7 +63,7 @@ def open_model(
             the checkpoint could run code, or if parts of the model do not fit together.
     """
     cfg = read_config(config, options) if config else None
-    checkpoint = open_checkpoint(find_checkpoint(path, which))
+    checkpoint = as_run(open_checkpoint(find_checkpoint(path, which)))
     if cfg is None:
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)

@@ -29,6 +29,7 @@ TIMM_SCHEME = 'timm://'
 TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # what stands before the name of a timm model
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
+HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json')
 ENTRY = 'vit_plugin'  # of the config
 
 
@@ -58,7 +59,19 @@ def weights_in(folder: str | Path) -> Path | None:
     return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
 
 
-def meta_beside(file: Path) -> dict[str, Any]:
+def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
+    """The configs next to weights by their names, as far as they are there and can be read."""
+    found = {}
+    for path in map(file.with_name, HUB_CONFIGS if file.name in HUB_FILES else ()):
+        # Another library reads it as it likes.
+        with suppress(OSError, ValueError, RecursionError):
+            content = json.loads(path.read_text(encoding='utf-8'))
+            if isinstance(content, Mapping):
+                found[path.stem] = content
+    return found
+
+
+def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Any]:
     """What our entry in the ``config.json`` next to weights says, as the ``meta`` of a checkpoint.
 
     It is empty where there is none.
@@ -66,19 +79,12 @@ def meta_beside(file: Path) -> dict[str, Any]:
     Raises:
         ConfigError: if the entry is damaged.
     """
-    path = file.with_name(HUB_CONFIG)
-    if file.name != HUB_WEIGHTS or not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding='utf-8'))
-    except (OSError, ValueError, RecursionError):  # of another library, which reads it as it likes
-        return {}
-    entry = content.get(ENTRY) if isinstance(content, Mapping) else None
-    if entry is None:
+    entry = beside.get(Path(HUB_CONFIG).stem, {}).get(ENTRY)
+    if entry is None or file.name != HUB_WEIGHTS:
         return {}
     if not fits(Entry, entry):
         raise ConfigError(
-            f'The entry {ENTRY!r} of {str(path)!r} has no config and dataset_meta of a model; '
+            f'The entry {ENTRY!r} of {str(file.with_name(HUB_CONFIG))!r} has no config and dataset_meta of a model; '
             'write the folder again with vit-plugin convert.'
         )
     return dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}))
@@ -112,8 +118,9 @@ def from_hugging_face(name: str) -> Path:
             # What comes to lie next to it.
             for other in sorted({*files_of(found).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
-            with suppress(EntryNotFoundError):
-                hf_hub_download(name, HUB_CONFIG)
+            for config in HUB_CONFIGS:
+                with suppress(EntryNotFoundError):
+                    hf_hub_download(name, config)
             return found
         except GatedRepoError as error:
             raise ConfigError(

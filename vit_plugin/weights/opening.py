@@ -1,7 +1,7 @@
 """Open a checkpoint: a file, an address, or a name in a hub. Nothing in it is run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,14 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError, needed_by
 
 from .downloads import download, removed_if_damaged
-from .hub import TIMM_SCHEME, from_hugging_face, from_timm, meta_beside, weights_in
+from .hub import (
+    TIMM_SCHEME,
+    configs_beside,
+    from_hugging_face,
+    from_timm,
+    meta_of,
+    weights_in,
+)
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
 
@@ -30,10 +37,12 @@ class Checkpoint:
     Attributes:
         source: where it is, as the user wrote it.
         content: all that was read: the dict that a training saved, or tensors by name.
+        beside: the configs beside weights in a folder of the hub, by their names without a suffix.
     """
 
     source: str
     content: Any
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> Mapping[str, Tensor]:
@@ -111,9 +120,10 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     with removed_if_damaged(path, source):
         content = read_checkpoint(path, **dict(mmap=True) | kwargs)
     on_a_hub = '://' not in source or source.startswith('hf://')
-    if on_a_hub and (meta := meta_beside(path)):
+    beside = configs_beside(path) if on_a_hub else {}
+    if meta := meta_of(beside, path):
         content = dict(meta=meta, state_dict=content)
-    return Checkpoint(source, content)
+    return Checkpoint(source, content, beside)
 
 
 def _of_openmmlab(name: str) -> str:

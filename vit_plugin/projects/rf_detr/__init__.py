@@ -7,4 +7,5 @@ from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={'MODELS': {'WindowedViT': 'vit_plugin.projects.rf_detr.windowed_vit'}},
+    published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
 )

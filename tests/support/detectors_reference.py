@@ -1,0 +1,148 @@
+"""Published detectors with random weights, and what the vendors' own code computes with them.
+
+It runs in an environment with ``rfdetr`` or ``transformers``, which this package does not need:
+
+    PYTHON tests/support/detectors_reference.py KIND NAME FOLDER [HEIGHT,WIDTH ...]
+
+``KIND`` is ``rfdetr`` (``NAME`` is a class of its configs, such as ``Nano`` or ``SegNano``) or
+``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides
+of their config in JSON after a colon). It writes the file as the vendor's library does, and
+``outputs.pt``: for each size, an image and in float64 the logits and boxes, and the masks where
+there are some.
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def randomize(model: nn.Module) -> None:
+    """Change every parameter, so that none has a value by which it has no effect."""
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        parameter.data += 0.02 * noise.to(parameter.dtype)
+
+
+def images(sizes: list[tuple[int, int]]) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(1, 3, *size, generator=generator).double() for size in sizes]
+
+
+@contextmanager
+def anchors_in_float64() -> Iterator[None]:
+    """Roboflow's code rounds the centers of its anchors to float32 in a model of float64."""
+    from rfdetr.models import transformer
+
+    theirs, single, float_ = transformer.gen_encoder_output_proposals, torch.float32, Tensor.float
+
+    def anchors(*args: Any, **kwargs: Any) -> Any:
+        torch.float32, Tensor.float = torch.float64, Tensor.double
+        try:
+            return theirs(*args, **kwargs)
+        finally:
+            torch.float32, Tensor.float = single, float_
+
+    transformer.gen_encoder_output_proposals = anchors
+    try:
+        yield
+    finally:
+        transformer.gen_encoder_output_proposals = theirs
+
+
+def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dict]:
+    """Roboflow's own model, saved as its training does."""
+    from rfdetr import config
+    from rfdetr.models.lwdetr import build_model_from_config
+    from rfdetr.utilities.tensors import NestedTensor
+
+    name, _, options = name.partition(':')
+    kind = getattr(config, f'RFDETR{name}Config', None)
+    if kind is None:
+        from rfdetr_plus.models import detection
+
+        kind = getattr(detection, f'RFDETR{name}Config')
+    settings = kind(device='cpu', **json.loads(options or '{}'))
+    torch.manual_seed(0)
+    model = build_model_from_config(settings).eval()
+    randomize(model)
+    saved = settings.model_dump(mode='json')
+    args = argparse.Namespace(
+        resolution=settings.resolution, out_feature_indexes=list(settings.out_feature_indexes)
+    )
+    content = dict(model=model.state_dict(), args=args)
+    torch.save(content, folder / 'published.pth')  # as the files of 2025
+    names = [f'thing {i}' for i in range(settings.num_classes)]
+    state = {f'model.{key}': value for key, value in content['model'].items()}
+    torch.save(  # as its training of today
+        dict(content, state_dict=state, args=dict(class_names=names), model_config=saved),
+        folder / 'trained.pth',
+    )
+    torch.save(content['model'], folder / 'bare.pth')
+    model.double()
+    found = []
+    for image in images(sizes or [(settings.resolution,) * 2]):
+        mask = torch.zeros(image.shape[0], *image.shape[-2:], dtype=torch.bool)
+        with torch.no_grad(), anchors_in_float64():
+            outputs = model(NestedTensor(image, mask))
+        found.append(
+            dict(
+                image=image,
+                logits=outputs['pred_logits'],
+                boxes=outputs['pred_boxes'],
+                masks=outputs.get('pred_masks'),
+            )
+        )
+    return found
+
+
+def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dict]:
+    """A model of transformers, saved by it."""
+    import transformers
+
+    name, _, options = name.partition(':')
+    config = getattr(transformers, f'{name}Config')(**json.loads(options or '{}'))
+    task = 'ForUniversalSegmentation' if name.startswith('Eomt') else 'ForObjectDetection'
+    if folder.name.startswith('seg'):
+        task = 'ForInstanceSegmentation'
+    torch.manual_seed(0)
+    model = getattr(transformers, f'{name}{task}')(config).eval()
+    randomize(model)
+    model.save_pretrained(folder)
+    model.double()
+    found = []
+    for image in images(sizes):
+        with torch.no_grad():
+            outputs = model(pixel_values=image)
+        if name.startswith('Eomt'):
+            parts = dict(logits=outputs.class_queries_logits, masks=outputs.masks_queries_logits)
+        else:
+            parts = dict(
+                logits=outputs.logits,
+                boxes=outputs.pred_boxes,
+                masks=getattr(outputs, 'pred_masks', None),
+            )
+        found.append(dict(parts, image=image))
+    return found
+
+
+def main() -> None:
+    warnings.simplefilter('ignore')
+    kind, name, folder, *sizes = sys.argv[1:]
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    make = {'rfdetr': of_rfdetr, 'transformers': of_transformers}[kind]
+    pairs = [tuple(int(side) for side in size.split(',')) for size in sizes]
+    torch.save(make(name, path, pairs), path / 'outputs.pt')
+
+
+if __name__ == '__main__':
+    main()

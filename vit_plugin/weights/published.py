@@ -1,0 +1,223 @@
+"""A model that others publish, as a checkpoint of this package.
+
+Its file says what it is: by the ``config.json`` beside it, by the settings that its training saved,
+or by its names and shapes. Projects know theirs, see :attr:`vit_plugin.project.Project.published`,
+and give the config of the same model here, with its pixels and classes. So each command takes it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pkgutil import resolve_name
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from vit_plugin.arguments import fits
+from vit_plugin.errors import ConfigError, naming
+from vit_plugin.project import declared
+
+from .opening import Checkpoint
+from .reading.lazy import LazyArrays
+from .recognition import recognize, unwrapped
+
+Value = TypeVar('Value')
+LIGHTNING = 'model.'  # before each name
+DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
+NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
+# Arguments of a data set that a user's data gives.
+COCO = dict(
+    type='CocoDataset',
+    data_root='data/coco/',
+    ann_file='annotations/instances_val2017.json',
+    data_prefix=dict(img='val2017/'),
+    test_mode=True,
+)
+
+
+class Published:
+    """What a file says of its model. All of it is data of an unknown person.
+
+    Attributes:
+        weights: by their own names.
+        config: the ``config.json`` of transformers.
+        processor: its ``preprocessor_config.json``.
+        settings: what the training saved of its own settings.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.weights = bare(checkpoint.weights)
+        self.config = checkpoint.beside.get('config', {})
+        self.processor = checkpoint.beside.get('preprocessor_config', {})
+        content = checkpoint.content if not isinstance(checkpoint.content, LazyArrays) else {}
+        self.settings: dict[str, Any] = {}
+        for name in ('hyper_parameters', 'args', 'model_config'):
+            saved = content.get(name) if isinstance(content, Mapping) else None
+            saved = saved if isinstance(saved, Mapping) else getattr(saved, '__dict__', {})
+            self.settings |= {key: value for key, value in saved.items() if value is not None}
+
+    @property
+    def kind(self) -> str:
+        """The ``model_type`` of a config of transformers, or nothing."""
+        return str(self.config.get('model_type', ''))
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """The shape of an array.
+
+        Raises:
+            ConfigError: if it is not there.
+        """
+        if key not in self.weights:
+            raise ConfigError(f'it lacks {key}; give the complete file')
+        return tuple(self.weights[key].shape)
+
+    def count(self, start: str) -> int:
+        """The number of parts ``{start}0``, ``{start}1``, and so on."""
+        numbers = {key.removeprefix(start).partition('.')[0] for key in self._with(start)}
+        return len(numbers)
+
+    def _with(self, start: str) -> list[str]:
+        return [key for key in self.weights if key.startswith(start)]
+
+    def setting(self, kind: Any, name: str, default: Value) -> Value:
+        """A setting of the training, or where it is not there or of another type, the default."""
+        value = self.settings.get(name)
+        return value if value is not None and fits(kind, value) else default
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names of the classes by their numbers, as far as they are told."""
+        told = self.config.get('id2label') or {}
+        if isinstance(told, Mapping):
+            pairs = {int(key): name for key, name in told.items() if str(key).isdecimal()}
+            if fits(dict[int, str], pairs) and not all(
+                name.startswith(DEFAULT_NAME) for name in pairs.values()
+            ):
+                return pairs
+        return dict(enumerate(self.setting(Sequence[str], 'class_names', ())))
+
+
+def bare(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The weights without the prefixes of torch's wrappers and of a LightningModule's model."""
+    weights = unwrapped(weights)
+    if not all(name.startswith(LIGHTNING) for name in weights):
+        return weights
+    return LazyArrays(
+        [name.removeprefix(LIGHTNING) for name in weights], lambda name: weights[LIGHTNING + name]
+    )
+
+
+class Classes:
+    """The classes of a detector and the rows of its classification layers that have none.
+
+    Args:
+        rows: number of rows.
+        names: of the rows that are told. None: COCO's, if the number is one of theirs, else the
+            numbers.
+    """
+
+    def __init__(self, rows: int, names: Mapping[int, str]) -> None:
+        coco = coco_names()
+        known = [name for name in coco if name not in NO_CLASS]
+        if not names or (rows == len(coco) and [*names.values()] == known):
+            by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
+            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last is no class
+            names = dict(enumerate(by_rows.get(rows, numbers)))
+        used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
+        self.names = list(used.values())
+        self.unused = [row for row in range(rows) if row not in used]
+
+
+def coco_names() -> list[str]:
+    """The names of COCO's 91 categories by their numbers. Those that are none are ``NO_CLASS``."""
+    from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
+
+    return list(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta['categories'])
+
+
+def detector_settings(
+    model: Mapping[str, Any],
+    size: tuple[int, int],
+    classes: Sequence[str],
+    mean: Sequence[float],
+    std: Sequence[float],
+    masks: bool = False,
+) -> dict[str, Any]:
+    """The config of a detector of MMDetection, whose test stretches images to one size.
+
+    Args:
+        model: ``model`` without its preprocessor.
+        size: width and height of the images in pixels.
+        classes: the names of its classes.
+        mean, std: of red, green and blue from 0 to 1.
+        masks: whether it predicts masks, too.
+    """
+    pixels = dict(
+        type='DetDataPreprocessor',
+        mean=[round(255 * value, 3) for value in mean],
+        std=[round(255 * value, 3) for value in std],
+        bgr_to_rgb=True,
+        **(dict(pad_mask=True) if masks else {}),
+    )
+    pipeline = [
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=tuple(size), keep_ratio=False),
+        dict(type='LoadAnnotations', with_bbox=True, **(dict(with_mask=True) if masks else {})),
+        dict(
+            type='PackDetInputs',
+            meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),
+        ),
+    ]
+    dataset = dict(COCO, metainfo=dict(classes=list(classes)), pipeline=pipeline)
+    return dict(
+        default_scope='mmdet',
+        custom_imports=dict(imports=['vit_plugin.detection']),
+        model={**model, 'data_preprocessor': pixels},
+        test_dataloader=dict(
+            batch_size=1,
+            num_workers=2,
+            dataset=dataset,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+        ),
+        test_cfg=dict(),
+        test_evaluator=dict(
+            type='CocoMetric',
+            ann_file=f'{COCO["data_root"]}{COCO["ann_file"]}',
+            metric=['bbox', 'segm'] if masks else 'bbox',
+        ),
+    )
+
+
+def as_run(checkpoint: Checkpoint) -> Checkpoint:
+    """A published model as a checkpoint of its training here; any other checkpoint as it is.
+
+    Raises:
+        ConfigError: if it is a published model of a kind that cannot be built here, or if its file
+            is damaged.
+    """
+    if checkpoint.meta.get('cfg') or not checkpoint.weights:
+        return checkpoint
+    published = Published(checkpoint)
+    for name, place in declared('published').items():
+        with naming(f'{checkpoint.source} ({name})'):
+            found = resolve_name(place)(published)
+        if found is not None:
+            return replace(checkpoint, content=_content(published.weights, *found))
+    return checkpoint
+
+
+def _content(
+    weights: Mapping[str, Tensor], settings: Mapping[str, Any], classes: Sequence[str]
+) -> dict[str, Any]:
+    """What MMEngine would have saved: the config, the classes, and the weights by our names."""
+    ours, parts = recognize(weights), settings['model']
+    theirs = {
+        name if name.partition('.')[0] in parts else f'backbone.{name}': name for name in ours
+    }
+    return dict(
+        meta=dict(
+            cfg='\n'.join(f'{name} = {value!r}' for name, value in settings.items()),
+            dataset_meta=dict(classes=tuple(classes)),
+        ),
+        state_dict=LazyArrays([*theirs], lambda name: ours[theirs[name]]),
+    )
