@@ -4,8 +4,8 @@ It has 32.1 million parameters in training and 28.5 million in prediction.
 
     tools/dist_train.sh configs/detection/rf-detr_vit-small-p16_8xb2-12e_coco-512px.py 8
 
-N has ``decoder=dict(num_layers=2)`` and 384 px, M ``num_layers=4`` and 576 px. The authors start from DINOv2 and train for longer. Not yet trained by
-us.
+N has ``decoder=dict(num_layers=2)`` and 384 px, M ``num_layers=4`` and 576 px. The authors start
+from DINOv2 and train for longer. Not yet trained by us.
 """
 
 _base_ = '../_base_/models/dino-4scale_12e.py'

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,24 +37,18 @@ def images(sizes: list[tuple[int, int]]) -> list[torch.Tensor]:
 
 
 @contextmanager
-def anchors_in_float64() -> Iterator[None]:
-    """Roboflow's code rounds the centers of its anchors to float32 in a model of float64."""
-    from rfdetr.models import transformer
+def doubled() -> Iterator[None]:
+    """What code asks for in float32 is float64, so that results can be compared to the last digits.
 
-    theirs, single, float_ = transformer.gen_encoder_output_proposals, torch.float32, Tensor.float
-
-    def anchors(*args: Any, **kwargs: Any) -> Any:
-        torch.float32, Tensor.float = torch.float64, Tensor.double
-        try:
-            return theirs(*args, **kwargs)
-        finally:
-            torch.float32, Tensor.float = single, float_
-
-    transformer.gen_encoder_output_proposals = anchors
+    Roboflow's code has the centers of its anchors in float32 and transformers' the frequencies of
+    its sines, in a model of any type; both resample the position table in float32.
+    """
+    single, float_ = torch.float32, Tensor.float
+    torch.float32, Tensor.float = torch.float64, Tensor.double
     try:
         yield
     finally:
-        transformer.gen_encoder_output_proposals = theirs
+        torch.float32, Tensor.float = single, float_
 
 
 def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dict]:
@@ -91,7 +84,7 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dic
     found = []
     for image in images(sizes or [(settings.resolution,) * 2]):
         mask = torch.zeros(image.shape[0], *image.shape[-2:], dtype=torch.bool)
-        with torch.no_grad(), anchors_in_float64():
+        with torch.no_grad(), doubled():
             outputs = model(NestedTensor(image, mask))
         found.append(
             dict(
@@ -120,7 +113,7 @@ def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> li
     model.double()
     found = []
     for image in images(sizes):
-        with torch.no_grad():
+        with torch.no_grad(), doubled():
             outputs = model(pixel_values=image)
         if name.startswith('Eomt'):
             parts = dict(logits=outputs.class_queries_logits, masks=outputs.masks_queries_logits)

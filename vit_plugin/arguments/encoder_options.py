@@ -118,8 +118,8 @@ class WindowOptions:
 
     def within(self, grid: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of a window in a grid (h, w) of patches."""
-        if self.size:
-            return self.size, self.size
+        if self.number is None:
+            return self.size or 0, self.size or 0
         return -(-grid[0] // self.number), -(-grid[1] // self.number)
 
     def of_blocks(self, num_layers: int) -> list['WindowOptions | None']:

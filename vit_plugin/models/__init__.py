@@ -7,7 +7,7 @@ from vit_plugin.registry import MODELS, later_of
 
 from .backbones import VisionTransformer
 from .loading import load_weights
-from .necks import SimpleFPN, TokenPooling
+from .necks import C2fProjector, SimpleFPN, TokenPooling
 from .stems import (
     ConvEmbed,
     FlexiPatchEmbed,
@@ -28,6 +28,7 @@ MODELS.import_later(
 )
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
+    'C2fProjector',
     'ConvEmbed',
     'FlexiPatchEmbed',
     'MBConvEmbed',

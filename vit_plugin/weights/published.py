@@ -9,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
+from annotated_types import Len
+from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor
 
 from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.project import declared
 
@@ -21,7 +24,7 @@ from .opening import Checkpoint
 from .reading.lazy import LazyArrays
 from .recognition import recognize, unwrapped
 
-Value = TypeVar('Value')
+Colors = Annotated[Sequence[float], Len(3, 3)]
 LIGHTNING = 'model.'  # before each name
 DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
 NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
@@ -79,22 +82,52 @@ class Published:
     def _with(self, start: str) -> list[str]:
         return [key for key in self.weights if key.startswith(start)]
 
-    def setting(self, kind: Any, name: str, default: Value) -> Value:
-        """A setting of the training, or where it is not there or of another type, the default."""
-        value = self.settings.get(name)
-        return value if value is not None and fits(kind, value) else default
+    def pixels(self, side: int) -> dict[str, Any]:
+        """Width and height of the images, and mean and deviation of their colors from 0 to 1.
+
+        What the file does not say is a square of this side, and ImageNet's colors.
+        """
+        size = told(self.processor, 'size', Mapping, {})
+        mean, std = (
+            told(self.processor, f'image_{name}', Colors, values)
+            for name, values in (('mean', IMAGENET_DEFAULT_MEAN), ('std', IMAGENET_DEFAULT_STD))
+        )
+        wide, high = (told(size, name, PositiveInt, side) for name in ('width', 'height'))
+        return dict(size=(wide, high), mean=mean, std=std)
 
     @cached_property
     def names(self) -> dict[int, str]:
         """The names of the classes by their numbers, as far as they are told."""
-        told = self.config.get('id2label') or {}
-        if isinstance(told, Mapping):
-            pairs = {int(key): name for key, name in told.items() if str(key).isdecimal()}
-            if fits(dict[int, str], pairs) and not all(
-                name.startswith(DEFAULT_NAME) for name in pairs.values()
-            ):
-                return pairs
-        return dict(enumerate(self.setting(Sequence[str], 'class_names', ())))
+        labels = told(self.config, 'id2label', Mapping, {})
+        pairs = {int(key): name for key, name in labels.items() if str(key).isdecimal()}
+        if fits(dict[int, str], pairs) and not all(
+            name.startswith(DEFAULT_NAME) for name in pairs.values()
+        ):
+            return pairs
+        return dict(enumerate(told(self.settings, 'class_names', Sequence[str], ())))
+
+
+def told(source: Any, name: str, kind: Any, default: Any) -> Any:
+    """An entry of a dict, or the default where it is not there or of another type."""
+    value = source.get(name) if isinstance(source, Mapping) else None
+    return value if value is not None and fits(kind, value) else default
+
+
+def filled(source: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A config, with defaults for entries that it lacks or has of another type."""
+    known = {name: told(source, name, type(value), value) for name, value in defaults.items()}
+    return {**(source if isinstance(source, Mapping) else {}), **known}
+
+
+def required(source: Any, name: str, kind: Any) -> Any:
+    """An entry of a config.
+
+    Raises:
+        ConfigError: if it is not there, or of another type.
+    """
+    if (value := told(source, name, kind, None)) is None:
+        raise ConfigError(f'its config.json lacks {name}; give the complete folder')
+    return value
 
 
 def bare(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -137,8 +170,9 @@ def coco_names() -> list[str]:
 
 def detector_settings(
     model: Mapping[str, Any],
-    size: tuple[int, int],
     classes: Sequence[str],
+    *,
+    size: tuple[int, int],
     mean: Sequence[float],
     std: Sequence[float],
     masks: bool = False,
@@ -147,9 +181,8 @@ def detector_settings(
 
     Args:
         model: ``model`` without its preprocessor.
-        size: width and height of the images in pixels.
         classes: the names of its classes.
-        mean, std: of red, green and blue from 0 to 1.
+        size, mean, std: see :meth:`Published.pixels`.
         masks: whether it predicts masks, too.
     """
     pixels = dict(

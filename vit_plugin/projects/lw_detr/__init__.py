@@ -1,11 +1,10 @@
-"""LW-DETR and RF-DETR: real-time detectors (arXiv:2406.03459, arXiv:2511.09554)."""
+"""LW-DETR, a real-time detector, and the names of RF-DETR (arXiv:2406.03459, arXiv:2511.09554)."""
 
 from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={
         'MODELS': {
-            'C2fProjector': 'vit_plugin.projects.lw_detr.c2f_projector',
             'LWDETRHead': 'vit_plugin.projects.lw_detr.lw_detr_head',
             'IoUAwareBCELoss': 'vit_plugin.projects.lw_detr.iou_aware_loss',
         },
@@ -14,5 +13,6 @@ PROJECT = Project(
         'hf_lw_detr': 'vit_plugin.projects.lw_detr.lw_detr:HF_LW_DETR',
         'hf_rf_detr': 'vit_plugin.projects.lw_detr.lw_detr:HF_RF_DETR',
     },
+    published={'LW-DETR': 'vit_plugin.projects.lw_detr.published_lw_detr:lw_detr'},
     deployed={('bbox_head', 'LWDETRHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},
 )

@@ -134,9 +134,41 @@ HF_LW_DETR = Format(
     _NUMERICS,
 )
 
-# The C2f of RF-DETR's projector, in files and in modules.
-_STAGES, _PROJECTOR = 'backbone.0.projector.stages.0', 'model.backbone.projector'
-_C2F = f'({_STAGES}.0|{_PROJECTOR}.projector_layer)'
+# RF-DETR's projector: C2f, norm and level in files, of which there may be several, and in modules.
+_PROJECTORS = (
+    ('backbone.0.projector.stages.{i}.0', 'backbone.0.projector.stages.{i}.1', _LEVEL),
+    (
+        'model.backbone.projector.projector_layer',
+        'model.backbone.projector.layer_norm',
+        'neck.levels.0',
+    ),
+)
+_SAMPLING = 'backbone.0.projector.stages_sampling.{i}.{j}.0'
+
+
+def _projector(c2f: str, norm: str, level: str) -> tuple[Rule, ...]:
+    """The rules of a level. Those of files are written."""
+    written = 'stages' in c2f
+    return (
+        *(
+            rule
+            for theirs, ours in (('conv', 'conv'), ('(bn|norm)', 'norm'))
+            for rule in (
+                Rule(
+                    f'{c2f}.(m|bottlenecks).{{j}}.(cv|conv){{k+1}}.{theirs}.{{rest}}',
+                    f'{level}.{_BOTTLENECK}.{ours}.{{rest}}',
+                    written=written,
+                ),
+                Rule(
+                    f'{c2f}.(cv|conv){{k}}.{theirs}.{{rest}}',
+                    f'{level}.c2f.conv{{k}}.{ours}.{{rest}}',
+                    written=written,
+                ),
+            )
+        ),
+        *pair(f'{norm}.', f'{level}.norm', written=written),
+    )
+
 
 HF_RF_DETR = Format(
     'hf_rf_detr',
@@ -146,21 +178,10 @@ HF_RF_DETR = Format(
         *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
         *_encoder(('norm1', 'norm2'), 'mlp', 'layer_scale{k}.lambda1', 'output.dense'),
         *pair('layernorm.', 'norm'),
-        *(
-            rule
-            for theirs, ours in (('conv', 'conv'), ('(bn|norm)', 'norm'))
-            for rule in (
-                Rule(
-                    f'{_C2F}.(m|bottlenecks).{{j}}.(cv|conv){{k+1}}.{theirs}.{{rest}}',
-                    f'neck.levels.0.{_BOTTLENECK}.{ours}.{{rest}}',
-                ),
-                Rule(
-                    f'{_C2F}.(cv|conv){{k}}.{theirs}.{{rest}}',
-                    f'neck.levels.0.c2f.conv{{k}}.{ours}.{{rest}}',
-                ),
-            )
-        ),
-        *pair(f'({_STAGES}.1|{_PROJECTOR}.layer_norm).', 'neck.levels.0.norm'),
+        *(rule for names in _PROJECTORS for rule in _projector(*names)),
+        Rule(f'{_SAMPLING}.conv.{{rest}}', f'{_LEVEL}.resize.{{j}}.0.conv.{{rest}}'),
+        Rule(f'{_SAMPLING}.bn.{{rest}}', f'{_LEVEL}.resize.{{j}}.0.norm.{{rest}}'),
+        Rule(f'{_SAMPLING}.{{rest}}', f'{_LEVEL}.resize.{{j}}.0.{{rest}}'),
         *_decoder(of_files=True),
     ),
     ('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),

@@ -84,7 +84,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 def without_windows(weights: Tensor, grid: Grid, window: Grid) -> Tensor:
     """Weights (B * windows, heads, n, n) of windows -> full weights (B, heads, N, N).
 
-    A window has n tokens: perhaps some of its own, then rows*columns patches. In the full weights the
+    A window has n tokens: perhaps some of its own, then its patches. In the full weights the
     own tokens of all windows come first, then the h*w patches.
     """
     indices = torch.arange(1, math.prod(grid) + 1, dtype=torch.float64)[None, :, None]
