@@ -135,8 +135,9 @@ def write_model(args: argparse.Namespace) -> None:
 
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.hub import weights_in
+    from vit_plugin.weights.published import as_run
 
-    checkpoint = open_checkpoint(args.checkpoint)
+    checkpoint = as_run(open_checkpoint(args.checkpoint))
     of_a_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
     ours = any('backbone.' in name for name in checkpoint.weights)
     if of_a_hub and checkpoint.meta and not ours:

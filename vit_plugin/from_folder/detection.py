@@ -6,6 +6,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
+from mmengine.config import Config
+
 from vit_plugin.models import VisionTransformer
 
 from .object_sizes import FINEST, anchors, largest_image
@@ -15,7 +17,7 @@ from .readers.listing import Listing
 from .readers.splits import Split
 from .schedule import Schedule, muon
 from .starting_point import LARGE, SMALL
-from .task import Pipeline, Task, rounded_up
+from .task import Pipeline, Task, counted, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
 LARGE_GRID = 32  # patches along a side, from which on blocks attend within windows
@@ -69,6 +71,10 @@ RETINANET = Detector(
 )
 
 
+# A detector that was trained, for other images: LW-DETR's rates, and fewer steps than RetinaNet's.
+CONTINUED = Schedule(1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8)
+
+
 class Detection(Task):
     """A training on images with boxes, or with polygons.
 
@@ -80,6 +86,7 @@ class Detection(Task):
 
     packages = ('mmdet', 'vit_plugin.detection')
     small_rows = (SMALL, LARGE)
+    takes_detectors = True
     detector: ClassVar[Detector] = RETINANET
     metrics: tuple[str, ...] = ('bbox',)
     with_masks = False
@@ -87,12 +94,20 @@ class Detection(Task):
     @property
     def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
         """Those of the detector."""
-        return self.detector.schedules
+        return dict(fine_tuned=CONTINUED) if self.start.detector else self.detector.schedules
+
+    @property
+    def loads_model(self) -> bool:  # type: ignore[override]
+        """True if the weights are of a complete detector."""
+        return self.start.detector is not None
 
     @property
     def bases(self) -> Sequence[str]:
         """The detector's config in MMDetection, and the runtime."""
-        return f'mmdet::_base_/models/{self.detector.base}', '_base_/mmdet_runtime.py'
+        runtime = '_base_/mmdet_runtime.py'
+        if self.start.detector:
+            return (runtime,)
+        return f'mmdet::_base_/models/{self.detector.base}', runtime
 
     @property
     def monitor(self) -> str:
@@ -107,17 +122,40 @@ class Detection(Task):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The width and height within which images are resized."""
+        """The width and height within which images are resized, or to which they are stretched."""
+        if saved := self.start.detector:
+            steps = saved.test_dataloader.dataset.pipeline
+            scales = [step['scale'] for step in steps if step['type'] == 'Resize']
+            side = self.request.img_size
+            return (side, side) if side else tuple(scales[0])
         small, boxes = self.start.is_small, self.listing.relative_boxes
         return self.image_scale(largest_image(boxes, LARGEST) if small else LARGEST)
 
     def summary(self) -> str:
         """The images, the length of the training and the model."""
+        if saved := self.start.detector:
+            new = saved.classes != list(self.listing.classes)
+            return f'{super().summary()} The model is the detector of {self.start.weights}' + (
+                f', with {counted(len(self.listing.classes), "new class")}: the layers of its '
+                'classes start untrained, and all else is kept.'
+                if new
+                else ' with its classes, and all of it is kept.'
+            )
         return f'{super().summary()} The model is a {self.detector.name}.'
+
+    def continued(self, saved: Config) -> dict[str, Any]:
+        """The model of a detector's config, with a head for the data's classes."""
+        model = saved.model.to_dict()
+        if saved.classes != list(self.listing.classes):
+            model['bbox_head']['num_classes'] = len(self.listing.classes)
+            model['bbox_head'].pop('unused_rows', None)
+        return model
 
     def model(self) -> dict[str, Any]:
         """The backbone with its own pyramid if it is a hybrid, else ViTDet's; anchors by boxes."""
         start, listing, scale = self.start, self.listing, self.size
+        if start.detector:
+            return self.continued(start.detector)
         img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
         named = start.arch.startswith('timm://')
         arguments = {
@@ -149,11 +187,15 @@ class Detection(Task):
         boxes = dict(type='LoadAnnotations', with_bbox=True)
         if self.with_masks:
             boxes['with_mask'] = True
-        resize = dict(type='Resize', scale=scale, keep_ratio=True)
+        stretched = self.start.detector is not None
+        resize = dict(type='Resize', scale=scale, keep_ratio=not stretched)
         jitter = [
             dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
             dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True),
         ]
+        if stretched:
+            part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
+            jitter = [dict(type='RandomCrop', **part), resize]
         train: Pipeline = [
             dict(type='vit_plugin.LoadImage'),
             boxes,

@@ -1,15 +1,22 @@
 """Where a training starts: the model and its weights, and what they say of their images."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS
 
 from vit_plugin.arch import parse_arch
+from vit_plugin.arguments import look_up
 from vit_plugin.errors import ConfigError
+from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.saved_settings import saved_backbone, training_settings
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.published import as_run
+from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
 from vit_plugin.zoo.data_config import data_config_of
 
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
@@ -54,6 +61,7 @@ class StartingPoint:
             :data:`SMALL_HYBRIDS`.
         weights: see :class:`Request`. None: from scratch.
         small_rows: the first and the last row of :data:`SMALL_HYBRIDS` that fits the task.
+        takes_detectors: whether weights may be of a complete detector.
 
     Raises:
         ConfigError: if the arch is unknown, or if the weights do not say their model.
@@ -62,11 +70,12 @@ class StartingPoint:
     arch: str
     weights: str | None
     small_rows: tuple[int, int]
+    takes_detectors: bool = False
 
     def __post_init__(self) -> None:
         if self.arch:
             parse_arch(self.arch)
-        elif self.weights and not self.saved_backbone:
+        elif self.weights and not (self.detector or self.saved_backbone):
             raise ConfigError(
                 f'--weights {self.weights!r} do not say of which model they are; give --arch, its '
                 'name, such as R50+B/16.'
@@ -115,6 +124,21 @@ class StartingPoint:
         return training_settings(self.weights)
 
     @cached_property
+    def detector(self) -> Config | None:
+        """The config of the detector in the weights, if its head can learn other classes."""
+        if not (self.takes_detectors and self.weights) or self.arch:
+            return None
+        checkpoint = as_run(open_checkpoint(self.weights))
+        model = settings_of(checkpoint).get('model')
+        head = model.get('bbox_head') if isinstance(model, Mapping) else None
+        if not isinstance(head, Mapping):
+            return None
+        cfg = saved_config(checkpoint)
+        kind = look_up(cfg.model.bbox_head.get('type'), MODELS, cfg.default_scope)
+        cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))
+        return cfg if hasattr(kind, 'class_layers') else None
+
+    @cached_property
     def saved_backbone(self) -> dict[str, Any]:
         """The backbone in a checkpoint, built once, so that it is checked before it is a config."""
         arguments = saved_backbone(self.weights)
@@ -151,7 +175,8 @@ class StartingPoint:
         Args:
             of_size: whether the size of the images is that of the weights.
         """
-        if self.weights is None or self.weights.startswith(('timm://', 'hf://')):
+        known = self.weights is None or self.weights.startswith(('timm://', 'hf://'))
+        if known or self.detector:
             return ''
         needed = dict(mean='mean and deviation', **(dict(img_size='size') if of_size else {}))
         missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)

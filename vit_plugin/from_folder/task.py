@@ -33,6 +33,7 @@ class Task:
         small_rows: see :class:`StartingPoint`.
         schedules: by :attr:`StartingPoint.kind`, and ``small_on_gpu`` where that differs.
         held_out: what is validated if the data set does not say it.
+        takes_detectors: whether the weights may be of a complete detector.
         loads_model: whether the weights are loaded into the whole model, rather than its backbone.
         takes_bands, takes_balance, takes_teacher: images of several bands; ``--balance``;
             ``--teacher``.
@@ -49,7 +50,7 @@ class Task:
     small_rows: tuple[int, int] = (0, SMALL)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
-    loads_model = takes_bands = takes_teacher = False
+    takes_detectors = loads_model = takes_bands = takes_teacher = False
     takes_balance = True
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
@@ -71,7 +72,9 @@ class Task:
                 f'{request.task}; leave it out.'
             )
         self.request = request
-        self.start = StartingPoint(request.arch, request.weights, self.small_rows)
+        self.start = StartingPoint(
+            request.arch, request.weights, self.small_rows, self.takes_detectors
+        )
 
     # What a subclass has.
 

@@ -10,6 +10,7 @@ from mmengine.logging import print_log
 from vit_plugin.errors import needed_by
 
 from .opening import open_checkpoint
+from .published import as_run
 from .reading.files import find_tensors
 
 with needed_by('vit_plugin'):  # it imports OpenCV
@@ -19,13 +20,13 @@ with needed_by('vit_plugin'):  # it imports OpenCV
 def read_complete(source: str, map_location: str | torch.device | None = None) -> dict[str, Any]:
     """Read a checkpoint for MMEngine's runner, from any source of :func:`open_checkpoint`.
 
-    A checkpoint from MMEngine is returned complete, because resuming needs all of it. For others,
-    only the weights are returned.
+    A checkpoint from MMEngine is returned complete, because resuming needs all of it, and so is a
+    published detector. For others, only the weights are returned.
 
     Raises:
         ConfigError: see :func:`open_checkpoint`.
     """
-    checkpoint = open_checkpoint(source, map_location=map_location or 'cpu', mmap=False)
+    checkpoint = as_run(open_checkpoint(source, map_location=map_location or 'cpu', mmap=False))
     content, (weights, _) = checkpoint.content, find_tensors(checkpoint.content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None
     if isinstance(state, Mapping) and weights.keys() <= state.keys():

@@ -84,8 +84,8 @@ def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, An
         return {}
     if not fits(Entry, entry):
         raise ConfigError(
-            f'The entry {ENTRY!r} of {str(file.with_name(HUB_CONFIG))!r} has no config and dataset_meta of a model; '
-            'write the folder again with vit-plugin convert.'
+            f'The entry {ENTRY!r} of {str(file.with_name(HUB_CONFIG))!r} has no config and '
+            'dataset_meta of a model; write the folder again with vit-plugin convert.'
         )
     return dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}))
 

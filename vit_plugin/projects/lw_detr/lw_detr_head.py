@@ -91,6 +91,7 @@ class LWDETRHead(DETRHead):
             it gets other maps, or maps with fewer positions than queries.
     """
 
+    class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
 
     def __init__(

@@ -1,0 +1,149 @@
+"""RF-DETR's files say what they are, and become the same model here."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import pytest
+import torch
+from published_models import (
+    BLOCKS,
+    GROUPS,
+    PATCH,
+    QUERIES,
+    SIDE,
+    roboflow_file,
+    roboflow_weights,
+    transformers_folder,
+)
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.load import load
+from vit_plugin.projects.rf_detr.published_rf_detr import rf_detr
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.published import Published
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+
+
+def settings_of(weights: dict, **content) -> dict:
+    """The config that is read from a file, and its classes under ``classes``."""
+    settings, classes = rf_detr(Published(Checkpoint('a.pth', dict(model=weights, **content))))
+    return dict(settings, classes=classes)
+
+
+def test_a_bare_file_is_read_from_its_shapes():
+    settings = settings_of(roboflow_weights())
+    model = settings['model']
+    assert len(settings['classes']) == model['bbox_head']['num_classes'] == 80
+    assert model['backbone']['out_indices'] == [2, 5, 8, 11]
+    assert model['backbone']['encoder']['window'] == dict(number=2, global_blocks=[3, 6, 9])
+    assert model['neck']['norm_cfg'] == dict(type='LN2d', eps=1e-6)
+    head = model['bbox_head']
+    assert (head['num_queries'], head['num_groups']) == (QUERIES, GROUPS)
+    assert head['decoder'] == dict(
+        num_layers=1, num_heads=1, num_cross_heads=2, num_points=2, feedforward_channels=32
+    )
+    assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (SIDE * PATCH,) * 2
+
+
+@pytest.mark.parametrize(
+    ('patch', 'side', 'windows', 'stages', 'size'),
+    [
+        (14, 37, 4, [2, 5, 8, 11], 560),  # Base
+        (16, 24, 2, [3, 6, 9, 12], 384),  # Nano
+        (16, 44, 2, [3, 6, 9, 12], 704),  # Large
+        (12, 26, 1, [3, 6, 9, 12], 312),  # Seg Nano
+        (20, 35, 1, [3, 6, 9, 12], 700),  # XL
+        (20, 44, 2, [3, 6, 9, 12], 880),  # 2XL
+    ],
+)
+def test_sizes_that_are_published(patch, side, windows, stages, size):
+    weights = roboflow_weights()
+    start = 'backbone.0.encoder.encoder.embeddings.'
+    weights[f'{start}patch_embeddings.projection.weight'] = torch.zeros(64, 3, patch, patch)
+    weights[f'{start}position_embeddings'] = torch.zeros(1, side**2 + 1, 64)
+    settings = settings_of(weights)
+    backbone = settings['model']['backbone']
+    assert backbone['out_indices'] == [stage - 1 for stage in stages]
+    assert backbone['encoder']['window'] == dict(
+        number=windows, global_blocks=[stage for stage in stages if stage < BLOCKS]
+    )
+    assert backbone['img_size'] == patch * side
+    assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (size, size)
+
+
+def test_what_a_training_saved_counts_more():
+    weights = roboflow_weights(rows=3)
+    content = dict(
+        args=dict(class_names=['cat', 'dog']),
+        model_config=dict(out_feature_indexes=[1, 2], num_windows=4, resolution=128, num_select=4),
+    )
+    settings = settings_of(weights, **content)
+    model = settings['model']
+    assert settings['classes'] == ['cat', 'dog']
+    assert model['bbox_head']['unused_rows'] == [2]
+    assert model['backbone']['out_indices'] == [0, 1]
+    assert model['backbone']['encoder']['window'] == dict(number=4, global_blocks=[1, 2])
+    assert model['test_cfg'] == dict(max_per_img=4)
+    assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (128, 128)
+
+
+def test_predicts_and_every_weight_is_used(tmp_path):
+    trained = load(roboflow_file(tmp_path / 'rf-detr.pth'), device='cpu')
+    weights, state = roboflow_weights(), trained.model.state_dict()
+    used = {name for name in weights if not name.endswith('mask_token')}
+    count = sum(weights[name].numel() for name in used)
+    assert sum(value.numel() for name, value in state.items() if 'state' not in name) == count
+    assert torch.equal(state['bbox_head.fc_cls.weight'], weights['class_embed.weight'])
+    image = torch.randint(0, 256, (48, 64, 3), dtype=torch.uint8).numpy()
+    found = trained(image)
+    assert len(trained.classes) == 80
+    assert len(found.boxes) == QUERIES
+
+
+def test_unused_rows_propose_and_are_never_predicted(tmp_path):
+    weights = roboflow_weights()
+    weights['class_embed.bias'][0] = 100.0  # the background, in COCO's numbers
+    path = roboflow_file(tmp_path / 'rf-detr.pth', model=weights)
+    model = load(path, device='cpu').model
+    logits, *_ = model.bbox_head(model.extract_feat(torch.randn(1, 3, 64, 64)))
+    assert logits.shape[-1] == 80
+    assert logits.max() < 50
+
+
+@pytest.mark.parametrize('kind', ['RfDetr', 'LwDetr'])
+def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind):
+    from authors import FOLDER, recorded
+
+    arrays = recorded(FOLDER / f'lw_detr/{kind}.npz')
+    trained = load(transformers_folder(tmp_path / kind, kind), device='cpu')
+    model = trained.model.double()
+    with torch.no_grad():
+        feats = model.extract_feat(torch.from_numpy(arrays['images']).double())
+        logits, boxes, *_ = model.bbox_head(feats)
+    for found, name in ((logits[-1], 'logits'), (boxes[-1], 'boxes')):
+        wanted = torch.from_numpy(arrays[f'whole/{name}'])
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)
+    assert trained.classes == ['cat', 'dog', 'owl']
+    assert model.data_preprocessor.mean.flatten().tolist() == [127.5] * 3
+
+
+@pytest.mark.parametrize(
+    ('key', 'message'),
+    [
+        ('keypoint_head.a.weight', 'it predicts keypoints'),
+        ('backbone.0.encoder.encoder.embeddings.register_tokens', 'has registers'),
+    ],
+)
+def test_others_are_refused_in_one_sentence(tmp_path, key, message):
+    path = roboflow_file(
+        tmp_path / 'a.pth', model=dict(roboflow_weights(), **{key: torch.ones(1, 4, 64)})
+    )
+    with pytest.raises(ConfigError, match=message):
+        load(path, device='cpu')
+
+
+def test_a_damaged_file_is_one_sentence(tmp_path):
+    weights = roboflow_weights()
+    del weights['refpoint_embed.weight']
+    with pytest.raises(ConfigError, match='it lacks refpoint_embed.weight'):
+        load(roboflow_file(tmp_path / 'a.pth', model=weights), device='cpu')

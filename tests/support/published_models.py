@@ -1,0 +1,143 @@
+"""Files of published detectors, in the layout of the libraries that write them, but small."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import torch
+from authors import FOLDER, recorded
+from safetensors.torch import save_file
+from torch import Tensor
+
+PATCH, SIDE, WINDOWS, QUERIES, GROUPS = 16, 4, 2, 5, 2
+BLOCKS, WIDTH, DIMS, ROWS = 12, 64, 32, 91
+
+
+def roboflow_weights(rows: int = ROWS, seed: int = 0) -> dict[str, Tensor]:
+    """Random weights of a small RF-DETR, by Roboflow's names.
+
+    Names and shapes are those of ``rfdetr``'s Nano, but for the widths and the decoder's one layer.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    encoder = 'backbone.0.encoder.encoder'
+    shapes: dict[str, tuple[int, ...]] = {
+        f'{encoder}.embeddings.cls_token': (1, 1, WIDTH),
+        f'{encoder}.embeddings.mask_token': (1, WIDTH),
+        f'{encoder}.embeddings.position_embeddings': (1, SIDE**2 + 1, WIDTH),
+        f'{encoder}.embeddings.patch_embeddings.projection.weight': (WIDTH, 3, PATCH, PATCH),
+        f'{encoder}.embeddings.patch_embeddings.projection.bias': (WIDTH,),
+        'refpoint_embed.weight': (QUERIES * GROUPS, 4),
+        'query_feat.weight': (QUERIES * GROUPS, DIMS),
+    }
+
+    def linear(name: str, out: int, inputs: int) -> None:
+        shapes.update({f'{name}.weight': (out, inputs), f'{name}.bias': (out,)})
+
+    def norm(name: str, width: int) -> None:
+        shapes.update({f'{name}.weight': (width,), f'{name}.bias': (width,)})
+
+    def conv(name: str, out: int, inputs: int, size: int) -> None:
+        shapes[f'{name}.conv.weight'] = (out, inputs, size, size)
+        norm(f'{name}.bn', out)
+
+    for i in range(BLOCKS):
+        block = f'{encoder}.encoder.layer.{i}'
+        for part in ('attention.query', 'attention.key', 'attention.value', 'output.dense'):
+            linear(f'{block}.attention.{part}', WIDTH, WIDTH)
+        linear(f'{block}.mlp.fc1', WIDTH, WIDTH)
+        linear(f'{block}.mlp.fc2', WIDTH, WIDTH)
+        for k in (1, 2):
+            norm(f'{block}.norm{k}', WIDTH)
+            shapes[f'{block}.layer_scale{k}.lambda1'] = (WIDTH,)
+    norm(f'{encoder}.layernorm', WIDTH)
+    stage = 'backbone.0.projector.stages.0'
+    conv(f'{stage}.0.cv1', DIMS, 4 * WIDTH, 1)
+    conv(f'{stage}.0.cv2', DIMS, 5 * DIMS // 2, 1)
+    for j in range(3):
+        for k in (1, 2):
+            conv(f'{stage}.0.m.{j}.cv{k}', DIMS // 2, DIMS // 2, 3)
+    norm(f'{stage}.1', DIMS)
+    layer = 'transformer.decoder.layers.0'
+    shapes[f'{layer}.self_attn.in_proj_weight'] = (3 * DIMS, DIMS)
+    shapes[f'{layer}.self_attn.in_proj_bias'] = (3 * DIMS,)
+    linear(f'{layer}.self_attn.out_proj', DIMS, DIMS)
+    linear(f'{layer}.cross_attn.sampling_offsets', 2 * 2 * 2, DIMS)
+    linear(f'{layer}.cross_attn.attention_weights', 2 * 2, DIMS)
+    for name in ('value_proj', 'output_proj'):
+        linear(f'{layer}.cross_attn.{name}', DIMS, DIMS)
+    linear(f'{layer}.linear1', DIMS, DIMS)
+    linear(f'{layer}.linear2', DIMS, DIMS)
+    for k in (1, 2, 3):
+        norm(f'{layer}.norm{k}', DIMS)
+    norm('transformer.decoder.norm', DIMS)
+    linear('transformer.decoder.ref_point_head.layers.0', DIMS, 2 * DIMS)
+    linear('transformer.decoder.ref_point_head.layers.1', DIMS, DIMS)
+    for start in ('', *(f'transformer.enc_out_{{}}.{group}' for group in range(GROUPS))):
+        boxes, classes = (
+            start.format(f'{kind}_embed') or f'{kind}_embed' for kind in ('bbox', 'class')
+        )
+        linear(classes, rows, DIMS)
+        for i, out in enumerate((DIMS, DIMS, 4)):
+            linear(f'{boxes}.layers.{i}', out, DIMS)
+    for group in range(GROUPS):
+        linear(f'transformer.enc_output.{group}', DIMS, DIMS)
+        norm(f'transformer.enc_output_norm.{group}', DIMS)
+    return {name: 0.1 * torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+
+
+def roboflow_file(path: Path, rows: int = ROWS, **content: Any) -> Path:
+    """A ``.pth`` as Roboflow publishes it: weights in ``model``, and the training's ``args``."""
+    args = Namespace(resolution=SIDE * PATCH, num_windows=WINDOWS, encoder='dinov2_windowed_small')
+    torch.save({'model': roboflow_weights(rows), 'args': args} | content, path)
+    return path
+
+
+def transformers_folder(folder: Path, kind: str) -> Path:
+    """A recorded model of transformers as its ``save_pretrained`` writes it.
+
+    ``kind`` is ``'RfDetr'`` or ``'LwDetr'``. What transformers computes with it is recorded, too.
+    """
+    arrays = recorded(FOLDER / f'lw_detr/{kind}.npz')
+    folder.mkdir()
+    save_file(
+        {
+            key.removeprefix('params/'): torch.from_numpy(value).contiguous()
+            for key, value in arrays.items()
+            if key.startswith('params/')
+        },
+        folder / 'model.safetensors',
+    )
+    more = (
+        dict(pretrain_image_size=64, window_block_indices=[0, 2], num_windows=4)
+        if kind == 'LwDetr'
+        else dict(num_windows=2)
+    )
+    config = dict(
+        model_type=f'{kind[:2].lower()}_detr',
+        backbone_config=dict(
+            hidden_size=8,
+            image_size=64,
+            mlp_ratio=2,
+            num_attention_heads=2,
+            num_hidden_layers=4,
+            out_indices=[2, 4],
+            patch_size=8,
+            **more,
+        ),
+        d_model=8,
+        decoder_cross_attention_heads=2,
+        decoder_ffn_dim=16,
+        decoder_layers=2,
+        decoder_n_points=2,
+        decoder_self_attention_heads=2,
+        group_detr=2,
+        id2label={'0': 'cat', '1': 'dog', '2': 'owl'},
+        layer_norm_eps=1e-5,
+        num_queries=5,
+        projector_scale_factors=[2.0, 0.5],
+    )
+    (folder / 'config.json').write_text(json.dumps(config))
+    size = dict(size=dict(height=64, width=64), image_mean=[0.5] * 3, image_std=[0.25] * 3)
+    (folder / 'preprocessor_config.json').write_text(json.dumps(size))
+    return folder

@@ -1,0 +1,57 @@
+"""Classes of published models, and what is none of them."""
+
+import pytest
+import torch
+from published_models import roboflow_file, roboflow_weights
+
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.published import Classes, Published, as_run
+
+OTHER = {'some.layer.weight': torch.ones(2, 2)}
+
+
+@pytest.mark.parametrize(
+    ('rows', 'names', 'first', 'unused'),
+    [
+        (91, {}, 'person', [0, 12, 26, 29, 30, 45, 66, 68, 69, 71, 83]),
+        (90, {}, 'person', [11, 25, 28, 29, 44, 65, 67, 68, 70, 82]),
+        (80, {}, 'person', []),
+        (3, {}, 'class 0', [2]),
+        (3, {0: 'cat', 1: 'dog'}, 'cat', [2]),
+        (2, {0: 'cat', 1: 'dog'}, 'cat', []),
+        (3, {0: 'N/A', 1: 'cat', 2: 'dog'}, 'cat', [0]),
+    ],
+)
+def test_classes(rows, names, first, unused):
+    classes = Classes(rows, names)
+    assert classes.names[0] == first
+    assert classes.unused == unused
+    assert len(classes.names) == rows - len(unused)
+
+
+def test_cocos_names_at_the_numbers_of_its_categories():
+    known = Classes(91, {}).names
+    listed = Classes(91, dict(enumerate(known)))
+    assert (listed.names, listed.unused) == (known, Classes(91, {}).unused)
+    assert known[-1] == 'toothbrush'
+    assert Classes(81, dict(enumerate(known))).unused == [80]
+
+
+@pytest.mark.parametrize('content', [OTHER, dict(state_dict=OTHER, meta=dict(cfg='a = 1'))])
+def test_other_checkpoints_are_as_they_are(content):
+    checkpoint = Checkpoint('file.pth', content)
+    assert as_run(checkpoint) is checkpoint
+
+
+def test_settings_of_another_type_count_for_nothing(tmp_path):
+    path = roboflow_file(tmp_path / 'a.pth', args=dict(resolution='large', class_names=3))
+    published = Published(open_checkpoint(path))
+    assert published.names == {}
+    assert published.settings == dict(resolution='large', class_names=3)
+
+
+def test_prefixes_of_wrappers_are_taken_away(tmp_path):
+    weights = roboflow_weights()
+    wrapped = {f'model._orig_mod.{name}': value for name, value in weights.items()}
+    found = Published(Checkpoint('a.ckpt', dict(state_dict=wrapped)))
+    assert {*found.weights} == {*weights}
