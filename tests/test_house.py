@@ -116,6 +116,9 @@ def test_what_is_declared_is_the_projects_own_and_there(project):
                 assert getattr(registry, kind).get(name).__module__ == module
     for modules in found.stand_ins.values():
         assert {floor_of(file_of(module)) for module in modules.values()} == {project}
+    for place in found.published.values():
+        assert floor_of(file_of(place)) == project
+        assert callable(resolve_name(place))
     for name, place in found.formats.items():
         assert floor_of(file_of(place)) == project
         assert FORMATS[name].name == name
@@ -128,7 +131,16 @@ def test_no_two_projects_declare_the_same():
     for kind in kinds:
         count = Counter(name for one in projects() for name in one.registered.get(kind, ()))
         assert not {name for name, number in count.items() if number > 1}
-    for table in ('unavailable', 'formats', 'names', 'hints', 'pretrains', 'deployed'):
+    for table in (
+        'unavailable',
+        'formats',
+        'names',
+        'hints',
+        'pretrains',
+        'deployed',
+        'published',
+        'offered',
+    ):
         assert len(declared(table)) == sum(len(getattr(one, table)) for one in projects())
 
 

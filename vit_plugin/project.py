@@ -26,6 +26,8 @@ class Project:
         published: models that others publish, as the ``'module:name'`` of a function: a
             :class:`~vit_plugin.weights.published.Published` -> the config of the same model here
             and the names of its classes, or None if it is another model.
+        offered: names of published models, each with its license, the side of its images in
+            pixels, and the address of its weights.
         precedence: between projects with formats that explain a checkpoint equally well, the one
             with the larger number wins.
         names: our names of parameters outside the encoder, as patterns. If one has a text, it
@@ -43,6 +45,7 @@ class Project:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
+    offered: Mapping[str, tuple[str, int, str]] = field(default_factory=dict)
     precedence: int = 0
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)

@@ -26,3 +26,13 @@ def test_the_list(run_command):
 def test_licenses(run_command):
     lines = run_command('zoo', 'vit_base_patch16_dinov3*', '--licenses').stdout.splitlines()
     assert lines[0].split() == ['vit_base_patch16_dinov3.lvd1689m', 'dinov3-license']
+
+
+def test_published_detectors(run_command):
+    lines = run_command('zoo', '--detectors').stdout.splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines}
+    license, pixels, address = rows['rf-detr-nano']
+    assert (license, pixels) == ('Apache-2.0', '384')
+    assert address.startswith('https://storage.googleapis.com/rfdetr/nano_coco/')
+    assert rows['rf-detr-2xl'][0] == 'PML-1.0'
+    assert run_command('zoo', 'lw-*', '--detectors').stdout.split()[0] == 'lw-detr-small'

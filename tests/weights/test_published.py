@@ -5,7 +5,7 @@ import torch
 from published_models import roboflow_file, roboflow_weights
 
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published import Classes, Published, as_run
+from vit_plugin.weights.published import Classes, Published, address_of, as_run
 
 OTHER = {'some.layer.weight': torch.ones(2, 2)}
 
@@ -55,3 +55,8 @@ def test_prefixes_of_wrappers_are_taken_away(tmp_path):
     wrapped = {f'model._orig_mod.{name}': value for name, value in weights.items()}
     found = Published(Checkpoint('a.ckpt', dict(state_dict=wrapped)))
     assert {*found.weights} == {*weights}
+
+
+def test_a_name_is_an_address():
+    assert address_of('rf-detr-nano').startswith('https://')
+    assert address_of('photo.pth') == 'photo.pth'

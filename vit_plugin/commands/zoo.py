@@ -1,7 +1,8 @@
-"""List timm's Vision Transformers usable as backbones by name, with licenses, or print a config.
+"""List timm's Vision Transformers usable as backbones by name, published detectors, or a config.
 
 vit-plugin zoo 'eva02*'
 vit-plugin zoo '*dinov3*' --licenses
+vit-plugin zoo --detectors
 vit-plugin zoo vit_base_patch16_dinov3.lvd1689m --as-config
 """
 
@@ -40,27 +41,38 @@ def make_parser() -> argparse.ArgumentParser:
         action='store_true',
         help='print the backbone of one name as a config, with every argument',
     )
+    form.add_argument(
+        '--detectors',
+        action='store_true',
+        help='list published detectors, with their licenses, the side of their images in pixels, '
+        'and where their weights are; commands take the names too',
+    )
     return parser
 
 
 def main(args: argparse.Namespace) -> None:
     from mmengine.config import Config
 
-    from vit_plugin.zoo.catalog import config_of, licenses, lines
+    from vit_plugin.zoo.catalog import config_of, detectors, licenses, lines
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # of timm, about tags
     if args.as_config:
         print(Config(config_of(args.pattern.removeprefix('timm://'))).pretty_text, end='')
         return
+    offered = detectors() if args.detectors else {}
     found = [
         name
-        for name in names(pretrained=args.pretrained or args.licenses)
+        for name in offered or names(pretrained=args.pretrained or args.licenses)
         if fnmatch(name, args.pattern)
     ]
     if not found:
         raise ConfigError(
             f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.'
         )
+    if args.detectors:
+        for name in found:
+            print(offered[name])
+        return
     for line in (licenses if args.licenses else lines)(found):
         print(line, flush=True)

@@ -25,7 +25,7 @@ from vit_plugin.files.place import moved
 from vit_plugin.untrusted import UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published import as_run
+from vit_plugin.weights.published import address_of, as_run
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
 
@@ -78,7 +78,7 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
     Here a folder becomes a file, for all commands. Which one of a run is printed.
 
     Args:
-        path: a file, a folder or a URL.
+        path: a file, a folder or a URL, or the name of a published detector.
         which: see :func:`~vit_plugin.engine.checkpoints.chosen.checkpoint_in`.
         otherwise: the same, where nothing is given.
 
@@ -89,6 +89,7 @@ def find_checkpoint(path: str, which: str | None = None, otherwise: str | None =
         raise ConfigError(
             f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
         )
+    path = path if os.path.exists(path) else address_of(path)
     path = path if '://' in path else os.path.expanduser(path)
     of_hub = weights_in(path)
     if os.path.isdir(path) and not of_hub and not is_checkpoint_folder(path):

@@ -12,6 +12,7 @@ from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from annotated_types import Len
+from mmengine.logging import print_log
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor
 
@@ -219,6 +220,14 @@ def detector_settings(
             metric=['bbox', 'segm'] if masks else 'bbox',
         ),
     )
+
+
+def address_of(name: str) -> str:
+    """Where the weights of a published model are, by its name; anything else as it is."""
+    license, _, address = declared('offered').get(name, ('', 0, name))
+    if license:
+        print_log(f'{name}: {address}, license {license}', 'current')
+    return address
 
 
 def as_run(checkpoint: Checkpoint) -> Checkpoint:

@@ -6,6 +6,7 @@ from typing import Any
 from timm.models import get_pretrained_cfg
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.project import declared
 
 from .definition import describe, pooled
 from .names import find
@@ -62,6 +63,12 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
         backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')
         parts['data_preprocessor'] = pixels_of(name)
     return parts
+
+
+def detectors() -> dict[str, str]:
+    """A line on each detector that is published: its name, license, pixels and address."""
+    form = '{:<22}{:<14}{:>6}  {}'
+    return {name: form.format(name, *facts) for name, facts in declared('offered').items()}
 
 
 def pixels_of(name: str) -> dict[str, list[float]]:

@@ -13,6 +13,9 @@ PROJECT = Project(
         'hf_lw_detr': 'vit_plugin.projects.lw_detr.lw_detr:HF_LW_DETR',
         'hf_rf_detr': 'vit_plugin.projects.lw_detr.lw_detr:HF_RF_DETR',
     },
+    offered={
+        'lw-detr-small': ('Apache-2.0', 640, 'hf://AnnaZhang/lwdetr_small_60e_coco'),
+    },
     published={'LW-DETR': 'vit_plugin.projects.lw_detr.published_lw_detr:lw_detr'},
     deployed={('bbox_head', 'LWDETRHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},
 )

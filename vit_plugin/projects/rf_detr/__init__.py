@@ -5,7 +5,19 @@ Neck and head are those of LW-DETR.
 
 from vit_plugin.project import Project
 
+ROBOFLOW = 'https://storage.googleapis.com/rfdetr'  # rfdetr's assets/model_weights.py
+APACHE, PLATFORM = 'Apache-2.0', 'PML-1.0'
+
 PROJECT = Project(
     registered={'MODELS': {'WindowedViT': 'vit_plugin.projects.rf_detr.windowed_vit'}},
+    offered={
+        'rf-detr-nano': (APACHE, 384, f'{ROBOFLOW}/nano_coco/checkpoint_best_regular.pth'),
+        'rf-detr-small': (APACHE, 512, f'{ROBOFLOW}/small_coco/checkpoint_best_regular.pth'),
+        'rf-detr-medium': (APACHE, 576, f'{ROBOFLOW}/medium_coco/checkpoint_best_regular.pth'),
+        'rf-detr-large': (APACHE, 704, f'{ROBOFLOW}/rf-detr-large-2026.pth'),
+        'rf-detr-base': (APACHE, 560, f'{ROBOFLOW}/rf-detr-base-coco.pth'),
+        'rf-detr-xl': (PLATFORM, 700, f'{ROBOFLOW}/platform-licensed/rf-detr-xlarge.pth'),
+        'rf-detr-2xl': (PLATFORM, 880, f'{ROBOFLOW}/platform-licensed/rf-detr-xxlarge.pth'),
+    },
     published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
 )
