@@ -7,8 +7,8 @@ It runs in an environment with ``rfdetr`` or ``transformers``, which this packag
 ``KIND`` is ``rfdetr`` (``NAME`` is a class of its configs, such as ``Nano`` or ``SegNano``) or
 ``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides
 of their config in JSON after a colon). It writes the file as the vendor's library does, and
-``outputs.pt``: for each size, an image and in float64 the logits and boxes, and the masks where
-there are some.
+``outputs.pt``. Its ``sizes`` are an image and in float64 the logits and boxes, and the masks where
+there are some; its ``photographs`` what ``rfdetr`` predicts for some of scikit-image's.
 """
 
 import argparse
@@ -18,7 +18,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,6 +31,16 @@ def randomize(model: nn.Module) -> None:
     for parameter in model.parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         parameter.data += 0.02 * noise.to(parameter.dtype)
+
+
+PHOTOGRAPHS = ('astronaut', 'cat', 'chelsea', 'coffee', 'hubble_deep_field', 'rocket')
+
+
+def photograph(name: str) -> np.ndarray:
+    """Pixels (H, W, 3) in RGB."""
+    from skimage import data
+
+    return getattr(data, name)()[..., :3]
 
 
 def images(sizes: list[tuple[int, int]]) -> list[torch.Tensor]:
@@ -51,7 +63,7 @@ def doubled() -> Iterator[None]:
         torch.float32, Tensor.float = single, float_
 
 
-def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dict]:
+def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
     """Roboflow's own model, saved as its training does."""
     from rfdetr import config
     from rfdetr.models.lwdetr import build_model_from_config
@@ -94,10 +106,25 @@ def of_rfdetr(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dic
                 masks=outputs.get('pred_masks'),
             )
         )
-    return found
+    shown = {one: predicted(model, settings, photograph(one)) for one in PHOTOGRAPHS}
+    return dict(sizes=found, photographs=shown)
 
 
-def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> list[dict]:
+def predicted(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
+    """By the steps of ``rfdetr``: the resized image, and boxes, scores and rows of classes."""
+    from rfdetr.models.postprocess import PostProcess
+    from torchvision.transforms import functional as F
+
+    image = torch.from_numpy(pixels).permute(2, 0, 1).double() / 255
+    image = F.resize(image, [settings.resolution] * 2, antialias=False)
+    image = F.normalize(image, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])[None]
+    with torch.no_grad(), doubled():
+        outputs = model(image)
+        found = PostProcess(settings.num_select)(outputs, torch.tensor([pixels.shape[:2]]))
+    return dict(found[0], image=image)
+
+
+def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
     """A model of transformers, saved by it."""
     import transformers
 
@@ -124,7 +151,7 @@ def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> li
                 masks=getattr(outputs, 'pred_masks', None),
             )
         found.append(dict(parts, image=image))
-    return found
+    return dict(sizes=found, photographs={})
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 PATCH, SIDE, WINDOWS, QUERIES, GROUPS = 16, 4, 2, 5, 2
 BLOCKS, WIDTH, DIMS, ROWS = 12, 64, 32, 91
+HEADS_OF_EOMT = 2  # as the golden files have
 
 
 def roboflow_weights(rows: int = ROWS, seed: int = 0) -> dict[str, Tensor]:
@@ -140,4 +141,30 @@ def transformers_folder(folder: Path, kind: str) -> Path:
     (folder / 'config.json').write_text(json.dumps(config))
     size = dict(size=dict(height=64, width=64), image_mean=[0.5] * 3, image_std=[0.25] * 3)
     (folder / 'preprocessor_config.json').write_text(json.dumps(size))
+    return folder
+
+
+def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> Path:
+    """The same of EoMT: ``name`` is that of a file in ``tests/golden/eomt``."""
+    arrays = recorded(FOLDER / f'eomt/{name}ForUniversalSegmentation.npz')
+    weights = {
+        key.removeprefix('params/'): torch.from_numpy(value).contiguous()
+        for key, value in arrays.items()
+        if key.startswith('params/')
+    }
+    table = 'embeddings.position_embeddings.weight'
+    if table in weights:  # the recorded one is of a rectangle, and transformers' own are square
+        weights[table] = weights[table][:4].contiguous()
+    folder.mkdir()
+    save_file(weights, folder / 'model.safetensors')
+    width = weights['embeddings.cls_token'].shape[-1]
+    config = dict(
+        model_type='eomt' if name == 'Eomt' else 'eomt_dinov3',
+        hidden_size=width,
+        image_size=arrays['images'].shape[-1],
+        num_attention_heads=HEADS_OF_EOMT,
+        id2label={str(i): f'thing {i}' for i in range(classes)},
+    )
+    (folder / 'config.json').write_text(json.dumps(config))
+    (folder / 'preprocessor_config.json').write_text(json.dumps(processor))
     return folder

@@ -177,6 +177,7 @@ def detector_settings(
     mean: Sequence[float],
     std: Sequence[float],
     masks: bool = False,
+    padded: int | None = None,
 ) -> dict[str, Any]:
     """The config of a detector of MMDetection, whose test stretches images to one size.
 
@@ -185,17 +186,14 @@ def detector_settings(
         classes: the names of its classes.
         size, mean, std: see :meth:`Published.pixels`.
         masks: whether it predicts masks, too.
+        padded: images keep their ratio, and are padded to a multiple of it.
     """
-    pixels = dict(
-        type='DetDataPreprocessor',
-        mean=[round(255 * value, 3) for value in mean],
-        std=[round(255 * value, 3) for value in std],
-        bgr_to_rgb=True,
-        **(dict(pad_mask=True) if masks else {}),
-    )
+    pixels = dict(type='DetDataPreprocessor', pad_mask=masks, **normalization(mean, std))
+    if padded:
+        pixels['pad_size_divisor'] = padded
     pipeline = [
         dict(type='LoadImageFromFile'),
-        dict(type='Resize', scale=tuple(size), keep_ratio=False),
+        dict(type='Resize', scale=tuple(size), keep_ratio=padded is not None),
         dict(type='LoadAnnotations', with_bbox=True, **(dict(with_mask=True) if masks else {})),
         dict(
             type='PackDetInputs',
@@ -220,6 +218,41 @@ def detector_settings(
             metric=['bbox', 'segm'] if masks else 'bbox',
         ),
     )
+
+
+def segmentor_settings(
+    model: Mapping[str, Any],
+    classes: Sequence[str],
+    *,
+    size: tuple[int, int],
+    mean: Sequence[float],
+    std: Sequence[float],
+) -> dict[str, Any]:
+    """The config of a segmentor of MMSegmentation, whose windows slide over images.
+
+    Args:
+        model, classes: see :func:`detector_settings`.
+        size, mean, std: see :meth:`Published.pixels`. The width becomes the shorter side.
+    """
+    pipeline = [
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=(16 * size[0], size[0]), keep_ratio=True),
+        dict(type='PackSegInputs'),
+    ]
+    dataset = dict(type='BaseSegDataset', metainfo=dict(classes=list(classes)), pipeline=pipeline)
+    pixels = dict(type='SegDataPreProcessor', **normalization(mean, std))
+    return dict(
+        default_scope='mmseg',
+        custom_imports=dict(imports=['vit_plugin.detection']),
+        model={**model, 'data_preprocessor': pixels},
+        test_dataloader=dict(batch_size=1, num_workers=2, dataset=dataset),
+    )
+
+
+def normalization(mean: Sequence[float], std: Sequence[float]) -> dict[str, Any]:
+    """Arguments of a preprocessor for images in BGR, from the colors of RGB from 0 to 1."""
+    means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
+    return dict(mean=means, std=deviations, bgr_to_rgb=True)
 
 
 def address_of(name: str) -> str:

@@ -20,6 +20,17 @@ PROJECT = Project(
         'pmt': 'vit_plugin.projects.eomt.eomt_names:PMT',
         'pmt_dinov3': 'vit_plugin.projects.eomt.eomt_names:PMT_DINOV3',
     },
+    published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:eomt'},
+    offered={
+        f'eomt-{name}': ('MIT', pixels, f'hf://tue-mps/{address}')
+        for name, pixels, address in (
+            ('panoptic-small', 640, 'coco_panoptic_eomt_small_640_2x'),
+            ('panoptic-base', 640, 'coco_panoptic_eomt_base_640_2x'),
+            ('panoptic-large', 640, 'coco_panoptic_eomt_large_640'),
+            ('instance-large', 640, 'coco_instance_eomt_large_640'),
+            ('semantic-large', 512, 'ade20k_semantic_eomt_large_512'),
+        )
+    },
     names={'queries.{rest}': '', 'decoder.{rest}': ''},
     deployed={('panoptic_head', 'EoMTHead'): 'vit_plugin.deploy.deployed_module:DeployedQueries'},
 )

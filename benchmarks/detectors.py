@@ -1,0 +1,174 @@
+"""Published detectors beside the vendors' own code, in float64, with random weights of each size.
+
+    python benchmarks detectors PYTHON [--only NAME ...]
+
+``PYTHON`` is that of an environment with ``rfdetr`` (with ``rfdetr-plus`` for XL and 2XL),
+``transformers`` and ``torch``. It writes each file as the vendor's library does, and computes
+boxes and logits with the vendor's model. This package reads the file as ``infer`` does. Compared
+are a square and two rectangles, and for RF-DETR the predictions of ``rfdetr`` on six photographs of
+scikit-image. About 20 minutes on two quiet cores, and 2 GB of memory.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from detectors_reference import doubled, photograph
+from mmengine.dataset import pseudo_collate
+from torch import Tensor
+
+import vit_plugin.detection  # noqa: F401  before MMDetection
+from vit_plugin.inference.load import load
+from vit_plugin.inference.trained_model import TrainedModel
+
+LIMIT = 1e-9  # of the largest
+SCRIPT = Path(__file__).resolve().parents[1] / 'tests/support/detectors_reference.py'
+RECTANGLES = ('384,640', '512,384')
+LW_DETR = dict(
+    num_labels=91,
+    projector_scale_factors=[2.0, 0.5],
+    backbone_config=dict(
+        model_type='lw_detr_vit',
+        image_size=640,
+        hidden_size=384,
+        num_hidden_layers=10,
+        num_attention_heads=12,
+        window_block_indices=[0, 1, 3, 6, 7, 9],
+        out_indices=[2, 4, 5, 9],
+        num_windows=16,
+    ),
+)
+
+
+class Row(NamedTuple):
+    """A published model.
+
+    Attributes:
+        kind, name: arguments of the reference's script.
+        file: in its folder; nothing is the folder.
+        sizes: heights and widths of the images.
+    """
+
+    kind: str
+    name: str
+    file: str
+    sizes: tuple[str, ...]
+
+
+def of_roboflow(name: str, side: int, *rectangles: str) -> Row:
+    return Row('rfdetr', name, 'published.pth', (f'{side},{side}', *(rectangles or RECTANGLES)))
+
+
+ROWS = {
+    'RF-DETR N': of_roboflow('Nano', 384),
+    'RF-DETR S': of_roboflow('Small', 512),
+    'RF-DETR M': of_roboflow('Medium', 576),
+    'RF-DETR L': of_roboflow('Large', 704),
+    'RF-DETR Base': of_roboflow('Base', 560, '392,616', '504,392'),
+    'RF-DETR L of 2025': of_roboflow('LargeDeprecated', 560, '392,616', '504,392'),
+    'RF-DETR XL': of_roboflow('XLarge', 700, '400,640', '500,380'),
+    'RF-DETR 2XL': of_roboflow('2XLarge', 880, '400,640', '520,400'),
+    # Its windows are scrambled on rectangles.
+    'RF-DETR, transformers': Row(
+        'transformers', 'RfDetr:' + json.dumps(dict(num_labels=91)), '', ('560,560',)
+    ),
+    'LW-DETR, transformers': Row(
+        'transformers', 'LwDetr:' + json.dumps(LW_DETR), '', ('640,640', *RECTANGLES)
+    ),
+}
+
+
+def reference(python: str, row: Row, folder: Path) -> dict:
+    """The reference's file and outputs, written into a folder."""
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    subprocess.run(
+        [python, str(SCRIPT), row.kind, row.name, str(folder), *row.sizes],
+        check=True,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return torch.load(folder / 'outputs.pt')
+
+
+def apart(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """The largest difference, over the largest value."""
+    return float((found - wanted).abs().max() / wanted.abs().max())
+
+
+def compare(row: Row, folder: Path, python: str) -> tuple[list[float], str]:
+    """The difference of each size, and a sentence on the photographs."""
+    outputs = reference(python, row, folder)
+    trained = load(folder / row.file, device='cpu')
+    model, differences = trained.model.double(), []
+    head = model.bbox_head
+    for one in outputs['sizes']:
+        with torch.no_grad(), doubled():
+            logits, boxes, *_ = head(model.extract_feat(one['image']))
+        differences.append(
+            max(
+                apart(logits[-1], one['logits'].index_select(-1, head.class_rows)),
+                apart(boxes[-1], one['boxes']),
+            )
+        )
+    return differences, on_photographs(trained, outputs['photographs'])
+
+
+def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) -> str:
+    """How predictions differ for the same resized pixels, and these from the pixels here."""
+    head, wrong, count, gray, off = trained.model.bbox_head, 0, 0, 0.0, 0.0
+    for name, wanted in theirs.items():
+        pixels = photograph(name)
+        sample = trained.sample(np.ascontiguousarray(pixels[..., ::-1]))
+        mine = trained.model.data_preprocessor(pseudo_collate([sample]), False)
+        gray = max(gray, 255 * 0.229 * float((mine['inputs'] - wanted['image']).abs().max()))
+        with torch.no_grad(), doubled():
+            feats = trained.model.extract_feat(wanted['image'])
+            (found,) = head.predict(feats, mine['data_samples'])
+        known = torch.isin(wanted['labels'], head.class_rows)  # others have no name
+        labels = wanted['labels'][known]
+        ours = head.class_rows[found.labels][: len(labels)]
+        wrong += int((ours != labels).sum())
+        count += len(labels)
+        boxes = found.bboxes[: len(labels)]
+        off = max(off, apart(boxes, wanted['boxes'][known]))
+    if not theirs:
+        return ''
+    return (
+        f'; {len(theirs)} photographs: {wrong} of {count} classes differ, boxes by {off:.1e}, '
+        f'resized pixels by up to {gray:.1f} of 255'
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('python', help='the interpreter of the reference environment')
+    parser.add_argument('--only', nargs='+', choices=ROWS, default=list(ROWS), metavar='NAME')
+    args = parser.parse_args()
+    warnings.simplefilter('ignore')
+    worst = 0.0
+    for name in args.only:
+        with tempfile.TemporaryDirectory() as folder:
+            differences, predictions = compare(ROWS[name], Path(folder), args.python)
+        text = ', '.join(
+            f'{size.replace(",", " x ")}: {difference:.1e}'
+            for size, difference in zip(ROWS[name].sizes, differences, strict=True)
+        )
+        print(f'{name}: {text}{predictions}', flush=True)
+        worst = max(worst, *differences)
+    print(f'The largest difference is {worst:.1e} of the largest value; allowed are {LIMIT:.0e}.')
+    sys.exit(worst > LIMIT)
+
+
+if __name__ == '__main__':
+    main()

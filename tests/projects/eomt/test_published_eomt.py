@@ -1,0 +1,46 @@
+"""EoMT's folders of transformers become the same model here."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import numpy as np
+import pytest
+import torch
+from authors import FOLDER, recorded
+from published_models import eomt_folder
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.load import load
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+IMAGE = np.random.default_rng(0).integers(0, 256, (40, 64, 3), dtype=np.uint8)
+
+
+def test_computes_what_transformers_does(tmp_path):
+    trained = load(eomt_folder(tmp_path / 'a', 'EomtDinov3'), device='cpu')
+    arrays = recorded(FOLDER / 'eomt/EomtDinov3ForUniversalSegmentation.npz')
+    backbone = trained.model.backbone.double()
+    backbone.queries.set_probs((1.0, 1.0))
+    with torch.no_grad():
+        found = backbone(torch.from_numpy(arrays['images']).double())[-1]
+    for mine, part in zip(found, ('classes', 'masks'), strict=True):
+        wanted = torch.from_numpy(arrays[f'{part}0'])
+        torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-9 * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize('name', ['Eomt', 'EomtDinov3'])
+def test_instance_masks(tmp_path, name):
+    prediction = load(eomt_folder(tmp_path / 'a', name), device='cpu')(IMAGE)
+    assert prediction.masks is not None
+    assert {*prediction.names} <= {f'thing {i}' for i in range(5)}
+
+
+def test_semantic_masks(tmp_path):
+    folder = eomt_folder(tmp_path / 'a', 'Eomt', do_split_image=True)
+    prediction = load(folder, device='cpu')(IMAGE)
+    assert prediction.map.shape == IMAGE.shape[:2]
+
+
+def test_masks_of_which_the_config_says_too_little_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.SCENES', (133, 4))
+    with pytest.raises(ConfigError, match='which of its 5 classes are things'):
+        load(eomt_folder(tmp_path / 'a', 'Eomt'), device='cpu')
