@@ -57,6 +57,7 @@ def draw_learning_curve(
         above.plot(middles, mean, color='0.2', label=f'mean of {window} around it')
         # A few steps at the start can be so high that nothing else is seen.
         above.set_ylim(min(loss.min(), 0), 1.05 * np.quantile(loss, HIGHEST))
+    below.locator_params(axis='x', integer=True)
     below.set_prop_cycle(color=SERIES)
     for name, points in metrics.items():
         below.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.2f}')
