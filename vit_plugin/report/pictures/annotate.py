@@ -45,8 +45,8 @@ def annotated(
 
 def _gray(picture: np.ndarray) -> np.ndarray:
     """A picture in grays far from black and white."""
-    gray: np.ndarray = (64 + picture.mean(axis=-1, keepdims=True) / 2).astype(np.uint8)
-    return gray.repeat(3, axis=-1)
+    gray = 64 + picture.mean(axis=-1, keepdims=True) / 2
+    return np.repeat(gray, 3, axis=-1).astype(np.uint8)
 
 
 def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -77,8 +77,7 @@ def draw_feature_colors(
     for number, column in enumerate(columns):
         for panel, one, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
             whole = (0, shape[1], shape[0], 0)  # patches have other sides than the image
-            how = 'bicubic' if number >= beside else None
-            panel.imshow(one, interpolation=how, extent=whole)
+            panel.imshow(one, interpolation='bicubic' if number >= beside else None, extent=whole)
     for panel, title in zip(axes, titles, strict=False):
         panel.set_title(title, pad=3)
     return figure
