@@ -76,8 +76,8 @@ def draw_feature_colors(
     figure, axes = panels(aspects, len(columns), 3, 0.3 * bool(titles))
     for number, column in enumerate(columns):
         for panel, one, shape in zip(axes[number :: len(columns)], column, shapes, strict=True):
-            whole = (0, shape[1], shape[0], 0)  # patches have other sides than the image
-            panel.imshow(one, interpolation='bicubic' if number >= beside else None, extent=whole)
+            # Patches have other sides than the image.
+            panel.imshow(one, interpolation='bicubic', extent=(0, shape[1], shape[0], 0))
     for panel, title in zip(axes, titles, strict=False):
         panel.set_title(title, pad=3)
     return figure
