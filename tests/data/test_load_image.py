@@ -5,7 +5,7 @@ from mmengine.registry import TRANSFORMS
 from mmpretrain.datasets.transforms import RandomResizedCrop
 from PIL import Image
 
-from vit_plugin.data import LoadRandomResizedCrop
+from vit_plugin.data import LoadRandomResizedCrop, load_image
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import seen_size
 
@@ -62,7 +62,7 @@ def test_areas_and_ratios_are_distributed_alike(path, monkeypatch):
     """Of the crops themselves: the transform is asked to leave them at their size."""
     crops = []
     monkeypatch.setattr(
-        'mmcv.imresize', lambda image, *args, **kwargs: crops.append(image.shape[:2]) or image
+        load_image, 'resized', lambda image, *args: crops.append(image.shape[:2]) or image
     )
     ours, theirs = LoadRandomResizedCrop(224), RandomResizedCrop(224)
     np.random.seed(1)
