@@ -126,7 +126,10 @@ FLAGS: dict[str, dict[str, Any]] = {
         help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',
     ),
     '--verbose': dict(action='store_true', help='show all of the log, as its file has it'),
-    '--weights': dict(help='weights to start from: a path, a run, https://, timm:// or hf://'),
+    '--weights': dict(
+        help='weights to start from: a path, a run, https://, timm:// or hf://, or the name of a '
+        'published detector'
+    ),
     '--work-dir': dict(help='folder for logs, checkpoints and metrics'),
 }
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.errors import ConfigError, naming
+from vit_plugin.errors import ConfigError, first_line, naming
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
@@ -29,7 +29,7 @@ Colors = Annotated[Sequence[float], Len(3, 3)]
 LIGHTNING = 'model.'  # before each name
 DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
 NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
-# Arguments of a data set that a user's data gives.
+# What a test runs on, until it is told of other data.
 COCO = dict(
     type='CocoDataset',
     data_root='data/coco/',
@@ -53,10 +53,10 @@ class Published:
         self.weights = bare(checkpoint.weights)
         self.config = checkpoint.beside.get('config', {})
         self.processor = checkpoint.beside.get('preprocessor_config', {})
-        content = checkpoint.content if not isinstance(checkpoint.content, LazyArrays) else {}
+        content = checkpoint.content if isinstance(checkpoint.content, dict) else {}
         self.settings: dict[str, Any] = {}
-        for name in ('hyper_parameters', 'args', 'model_config'):
-            saved = content.get(name) if isinstance(content, Mapping) else None
+        for name in ('hyper_parameters', 'args', 'model_config'):  # the last counts most
+            saved = content.get(name)
             saved = saved if isinstance(saved, Mapping) else getattr(saved, '__dict__', {})
             self.settings |= {key: value for key, value in saved.items() if value is not None}
 
@@ -77,11 +77,8 @@ class Published:
 
     def count(self, start: str) -> int:
         """The number of parts ``{start}0``, ``{start}1``, and so on."""
-        numbers = {key.removeprefix(start).partition('.')[0] for key in self._with(start)}
-        return len(numbers)
-
-    def _with(self, start: str) -> list[str]:
-        return [key for key in self.weights if key.startswith(start)]
+        found = (key.removeprefix(start) for key in self.weights if key.startswith(start))
+        return len({rest.partition('.')[0] for rest in found})
 
     def pixels(self, side: int) -> dict[str, Any]:
         """Width and height of the images, and mean and deviation of their colors from 0 to 1.
@@ -275,7 +272,15 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
     published = Published(checkpoint)
     for name, place in declared('published').items():
         with naming(f'{checkpoint.source} ({name})'):
-            found = resolve_name(place)(published)
+            try:
+                found = resolve_name(place)(published)
+            except ConfigError:
+                raise
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise ConfigError(
+                    f'its arrays or settings do not go together ({first_line(error)}); the file '
+                    'is damaged, or of another model'
+                ) from error
         if found is not None:
             return replace(checkpoint, content=_content(published.weights, *found))
     return checkpoint

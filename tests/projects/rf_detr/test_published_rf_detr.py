@@ -131,6 +131,7 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
     ('key', 'message'),
     [
         ('keypoint_head.a.weight', 'it predicts keypoints'),
+        ('segmentation_head.bias', 'it predicts masks'),
         ('backbone.0.encoder.encoder.embeddings.register_tokens', 'has registers'),
     ],
 )
@@ -140,6 +141,12 @@ def test_others_are_refused_in_one_sentence(tmp_path, key, message):
     )
     with pytest.raises(ConfigError, match=message):
         load(path, device='cpu')
+
+
+def test_arrays_of_other_ranks_are_one_sentence(tmp_path):
+    weights = roboflow_weights() | {'class_embed.weight': torch.ones(3)}
+    with pytest.raises(ConfigError, match='do not go together'):
+        load(roboflow_file(tmp_path / 'a.pth', model=weights), device='cpu')
 
 
 def test_a_damaged_file_is_one_sentence(tmp_path):

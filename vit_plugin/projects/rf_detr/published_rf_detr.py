@@ -16,6 +16,7 @@ LAYERS = 'transformer.decoder.layers.'
 HEAD_DIMS, SELF_DIMS, CROSS_DIMS = 64, 32, 16  # channels of a head: DINOv2's, and the decoder's
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
+    'segmentation_head.': 'it predicts masks, which RF-DETR here does not',
     'keypoint_head.': 'it predicts keypoints, which no model here does',
     f'{PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
