@@ -1,5 +1,4 @@
 import io
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -9,8 +8,8 @@ from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import (
-    check_complete,
     decode,
+    has_end,
     image_files,
     is_image,
     read_image,
@@ -84,36 +83,58 @@ def test_pixels_are_bounded_before_they_take_memory(tmp_path):
 FORMATS_OF_FILES = ['JPEG', 'PNG', 'WEBP', 'TIFF', 'BMP', 'GIF', 'JPEG2000', 'AVIF', 'PPM']
 
 
-def smooth(folder: Path, form: str) -> Path:
-    """A photograph in this form."""
+def encoded(form: str = 'JPEG', turned: int = 1, **options) -> bytes:
+    """A photograph of 128 x 96 pixels in this format."""
     values = np.random.default_rng(0).integers(0, 255, (6, 8, 3)).astype(np.uint8)
-    path = folder / 'x'
-    Image.fromarray(np.kron(values, np.ones((16, 16, 1), np.uint8))).save(path, form)
-    return path
+    exif, file = Image.Exif(), io.BytesIO()
+    exif[0x0112] = turned
+    image = Image.fromarray(np.kron(values, np.ones((16, 16, 1), np.uint8)))
+    image.save(file, form, **(dict(exif=exif) if turned > 1 else {}), **options)
+    return file.getvalue()
 
 
 @pytest.mark.parametrize('form', FORMATS_OF_FILES)
-def test_a_file_that_breaks_off_is_none(tmp_path, form):
+def test_a_file_that_breaks_off_is_none(form):
     """yolov5#916, SKU110K#23: the header is there."""
-    path = smooth(tmp_path, form)
-    content = path.read_bytes()
-    check_complete(path)
+    content = encoded(form)
+    assert decode(content).shape == (96, 128, 3)
     for share in (0.5, 0.95):
-        path.write_bytes(content[: int(share * len(content))])
+        cut = content[: int(share * len(content))]
+        assert not has_end(io.BytesIO(cut))
         with pytest.raises((ValueError, OSError, SyntaxError)):  # of Pillow for AVIF
-            check_complete(path)
+            decode(cut)
 
 
 @pytest.mark.parametrize('form', ['JPEG', 'PNG', 'GIF', 'BMP', 'WEBP', 'JPEG2000'])
-def test_more_bytes_behind_a_complete_file(tmp_path, form):
-    path = smooth(tmp_path, form)
-    path.write_bytes(path.read_bytes() + bytes(64))
-    check_complete(path)
+@pytest.mark.parametrize('more', [b'', bytes(64)])
+def test_a_complete_file_may_have_more_behind_it(form, more):
+    content = encoded(form) + more
+    assert has_end(io.BytesIO(content)) or more
+    assert decode(content).shape == (96, 128, 3)
 
 
-def test_a_jpeg_without_its_last_byte_is_read(tmp_path):
-    content = smooth(tmp_path, 'JPEG').read_bytes()
-    (tmp_path / 'x').write_bytes(content[:-1])
-    check_complete(tmp_path / 'x')
-    for color_type in ('color', 'grayscale'):
-        assert (decode(content, color_type) == decode(content[:-1], color_type)).all()
+@pytest.mark.parametrize('turned', range(1, 9))
+@pytest.mark.parametrize('color_type', ['color', 'grayscale', cv2.IMREAD_REDUCED_COLOR_2])
+def test_a_jpeg_without_its_end_is_read_if_all_pixels_are_there(turned, color_type):
+    content = encoded('JPEG', turned)
+    for lost in (1, 2):
+        assert (decode(content, color_type) == decode(content[:-lost], color_type)).all()
+    for lost in (100, len(content) // 3):
+        with pytest.raises(ValueError, match='breaks off'):
+            decode(content[:-lost], color_type)
+
+
+def test_a_progressive_jpeg_without_its_end_may_lack_a_scan():
+    content = encoded(progressive=True)
+    assert (decode(content) == decode(content[:-1])).all()
+    with pytest.raises(ValueError, match='breaks off'):
+        decode(content[:-2])
+
+
+def test_what_follows_the_end_of_a_jpeg_is_not_its_end():
+    """A thumbnail before the pixels has an end of its own, and phones write more behind them."""
+    content = encoded()
+    assert (decode(content) == decode(content + bytes(100))).all()
+    with_thumbnail = encoded(comment=encoded())
+    with pytest.raises(ValueError, match='breaks off'):
+        decode(with_thumbnail[: -len(content) // 3])

@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument(
         '--check',
         **given,
-        help='read and check the data, write the config and pictures of the data, and stop',
+        help='read and decode all of the data, write the config and pictures of it, and stop',
     )
     data.add_argument(
         '--patience',
@@ -137,7 +137,7 @@ def resolve_config(args: argparse.Namespace) -> None:
         from vit_plugin.from_folder.write import write_config
 
         request = Request(args.data, work_dir=args.work_dir or '', **flags_of_data(args))
-        args.config = str(write_config(request, bool(args.resume)))
+        args.config = str(write_config(request, bool(args.resume), bool(args.check)))
         args.work_dir = None  # the config says it
 
 

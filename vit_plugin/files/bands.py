@@ -12,7 +12,7 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from vit_plugin.errors import ConfigError, needed_by
 
-Source = str | Path | bytes
+Source = str | Path | bytes | BinaryIO  # a path, the content of a file, or one that is open
 
 NUMPY = b'\x93NUMPY'
 BIG_TIFFS = b'II+\0', b'MM\0+'
@@ -30,13 +30,13 @@ def shape_of(source: Source) -> tuple[int, int, int] | None:
     pages of one size are bands.
 
     Args:
-        source: a path, or the content of the file.
+        source: the file.
 
     Raises:
         ValueError: if an array of NumPy is no image, or for a TIFF in CIE L*a*b*.
         OSError: if the file cannot be read.
     """
-    with _opened(source) as file:
+    with opened(source) as file:
         start = file.read(8)
         file.seek(0)
         if start.startswith(NUMPY):
@@ -48,7 +48,7 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
     """The values (H, W, bands) of an image of bands, as they are in the file, in float32.
 
     Args:
-        source: a path, or the content of the file.
+        source: the file.
         wanted: number of bands. Default: any.
 
     Raises:
@@ -59,7 +59,7 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
     if shape is None or shape[2] != (wanted or shape[2]):
         found = f'has {shape[2]} bands' if shape else 'is an image'
         raise ValueError(f'it {found}, and not {wanted or "several"} bands')
-    with _opened(source) as file:
+    with opened(source) as file:
         is_numpy = file.read(len(NUMPY)) == NUMPY
         file.seek(0)
         values = (_bands_last(np.load(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
@@ -102,9 +102,15 @@ def as_photograph(pixels: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[BinaryIO]:
-    with io.BytesIO(source) if isinstance(source, bytes) else open(source, 'rb') as file:
-        yield file
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """The file at its start. One that is open stays so."""
+    if isinstance(source, (str, Path)):
+        with open(source, 'rb') as file:
+            yield file
+        return
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    file.seek(0)
+    yield file
 
 
 def _numpy_shape(file: BinaryIO) -> tuple[int, int, int]:

@@ -1,11 +1,12 @@
 """The one image reader: which files are images, their sizes and pixels. Without torch, for ONNX."""
 
-import io
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import cv2
 import numpy as np
@@ -13,7 +14,7 @@ from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError, first_line, needed_by
 
-from .bands import read_bands, shape_of
+from .bands import Source, opened, read_bands, shape_of
 from .volume_slices import SLICE_NAME, file_and_number, is_sliced, read_slice, slices_of
 
 # The suffixes of formats that are read. A file with another suffix is an image if its content is.
@@ -46,7 +47,10 @@ INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
     area=cv2.INTER_AREA,
     lanczos=cv2.INTER_LANCZOS4,
 )
-JPEG_START = b'\xff\xd8'
+# Marks of a JPEG: of its start, of each scan, and of its end.
+JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
+PROGRESSIVE = b'\xff\xc2'  # the mark of one whose scans are ever finer
+GRAY = 128  # of the pixels that a JPEG lacks
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
 OS_METADATA = (
@@ -63,7 +67,7 @@ ORIENTATION_TAG = 0x0112  # EXIF tag
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 # The first and the last bytes of complete files; more may stand behind them.
 FIRST_AND_LAST_BYTES = {
-    b'\xff\xd8': b'\xff\xd9',
+    JPEG_START: JPEG_END,
     b'\x89PNG': b'IEND\xaeB`\x82',
     b'GIF8': b'\0;',
     b'\0\0\0\x0cjP': b'\xff\xd9',
@@ -79,7 +83,7 @@ COLOR_TYPES = {
 }
 
 
-def is_os_metadata(path: Path) -> bool:
+def is_os_metadata(path: Path | os.DirEntry[str]) -> bool:
     """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
     return path.name.startswith('.') or path.name.lower() in OS_METADATA
 
@@ -128,11 +132,24 @@ def image_files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def seen_size(source: str | Path | bytes) -> tuple[int, int]:
-    """Width and height of an image as displayed (with its orientation applied), from the header.
+class Header(NamedTuple):
+    """What the header of an image says.
 
-    Args:
-        source: a path, or the encoded image.
+    Attributes:
+        size: width and height as displayed (with the orientation applied).
+        bands: their number, 0 of a photograph.
+        bits: of a value of a photograph: 8, 16 or 32.
+        orientation: in EXIF, 1 of an image that is stored as it is seen.
+    """
+
+    size: tuple[int, int]
+    bands: int = 0
+    bits: int = 0
+    orientation: int = 1
+
+
+def header_of(source: Source) -> Header:
+    """The header of an image, of which no more is read.
 
     Raises:
         ValueError: if it is not an image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
@@ -140,48 +157,41 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
         OSError: if the file cannot be read.
         MissingExtraError: for HEIC without pillow-heif.
     """
-    if of_bands := shape_of(source):
-        return of_bands[1], of_bands[0]
-    with _opened(source) as image:
-        width, height = image.size
-        on_its_side = _orientation(image) in ON_ITS_SIDE
-    return (height, width) if on_its_side else (width, height)
+    with opened(source) as file:
+        if of_bands := shape_of(file):
+            return Header((of_bands[1], of_bands[0]), of_bands[2])
+        with _photograph(file) as image:
+            (width, height), orientation = image.size, _orientation(image)
+            bits = 32 if image.mode in ('I', 'F') else 8
+            if ';16' in f'{image.mode} {getattr(image, "tile", "")}':
+                bits = 16
+    size = (height, width) if orientation in ON_ITS_SIDE else (width, height)
+    return Header(size, 0, bits, orientation)
 
 
-def bits_of(source: str | Path | bytes) -> int:
-    """The bits of a value of a photograph: 8, 16 or 32."""
-    with _opened(source) as image:
-        stored = f'{image.mode} {getattr(image, "tile", "")}'
-        if ';16' in stored:
-            return 16
-        return 32 if image.mode in ('I', 'F') else 8
+def seen_size(source: Source) -> tuple[int, int]:
+    """Width and height of an image as displayed, see :func:`header_of`."""
+    return header_of(source).size
 
 
-def check_complete(path: Path) -> None:
-    """Raise ``ValueError`` if a photograph breaks off, as downloads do.
+def has_end(file: BinaryIO) -> bool:
+    """True if the last bytes, or the length, are those of a complete photograph.
 
-    It is decoded unless its last bytes, or its length, are those of a complete file.
+    Of formats that have no such mark it is False, and only decoding shows what is missing.
     """
-    with open(path, 'rb') as file:
-        start, length = file.read(12), path.stat().st_size
-        file.seek(-min(length, 16), 2)
-        end = file.read()
-    for first, last in FIRST_AND_LAST_BYTES.items():
-        if start.startswith(first) and end.endswith(last):
-            return
-    for first, (place, more) in LENGTHS.items():
-        stated = int.from_bytes(start[place : place + 4], 'little') + more
-        if start.startswith(first) and stated <= length:
-            return
-    decode(path.read_bytes())
-
-
-def orientation_of(source: str | Path | bytes) -> int:
-    """The orientation of a photograph in EXIF, 1 if it is stored as it is seen."""
-    if shape_of(source):
-        return 1
-    with _opened(source) as image:
-        return _orientation(image)
+    file.seek(0)
+    start = file.read(12)
+    length = file.seek(0, os.SEEK_END)
+    file.seek(-min(length, 16), os.SEEK_END)
+    end = file.read()
+    return any(
+        start.startswith(first) and end.endswith(last)
+        for first, last in FIRST_AND_LAST_BYTES.items()
+    ) or any(
+        start.startswith(first)
+        and int.from_bytes(start[place : place + 4], 'little') + more <= length
+        for first, (place, more) in LENGTHS.items()
+    )
 
 
 def _orientation(image: Image.Image) -> int:
@@ -190,9 +200,9 @@ def _orientation(image: Image.Image) -> int:
 
 
 @contextmanager
-def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
+def _photograph(source: Source) -> Iterator[Image.Image]:
     """The image, of which Pillow has read the header."""
-    with io.BytesIO(source) if isinstance(source, bytes) else open(source, 'rb') as file:
+    with opened(source) as file:
         start = file.read(12)
         file.seek(0)
         if start[4:8] == b'ftyp' and start[8:] in HEIC_BRANDS:
@@ -218,7 +228,8 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
     """Decode an image as it is seen, to BGR (H, W, 3).
 
     OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF
-    and HEIC.
+    and HEIC. A JPEG without the mark of its end is read, as by Pillow with
+    ``LOAD_TRUNCATED_IMAGES``, unless pixels are missing, which both would leave gray or coarse.
 
     Args:
         content: the encoded image.
@@ -227,14 +238,17 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             are read, which leaves 16 shades of an image of 12 bits.
 
     Raises:
-        ValueError: if the content is not a photograph, or with ``deep`` is AVIF or HEIC.
+        ValueError: if the content is not a whole photograph, or with ``deep`` is AVIF or HEIC.
     """
     if of_bands := shape_of(content):
         raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
-    if content.startswith(JPEG_START) and content.endswith(b'\xff'):
-        content += b'\xd9'  # the last byte, without which OpenCV 5 reads nothing
+    lacks_end = content.startswith(JPEG_START) and _lacks_end(content)
+    if lacks_end:  # OpenCV 5 reads nothing without it
+        rest = JPEG_END[content.endswith(b'\xff') :]
+        lacks_scans = PROGRESSIVE in content and rest == JPEG_END
+        content += rest
     if content[4:8] == b'ftyp':
         if deep:
             raise ValueError('of AVIF and HEIC only 8 bits are read, and a window needs all')
@@ -246,11 +260,25 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             image = np.stack([image] * 3, axis=-1)
     if image is None:
         raise ValueError('the file is damaged, or of an unknown format, such as 32-bit values')
+    if lacks_end and (lacks_scans or (_corners(image) == GRAY).all(axis=-1).any()):
+        raise ValueError('the file breaks off, and the rest of the image would be gray or coarse')
     return image
 
 
+def _lacks_end(content: bytes) -> bool:
+    """True if a JPEG breaks off within its pixels. What follows its end does not count."""
+    if JPEG_END in content[-16:]:
+        return False
+    return content.rfind(JPEG_END) < content.rfind(JPEG_SCAN)
+
+
+def _corners(image: np.ndarray) -> np.ndarray:
+    """The pixels at the corners (2, 2, channels); the last one of the file is among them."""
+    return np.atleast_3d(image)[np.ix_((0, -1), (0, -1))]
+
+
 def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
-    with _opened(content) as image:
+    with _photograph(content) as image:
         turned = image if flag & cv2.IMREAD_IGNORE_ORIENTATION else ImageOps.exif_transpose(image)
         pixels = cv2.cvtColor(np.asarray(turned.convert('RGB')), cv2.COLOR_RGB2BGR)
     return pixels if flag & cv2.IMREAD_COLOR else cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
@@ -347,13 +375,16 @@ def walk_files(
         if first is not place:
             repeated(place, first)
             return
-        for entry in sorted(place.iterdir()):
+        with os.scandir(place) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
             if is_os_metadata(entry):
                 continue
+            path = place / entry.name
             if entry.is_dir():
-                if not skip(entry):
-                    yield from below(entry)
+                if not skip(path):
+                    yield from below(path)
             elif entry.is_file():
-                yield entry
+                yield path
 
     yield from below(folder)

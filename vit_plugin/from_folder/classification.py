@@ -46,7 +46,7 @@ class Classification(Task):
     @cached_property
     def listing(self) -> Listing:
         """The images and their classes, see :func:`read_classes`."""
-        return read_classes(self.request)
+        return read_classes(self.tree(), self.request)
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -169,7 +169,7 @@ class Classification(Task):
         return dict(type='Accuracy', topk=(1, 5) if len(self.listing.classes) > 5 else (1,))
 
 
-def read_classes(request: Request) -> Listing:
+def read_classes(tree: Tree, request: Request) -> Listing:
     """The images and their classes.
 
     Raises:
@@ -177,7 +177,6 @@ def read_classes(request: Request) -> Listing:
             :func:`~vit_plugin.from_folder.readers.class_folders.read_class_folders`. For a folder
             with boxes or masks it names ``--task``.
     """
-    tree = Tree(request.data)
     forms = ' and '.join(form.name for form in formats_of(tree))
     if forms or has_masks(tree):
         has, task = (

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ def _objects(listing: Listing, counts: Counter[str]) -> dict[str, int]:
 
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:
-    sizes = [record.size for part in listing.parts.values() for record in part if any(record.size)]
-    if not sizes:
+    sizes = [record.size for part in listing.parts.values() for record in part]
+    if (0, 0) in sizes:  # of very many images only some were read
         return {}
     by_area = sorted(sizes, key=lambda size: size[0] * size[1])
     return dict(
@@ -64,9 +65,8 @@ def _sizes(listing: Listing) -> dict[str, list[int]]:
     )
 
 
-def as_text(listing: Listing) -> str:
+def as_text(facts: Mapping[str, Any]) -> str:
     """A table: a row per part, the sizes, and a line for each kind of omission or repair."""
-    facts = facts_of(listing)
     rows = [['', 'images', 'objects', 'classes', 'smallest class', 'largest class']]
     for split, part in facts['parts'].items():
         ranked = sorted(part['by_class'].items(), key=lambda pair: pair[1])
@@ -92,9 +92,8 @@ def as_text(listing: Listing) -> str:
     return '\n'.join(lines)
 
 
-def as_markdown(listing: Listing) -> str:
+def as_markdown(facts: Mapping[str, Any]) -> str:
     """The page ``data_report.md``: images and objects by class and part, omissions and repairs."""
-    facts = facts_of(listing)
     parts = facts['parts']
     lines = [
         f'# {markdown(facts["folder"])}',
@@ -125,6 +124,6 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def as_json(listing: Listing) -> str:
+def as_json(facts: Mapping[str, Any]) -> str:
     """The same as ``data_report.json``."""
-    return json.dumps(facts_of(listing), indent=1) + '\n'
+    return json.dumps(facts, indent=1) + '\n'

@@ -12,7 +12,6 @@ from vit_plugin.models import VisionTransformer
 
 from .object_sizes import FINEST, anchors, largest_image
 from .readers.annotated import read_annotated_folder
-from .readers.image_tree import Tree
 from .readers.listing import Listing
 from .readers.splits import Split
 from .schedule import Schedule, muon
@@ -118,7 +117,7 @@ class Detection(Task):
     def listing(self) -> Listing:
         """See :func:`~vit_plugin.from_folder.readers.annotated.read_annotated_folder`."""
         request = self.request
-        return read_annotated_folder(Tree(request.data), request.skip_invalid, self.with_masks)
+        return read_annotated_folder(self.tree(), request.skip_invalid, self.with_masks)
 
     @cached_property
     def size(self) -> tuple[int, int]:

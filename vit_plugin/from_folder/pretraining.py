@@ -49,8 +49,8 @@ class Pretraining(Task):
     # The last batch of an epoch may be too small.
     loader: ClassVar = dict(drop_last=True, collate_fn=dict(type='default_collate'))
 
-    def __init__(self, request: Request) -> None:
-        super().__init__(request)
+    def __init__(self, request: Request, decode_all: bool = False) -> None:
+        super().__init__(request, decode_all)
         self.name = request.method or ('distill' if request.teacher else 'mocov3')
         check_choice('--method', self.name, METHODS)
         if (self.name == 'distill') != bool(request.teacher):
@@ -63,7 +63,7 @@ class Pretraining(Task):
     @cached_property
     def listing(self) -> Listing:
         """See :func:`read_images`."""
-        return read_images(self.request)
+        return read_images(self.tree(), self.request.data)
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -126,13 +126,13 @@ class Pretraining(Task):
         )
 
 
-def read_images(request: Request) -> Listing:
+def read_images(tree: Tree, data: str) -> Listing:
     """All images of a folder, without labels. Those of a part to validate or to test are left out.
 
     Raises:
         ConfigError: if there are fewer than two.
     """
-    tree, findings = Tree(request.data), Findings()
+    findings = Findings()
     records = []
     for path in tree.images:
         name = str(path.absolute())
@@ -142,10 +142,10 @@ def read_images(request: Request) -> Listing:
             findings.note('images left out, whose names are no line of text', ascii(name))
         else:
             records.append(ImageRecord(path))
-    records = read_sizes(records, findings) if len(records) <= MOST_HEADERS else records
+    records = read_sizes(tree, records, findings, MOST_HEADERS)
     if len(records) < 2:
         raise ConfigError(
-            f'--data: {request.data!r} has {counted(len(records), "image")} to learn from, and two '
+            f'--data: {data!r} has {counted(len(records), "image")} to learn from, and two '
             'are the least; give another folder.'
         )
     parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])
@@ -188,7 +188,7 @@ class Probe:
         from vit_plugin.measure.probing import NEIGHBORS, features_of, probe
 
         try:
-            found = read_classes(self.task.request)
+            found = read_classes(self.task.tree(), self.task.request)
         except ConfigError:  # of a tree that has no classes
             return []
         if found.multi_label or len(found.train) < NEIGHBORS:

@@ -11,7 +11,6 @@ from PIL import Image
 from vit_plugin.config import data_workers
 
 from .multispectral import backbone_of, normalization_of, reader_of
-from .readers.image_tree import Tree
 from .readers.listing import Listing
 from .readers.mask_folders import class_map, read_mask_folder
 from .readers.records import ImageRecord
@@ -46,7 +45,7 @@ class Segmentation(Task):
     @cached_property
     def listing(self) -> Listing:
         """See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`."""
-        return read_mask_folder(Tree(self.request.data), self.request.skip_invalid)
+        return read_mask_folder(self.tree(), self.request.skip_invalid)
 
     @cached_property
     def size(self) -> tuple[int, int]:

@@ -12,16 +12,15 @@ from mmengine.device import get_device
 
 from vit_plugin.errors import ConfigError, needed_by
 
-from .readers.findings import Findings
-from .readers.image_tree import read_sizes
+from .readers.image_tree import Tree
 from .readers.listing import Listing
 from .readers.records import ImageRecord
+from .readers.remembered import NAME, Looks
 from .readers.splits import Split
 from .request import Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
 
-MOST_FILES = 200  # whose size is read
 Pipeline = list[dict[str, Any]]
 
 
@@ -56,7 +55,7 @@ class Task:
     more: ClassVar[Mapping[str, Any]] = {}
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, decode_all: bool = False) -> None:
         # Before a checkpoint's parts are looked up, which imports them.
         for package in self.packages:
             with needed_by(f'--task {request.task}'):
@@ -72,9 +71,14 @@ class Task:
                 f'{request.task}; leave it out.'
             )
         self.request = request
+        self.looks = Looks(request.data, Path(request.work_dir, NAME), decode_all)
         self.start = StartingPoint(
             request.arch, request.weights, self.small_rows, self.takes_detectors
         )
+
+    def tree(self) -> Tree:
+        """The files of the data."""
+        return Tree(self.request.data, self.looks)
 
     # What a subclass has.
 
@@ -184,17 +188,12 @@ class Task:
 
 
 def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
-    """The median width and height of some of these images, in pixels.
+    """The median width and height of these images in pixels, as far as they are known.
 
     Raises:
-        ConfigError: if none of them can be read.
+        ConfigError: if none of them could be read.
     """
-    chosen = [
-        records[i]
-        for i in np.linspace(0, len(records) - 1, min(len(records), MOST_FILES)).astype(int)
-    ]
-    sizes = [record.size for record in chosen if any(record.size)]
-    sizes = sizes or [record.size for record in read_sizes(chosen, Findings())]
+    sizes = [record.size for record in records if any(record.size)]
     if not sizes:
         raise ConfigError(
             f'--data: none of the images can be read, such as {str(records[0].path)!r}.'

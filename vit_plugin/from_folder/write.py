@@ -1,7 +1,9 @@
 """Write the config of a request into the work directory."""
 
+import gc
 import io
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from mmengine.registry import DATASETS, DefaultScope
@@ -38,7 +40,20 @@ TASKS: dict[str, type[Task]] = {
 }
 
 
-def write_config(request: Request, resume: bool = False) -> Path:
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Keep the garbage collector from searching all objects ever again while many are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@paused_collector()
+def write_config(request: Request, resume: bool = False, check: bool = False) -> Path:
     """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
 
     They are in the work directory. Where that holds a run, nothing is written: it is continued, or
@@ -47,6 +62,7 @@ def write_config(request: Request, resume: bool = False) -> Path:
     Args:
         request: what to train. Its ``work_dir`` becomes the folder that is taken.
         resume: whether a run is continued.
+        check: whether all images are decoded, rather than a sample.
 
     Returns:
         The path of the config.
@@ -56,7 +72,7 @@ def write_config(request: Request, resume: bool = False) -> Path:
             another config or run, which is left as it is.
     """
     check_choice('--task', request.task, TASKS)
-    task = TASKS[request.task](request)
+    task = TASKS[request.task](request, check)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
@@ -75,15 +91,17 @@ def write_config(request: Request, resume: bool = False) -> Path:
 
     chosen = free_folder(first, files_in(first), not request.chooses_folder, resume)
     folder, files = Path(chosen), files_in(chosen)
+    facts = data_report.facts_of(listing)
     if not holds_run(folder):
         if listing.masks:
             write_masks(listing, folder)
-        files['data_report.md'] = data_report.as_markdown(listing)
-        files['data_report.json'] = data_report.as_json(listing)
+        files['data_report.md'] = data_report.as_markdown(facts)
+        files['data_report.json'] = data_report.as_json(facts)
         for name, text in files.items():
             write_text(folder / name, text)
     print(
-        f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(listing)}'
+        f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(facts)}'
+        f'\n{task.looks.summary}'
         + f'\n{first} holds another run or config; this one has a folder of its own.'
         * (chosen != first and not resume)
         + f'\nThe config is {folder / NAME}.'

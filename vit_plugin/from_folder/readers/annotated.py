@@ -84,12 +84,16 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
 
 
 def _json(file: Path) -> Any:
+    """The content of a file, without the pixels that LabelMe writes into it."""
     try:
-        return json.loads(read_text(file))
+        content = json.loads(read_text(file))
     except ValueError as error:
         raise ConfigError(
             f'--data: {str(file)!r} is not JSON ({first_line(error)}); correct or remove it.'
         ) from error
+    if isinstance(content, dict):
+        content.pop('imageData', None)
+    return content
 
 
 def read_annotated_folder(
@@ -148,7 +152,7 @@ def read_format(
     if not with_background:
         _leave_out_background(records, findings)
     note_unused(tree, [*form.files, *used, *(record.path for record in records)], findings)
-    records = with_right_size(read_sizes(records, findings), findings)
+    records = with_right_size(read_sizes(tree, records, findings), findings)
     objects = sum(len(record.instances) for record in records)
     check_instances(records, findings, with_masks)
     if with_masks:

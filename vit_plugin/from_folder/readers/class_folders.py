@@ -72,11 +72,11 @@ def read_class_folders(
         if listed:
             records, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
-            return read_class_folders(Tree(inner), work_dir, skip_invalid, around=around or tree)
+            inner = Tree(inner, tree.looks)
+            return read_class_folders(inner, work_dir, skip_invalid, around=around or tree)
     note_unused(around or tree, [*tables, *(record.path for record in records)], findings)
     _check_any(tree, records)
-    if len(records) <= MOST_HEADERS:
-        records = read_sizes(records, findings)
+    records = read_sizes(tree, records, findings, MOST_HEADERS)
     findings.check()
     found = {name for record in records for name in record.labels}
     if are_measured(found, named=True):

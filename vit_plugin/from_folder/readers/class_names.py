@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
 
 from .findings import Findings
 
@@ -21,6 +22,7 @@ def nfc(name: str) -> str:
     return unicodedata.normalize('NFC', name)
 
 
+@cache
 def class_name(text: str) -> str:
     """The normal form of a name: composed, with single spaces and without what is not seen."""
     composed = ''.join(

@@ -1,40 +1,30 @@
 """Images of more than 8 bits a value, and how much of this range they have."""
 
 from collections.abc import Sequence
+from math import ceil, log2
 from pathlib import Path
 
-import numpy as np
-
-from vit_plugin.files.images import decode
-
 from .findings import Findings
+from .look import Look
 
-LOOKED_AT = 50  # images of which the values are read
 CONTRAST = 64  # of 255, between the lowest and the highest value
 
 
-def note_depth(bits: int, paths: Sequence[Path], findings: Findings) -> None:
+def note_depth(bits: int, found: Sequence[tuple[Path, Look]], findings: Findings) -> None:
     """Name the range of values where 8 bits of them are dark, and reject 32 bits.
 
     Args:
         bits: of a value, 16 or 32.
-        paths: images of so many bits.
+        found: images of so many bits, of which some were decoded.
         findings: gets the window that shows them.
     """
-    chosen = [paths[i] for i in np.unique(np.linspace(0, len(paths) - 1, LOOKED_AT).astype(int))]
-    ends = []
-    for path in chosen:
-        try:
-            values = decode(path.read_bytes(), 'unchanged', deep=True)
-        except ValueError:  # is met again where it is trained on
-            continue
-        ends.append((np.nanmin(values), np.nanmax(values)))
+    paths, ends = [path for path, _ in found], [look.values for _, look in found if look.values]
     if not ends:
         return
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
     least, most = low, high
     if high > 1 and 0 <= low < high / 4:  # black is 0, and white the end of the bits in use
-        least, most = 0.0, float(2 ** int(np.ceil(np.log2(high + 1))) - 1)
+        least, most = 0.0, float(2 ** ceil(log2(high + 1)) - 1)
     window = f'window=({least:.10g}, {most:.10g})'
     remedy = f'save them with 8 bits, or load them by vit_plugin.LoadImage({window}) in a config'
     if bits > 16:

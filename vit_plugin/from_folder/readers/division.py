@@ -3,7 +3,6 @@
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from .class_names import near_twins, twin_key
 from .findings import Findings
 from .image_tree import Tree
 from .instances import without_repeats
+from .look import digest_of
 from .records import ImageRecord
 from .splits import (
     SEED,
@@ -89,10 +89,10 @@ def _note_copies(parts: Mapping[Split, Sequence[ImageRecord]], findings: Finding
         for record in parts[split]:
             by_size.setdefault(record.path.stat().st_size, []).append((split, record))
     for same_size in by_size.values():
-        first: dict[bytes, tuple[Split, ImageRecord]] = {}
+        first: dict[str, tuple[Split, ImageRecord]] = {}
         for split, record in same_size if len(same_size) > 1 else ():
-            content = blake2b(record.path.read_bytes()).digest()
-            of, copied = first.setdefault(content, (split, record))
+            digest = record.digest or digest_of(record.path.read_bytes())
+            of, copied = first.setdefault(digest, (split, record))
             if copied is record:
                 continue
             if split != 'train' and of == 'train':

@@ -13,11 +13,12 @@ part of the data set. Of the images of its name it belongs to the one
 Two such images are an error that names both, and so are two files of labels that are equally near.
 """
 
+import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -74,6 +75,22 @@ def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
     return Address(split, frozenset(names - {'', '.', '..'}))
 
 
+def folder_of(path: Path) -> str:
+    """The folder of a file. Data has too many for a path of each."""
+    return os.fspath(path).rpartition(os.sep)[0]
+
+
+def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
+    """A function that gives the parts of a folder's path below this one."""
+    return cache(lambda place: Path(place).relative_to(folder).parts)
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a path with ``/``. There is one at least."""
+    root, rest = path[: path.startswith('/')], path.split('/')
+    return [root] * bool(root) + ([part for part in rest if part not in ('', '.')] or [''])
+
+
 class Pairs(NamedTuple):
     """The image of each file of labels, the files without one, and images with two of them."""
 
@@ -91,26 +108,24 @@ class Index:
     """
 
     def __init__(self, folder: Path, images: Sequence[Path]) -> None:
-        self.folder = folder
-        self._by_path: dict[tuple[str, ...], Path] = {}
+        self._folder, self._by_path = folder, dict[str, Path]()
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         self._by_stem: dict[str, list[Path]] = defaultdict(list)
         self._address: dict[Path, Address] = {}
         self._stems: dict[Address, set[str]] = defaultdict(set)
-        address = cache(lambda parent: self.address(parent / '_'))
+        self._parts = parts_below(folder)
+        self._own = cache(lambda place: address_of(self._parts(place)))
+        self._written = cache(address_of)
         for path in images:
-            stem = nfc(path.stem).casefold()
-            self._by_path[path.relative_to(folder).parts] = path
-            self._by_name[nfc(path.name).casefold()].append(path)
+            key = nfc(path.name).casefold()
+            stem = os.path.splitext(key)[0]
+            self._by_path[os.fspath(path)] = path
+            self._by_name[key].append(path)
             self._by_stem[stem].append(path)
-            self._address[path] = address(path.parent)
+            self._address[path] = self._own(folder_of(path))
             self._stems[self._address[path]].add(stem)
-        self._splits = {place.split for place in self._stems}
-        self._nearest = cache(self._nearest_to)
-
-    def address(self, path: Path, split: Split | None = None) -> Address:
-        """The address of a file in the folder of the data."""
-        return address_of(path.relative_to(self.folder).parts[:-1], split)
+        self._splits = {place.split for place in self._stems} - {None}
+        self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
 
     def has(self, stem: str) -> bool:
         """True if an image has this name, with a suffix or without."""
@@ -128,25 +143,27 @@ class Index:
             near: the annotation.
             split: the part of the data set that the name of the annotation says, if it does.
         """
-        said = PurePosixPath(nfc(name.replace('\\', '/').replace('?d=', '/')))
-        if said.name.casefold() not in self._by_name and '%' in said.name:
-            said = PurePosixPath(nfc(unquote(str(said))))
-        for start in (near.parent.relative_to(self.folder).parts, ()):
-            exact = self._by_path.get((*start, *said.parts))
-            if exact and (start or len(said.parts) > 1):
+        *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
+        if said.casefold() not in self._by_name and '%' in said:
+            *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
+        place = folder_of(near)
+        for start in (place, self._folder):
+            exact = self._by_path.get(os.path.join(start, *folders, said))
+            if exact and (folders or Path(place) != self._folder):
                 return [exact]
-        key = said.name.casefold()
+        key = said.casefold()
+        stem, suffix = os.path.splitext(key)
         found = self._by_name.get(key) or self._by_stem.get(key) or []
-        if not found and said.suffix.lower() in IMAGE_SUFFIXES:
-            found = self._by_stem.get(said.stem.casefold()) or []
+        if not found and suffix in IMAGE_SUFFIXES:
+            found = self._by_stem.get(stem) or []
         if not found:
             return []
-        written, own = address_of(said.parts[:-1]), self.address(near)
-        stated = next(
-            (part for part in (written.split, split) if part in self._splits - {None}), None
-        )
+        written, own = self._written(tuple(folders)), self._own(place)
+        stated = next((part for part in (written.split, split) if part in self._splits), None)
         fitting = self._fitting(Address(stated or own.split, own.folders | written.folders), found)
-        same = [path for path in fitting if said.name in (nfc(path.name), nfc(path.stem))]
+        if len(fitting) == 1:
+            return fitting
+        same = [path for path in fitting if said in (nfc(path.name), nfc(path.stem))]
         return same or fitting
 
     def pair(self, labels: Mapping[Path, Sequence[str]], findings: Findings) -> Pairs:
@@ -190,21 +207,24 @@ class Index:
         return found[0] if len(found) == 1 else None
 
     def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
-        label, place = self.address(file), self._address[image]
+        label, place = self._own(folder_of(file)), self._address[image]
         own = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
         return not own, -label.shared(place), label.apart(place)
 
     def _fitting(self, label: Address, found: Sequence[Path]) -> list[Path]:
         """Those of the images that fit an address best, see the rule of this file."""
+        places = [self._address[path] for path in found]
+        fitting = self._fitting_places(label, tuple(places))
+        return [path for path, place in zip(found, places, strict=True) if place in fitting]
+
+    def _fitting_of(self, label: Address, places: Sequence[Address]) -> list[Address]:
         most, least, nearest = self._nearest(label)
-        places = {path: self._address[path] for path in found}
         fewest = min(
-            (label.apart(place) for place in places.values() if label.shared(place) == most),
-            default=None,
+            (label.apart(place) for place in places if label.shared(place) == most), default=None
         )
         return [
-            path
-            for path, place in places.items()
+            place
+            for place in places
             if (label.shared(place), label.apart(place)) == (max(most, 0), fewest)
             and (fewest == least or not self._have_common_names(nearest, place))
         ]

@@ -80,7 +80,7 @@ def read_image_lists(tree: Tree, files: Mapping[Path, Any], findings: Findings) 
                     ImageRecord(path, split, stated=stated, instances=found, origin=str(file))
                 )
         if isinstance(content, Mapping) and content.get('relative'):
-            listed = read_sizes(listed, findings)
+            listed = read_sizes(tree, listed, findings)
             for record in listed:
                 for one in record.instances:
                     one.box = [value * record.size[i % 2] for i, value in enumerate(one.box)]

@@ -1,32 +1,26 @@
 """Images of a data set: their paths, their sizes as displayed, and their annotations."""
 
 import math
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.bands import shape_of
-from vit_plugin.files.images import (
-    IMAGE_SUFFIXES,
-    bits_of,
-    check_complete,
-    is_image,
-    is_os_metadata,
-    seen_size,
-    walk_files,
-)
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_os_metadata, walk_files
 
 from .depth import note_depth
 from .findings import Findings
-from .identity import Index
+from .identity import Index, folder_of, parts_below
+from .look import Look
 from .records import ImageRecord
+from .remembered import NAME, Looks
 from .splits import Split, split_of
 
 # Folders that trainings write, and files that are in them.
 RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
-OF_RUNS = {'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
+OF_RUNS = {NAME, 'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
 MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
 
 
@@ -43,7 +37,7 @@ def is_run(folder: Path) -> bool:
     """True for a folder of trainings. One that has images in it may be a class of this name."""
     if not folder.is_dir():
         return False
-    names = {entry.name for entry in folder.iterdir()}
+    names = set(os.listdir(folder))
     images = any(name.lower().endswith(IMAGE_SUFFIXES) for name in names)
     return not OF_RUNS.isdisjoint(names) or (folder.name in RUNS and not images)
 
@@ -67,10 +61,12 @@ class Tree:
     Args:
         folder: the folder of the data. If all of it is one folder, as where an archive was
             unpacked, that is taken.
+        looks: what its images are. Default: not known.
 
     Attributes:
         folder: the folder.
         images, others: paths of the files.
+        looks: see above.
         index: says which image a label belongs to.
         runs: folders of trainings, which are not part of the data.
 
@@ -78,22 +74,23 @@ class Tree:
         ConfigError: if there is no such folder, or if folders of two parts are one by a link.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, looks: Looks | None = None) -> None:
         if not Path(folder).is_dir():
             raise ConfigError(f'--data: there is no folder {str(folder)!r}.')
-        self.folder = _unwrapped(Path(folder))
+        self.folder, self.looks = _unwrapped(Path(folder)), looks or Looks()
         self.images: list[Path] = []
         self.others: list[Path] = []
         self.runs: list[Path] = []
+        self._parts = parts_below(self.folder)
+        self._split: Callable[[str], Split | None] = cache(self._split_of)
         for path in walk_files(self.folder, self._is_run, self._check_link):
-            (self.images if is_image(path) else self.others).append(path)
+            known = os.fspath(path).lower().endswith(IMAGE_SUFFIXES)
+            (self.images if known or is_image(path) else self.others).append(path)
         # NAME.npy beside NAME.jpg is a cache of its pixels.
-        taken = {path.with_suffix('') for path in self.images if path.suffix.lower() != '.npy'}
-        caches = [
-            p for p in self.images if p.suffix.lower() == '.npy' and p.with_suffix('') in taken
-        ]
-        if caches:
-            self.images = sorted({*self.images} - {*caches})
+        if arrays := {path for path in self.images if path.suffix.lower() == '.npy'}:
+            taken = {path.with_suffix('') for path in self.images if path not in arrays}
+            caches = {path for path in arrays if path.with_suffix('') in taken}
+            self.images = [path for path in self.images if path not in caches]
             self.others = sorted([*self.others, *caches])
         self.index = Index(self.folder, self.images)
 
@@ -128,63 +125,61 @@ class Tree:
 
     def parts(self, path: Path) -> tuple[str, ...]:
         """The folders between the data's and a file."""
-        return path.relative_to(self.folder).parts[:-1]
+        return self._parts(folder_of(path))
 
     def split(self, path: Path) -> Split | None:
         """The part of the data set that one of its folders stands for."""
-        return next(filter(None, map(split_of, self.parts(path))), None)
+        return self._split(folder_of(path))
+
+    def _split_of(self, place: str) -> Split | None:
+        return next((split for part in self._parts(place) if (split := split_of(part))), None)
 
 
-def read_sizes(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecord]:
-    """The images that can be read, with what their headers say. The others are noted.
+def read_sizes(
+    tree: Tree, records: Sequence[ImageRecord], findings: Findings, most: int | None = None
+) -> list[ImageRecord]:
+    """The images that can be read, with what is seen of them. The others are noted.
 
-    Those whose size is known are not read again.
+    Args:
+        tree: the files of the folder.
+        records: the images. Those whose size is known are not looked at again.
+        findings: what is noticed.
+        most: images of which all headers are read. Of more, some have no size then.
     """
-
-    def read(record: ImageRecord) -> tuple[tuple[int, int], int, int] | str:
-        if record.bands is not None:
-            return record.size, record.bands, 0
-        try:
-            bands = (shape_of(record.path) or (0, 0, 0))[2]
-            size, bits = seen_size(record.path), 0 if bands else bits_of(record.path)
-            if bits in (8, 16):
-                check_complete(record.path)
-            return size, bands, bits
-        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
-            return first_line(error)
-
-    readable = []
-    deep: dict[int, list[Path]] = {}
-    with ThreadPoolExecutor(8) as pool:
-        for record, found in zip(records, pool.map(read, records), strict=True):
-            if isinstance(found, str):
-                findings.note(
-                    'images left out, since they cannot be read', f'{record.path} ({found})'
-                )
-            else:
-                record.size, record.bands, bits = found
-                if bits <= 16:
-                    readable.append(record)
-                if bits > 8:
-                    deep.setdefault(bits, []).append(record.path)
-    for bits, paths in deep.items():
-        note_depth(bits, paths, findings)
-    return readable
+    new = [record for record in records if record.bands is None]
+    looks = tree.looks.at([record.path for record in new], most is None or len(new) <= most)
+    deep: dict[int, list[tuple[Path, Look]]] = {}
+    unread = set()
+    for record, look in zip(new, looks, strict=True):
+        if look is None:
+            continue
+        if look.fault:
+            findings.note(
+                'images left out, since they cannot be read', f'{record.path} ({look.fault})'
+            )
+        else:
+            width, height = look.size
+            record.size, record.bands, record.digest = (width, height), look.bands, look.digest
+            if look.bits > 8:
+                deep.setdefault(look.bits, []).append((record.path, look))
+        if look.fault or look.bits > 16:
+            unread.add(record.path)
+    for bits, found in deep.items():
+        note_depth(bits, found, findings)
+    return [record for record in records if record.path not in unread]
 
 
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
-    used = {*used}
+    read = set(map(os.fspath, used))
     findings.note_all(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )
     for path in tree.others:
-        if path not in used:
+        if os.fspath(path) not in read:
             suffix = path.suffix.lower() or 'without a suffix'
             findings.note(f'files left out, {suffix}', path.relative_to(tree.folder))
-    for path in tree.images:
-        if path not in used:
-            findings.note(
-                'images left out, of which nothing is said or which are in no list',
-                path.relative_to(tree.folder),
-            )
+    findings.note_all(
+        'images left out, of which nothing is said or which are in no list',
+        (path.relative_to(tree.folder) for path in tree.images if os.fspath(path) not in read),
+    )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,8 @@ def _is_finite(found: Instance, findings: Findings) -> bool:
 
 def _number(value: Any) -> float:
     """A number or the text of one, else not a number."""
+    if type(value) in (float, int):
+        return float(value)
     with suppress(TypeError, ValueError):
         return math.nan if isinstance(value, bool) else float(value)
     return math.nan
@@ -172,7 +175,7 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
             tolerated=True,
         )
         return False
-    if any(abs(new - old) > 1e-3 for new, old in zip(cut, found.box, strict=True)):
+    if max(map(abs, map(sub, cut, found.box))) > 1e-3:
         findings.note('boxes cut at the edges of their image', where)
     found.box = cut
     return _has_area(found, record, findings)

@@ -102,7 +102,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
                     f'{str(path)!r}; keep one of them.'
                 )
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))
-    found = sorted(records.values(), key=lambda record: (record.labels, record.path))
+    found = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
     others = [record for record in found if len(record.labels) != 1]
     several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)
     if not several and not (in_columns and others):

@@ -4,7 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from vit_plugin.errors import ConfigError
 
 from .class_names import class_name
 from .findings import Findings
-from .image_tree import read_sizes
+from .identity import folder_of
 from .mask_values import MaskValues
 from .records import ImageRecord
 from .splits import Split
@@ -49,10 +49,21 @@ class Listing:
     unseen: tuple[str, ...] = ()
 
     @cached_property
+    def _folders(self) -> dict[str, Path]:
+        """The folders of the images, and where they are."""
+        names = {folder_of(record.path) for part in self.parts.values() for record in part}
+        return {name: Path(name).absolute() for name in names}
+
+    @cached_property
     def root(self) -> Path:
         """The innermost folder of all images, absolute."""
-        folders = {record.path.absolute().parent for part in self.parts.values() for record in part}
-        return Path(os.path.commonpath(folders))
+        return Path(os.path.commonpath(self._folders.values()))
+
+    @cached_property
+    def _prefixes(self) -> dict[str, str]:
+        """What is before the names of the images in each folder, within :attr:`root`."""
+        within = {name: place.relative_to(self.root) for name, place in self._folders.items()}
+        return {name: f'{place.as_posix()}/' * bool(place.parts) for name, place in within.items()}
 
     @cached_property
     def bands(self) -> int:
@@ -65,10 +76,6 @@ class Listing:
         known: dict[int, ImageRecord] = {
             record.bands: record for record in records if record.bands is not None
         }
-        if not known:  # of very many images no header is read
-            known = {
-                one.bands or 0: one for one in read_sizes([*map(replace, records[:1])], Findings())
-            }
         if len(known) > 1:
             one, other = (
                 f'{str(record.path)!r} ' + (f'has {bands} bands' if bands else 'is an image')
@@ -103,7 +110,7 @@ class Listing:
 
     def name_of(self, record: ImageRecord) -> str:
         """The path of an image within :attr:`root`, with ``/``."""
-        return record.path.absolute().relative_to(self.root).as_posix()
+        return self._prefixes[folder_of(record.path)] + record.path.name
 
     def counts(self, part: Iterable[ImageRecord]) -> Counter[str]:
         """The number of objects of each class, or of images."""
@@ -184,7 +191,7 @@ class Listing:
 
 def is_encodable(text: str) -> bool:
     """True if a name is UTF-8, so that a text file can hold it."""
-    return not any('\ud800' <= letter <= '\udfff' for letter in text)
+    return text.isascii() or not any('\ud800' <= letter <= '\udfff' for letter in text)
 
 
 def readable(name: str) -> str:

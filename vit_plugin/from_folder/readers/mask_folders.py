@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.images import ON_ITS_SIDE, orientation_of
+from vit_plugin.files.images import ON_ITS_SIDE, header_of
 
 from .annotated import BACKGROUND_SHAPE, formats_of, read_format
 from .division import check_classes, divide
@@ -75,7 +76,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     named = _names_in(tree, [record.mask for record in records if record.mask])
     used = [path for record in records for path in (record.path, record.mask) if path]
     note_unused(tree, [*used, *filter(None, [named.file]), *lists], findings)
-    records = read_sizes(records, findings)
+    records = read_sizes(tree, records, findings)
     found = _count(records, bool(named.colors), findings)
     findings.check()
     lossy = next((mask for mask in found if mask and is_lossy(mask)), None)
@@ -97,15 +98,16 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
 def has_masks(tree: Tree) -> bool:
     """True if a folder has images, masks and little else, in folders so named or side by side."""
-    kinds = {_kind(tree, path) for path in tree.images}
+    kinds = set(map(_kind, set(map(tree.parts, tree.images))))
     if 'mask' in kinds:
         return '' not in kinds and 'image' in kinds
     return 4 * len(_pairs(tree, Findings())[0]) > len(tree.images)
 
 
-def _kind(tree: Tree, path: Path) -> str:
-    """The kind of a file by its folders: ``'image'``, ``'mask'``, ``'other'`` or ``''``."""
-    for part in reversed(tree.parts(path)):
+@cache
+def _kind(folders: tuple[str, ...]) -> str:
+    """The kind of files by their folders: ``'image'``, ``'mask'``, ``'other'`` or ``''``."""
+    for part in reversed(folders):
         for kind, names in KINDS.items():
             if not names.isdisjoint({part.casefold(), without_split(part)}):
                 return kind
@@ -117,18 +119,18 @@ def _pairs(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], list[Path
 
     An image without a mask is rejected if it lies where others have one.
     """
-    kinds = {path: _kind(tree, path) for path in tree.images}
+    kinds = {path: _kind(tree.parts(path)) for path in tree.images}
     if 'mask' in kinds.values():
         masks = [path for path, name in kinds.items() if name == 'mask']
         wanted = 'image' if 'image' in kinds.values() else ''
         images = [path for path, name in kinds.items() if name == wanted]
     else:
-        stems = {(path.parent, path.stem) for path in tree.images}
+        masks = [path for path in tree.images if ENDING.search(path.stem)]
+        stems = {(path.parent, path.stem) for path in tree.images} if masks else ()
         masks = [
             path
-            for path in tree.images
-            if ENDING.search(path.stem)
-            and any((path.parent, name) in stems for name in _names_of_image(path))
+            for path in masks
+            if any((path.parent, name) in stems for name in _names_of_image(path))
         ]
         taken = {*masks}
         images = [path for path in tree.images if path not in taken]
@@ -243,7 +245,7 @@ def _count(
 def _compare_orientation(record: ImageRecord, findings: Findings) -> None:
     """Note a mask that may be drawn on the stored pixels of its image, where no size tells."""
     assert record.mask is not None
-    image, mask = orientation_of(record.path), orientation_of(record.mask)
+    image, mask = header_of(record.path).orientation, header_of(record.mask).orientation
     sizes_tell = (image in ON_ITS_SIDE) != (mask in ON_ITS_SIDE) and len({*record.size}) > 1
     if image != mask and not sizes_tell:
         findings.note(

@@ -19,7 +19,7 @@ IGNORED = (
 )  # keys of what is neither trained on nor counted
 
 
-@dataclass
+@dataclass(slots=True)
 class Instance:
     """An object.
 
@@ -52,7 +52,7 @@ class Instance:
         return cls(name, box_around(polygons), points, crowd, origin=origin)
 
 
-@dataclass
+@dataclass(slots=True)
 class ImageRecord:
     """An image and what is said of it.
 
@@ -61,6 +61,7 @@ class ImageRecord:
         split: the part that its data set puts it into, or None.
         size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
         bands: the number of bands, 0 of a photograph; None before the file was read.
+        digest: of the content, of a file that was decoded.
         stated: width and height by the annotation, ``(0, 0)`` where it says nothing.
         labels: names of its classes.
         instances: objects in it.
@@ -72,6 +73,7 @@ class ImageRecord:
     split: Split | None = None
     size: tuple[int, int] = (0, 0)
     bands: int | None = None
+    digest: str = ''
     stated: tuple[float, float] = (0, 0)
     labels: tuple[str, ...] = ()
     instances: list[Instance] = field(default_factory=list)

@@ -43,10 +43,13 @@ def read_rows(file: Path) -> list[Row]:
     if file.suffix.lower() == '.jsonl':
         return [{key: _text(row[key]) for key in row} for row in read_objects(file)]
     header, *table = read_table(file) or [[]]
-    rows = (dict(zip(header, [*line, *[''] * len(header)], strict=False)) for line in table)
+    columns = {
+        name: i
+        for i, name in enumerate(header)
+        if name and not name.casefold().startswith('unnamed:')
+    }
     return [
-        {key: row[key] for key in row if key and not key.casefold().startswith('unnamed:')}
-        for row in rows
+        {name: line[i] if i < len(line) else '' for name, i in columns.items()} for line in table
     ]
 
 

@@ -142,7 +142,7 @@ def read_yolo(
         for image in tree.images
         if image not in pairs.unclear
     ]
-    records = read_sizes(records, findings)
+    records = read_sizes(tree, records, findings)
     lines = {file: read_lines(file) for file in of_image.values()}
     keypoints = _keypoints(settings, [line for found in lines.values() for line in found])
     for record in records:
