@@ -134,7 +134,7 @@ def test_files_and_arrays_are_predicted(folder):
     wanted = trained(path)
     assert wanted.names
     np.testing.assert_array_equal(trained(read_image(path)).scores, wanted.scores)
-    assert trained.prepare(path).image.shape == (32, 32, 3)
+    assert trained.prepare(path).image.shape == (32, 48, 3)  # all of it, in complete patches
     with pytest.raises(ConfigError, match='An image has 3 bands or colors, but the model takes 6'):
         trained(np.zeros((20, 24, 3), np.uint8))
 
