@@ -2,11 +2,11 @@
 
     python benchmarks reading [--cases images table coco labelme] [--share 0.01] [--other PYTHON]
 
-It draws the data, and reads each case in a process of its own: once with all images decoded, and
-again with what the first check remembers. Memory is the peak above what a tiny folder of the same
-kind takes, which has imported everything, without the processes that decode. ``--other`` is the
-Python of an environment with datumaro and supervision, which then read the same files; neither
-reads a table. 12 minutes on two quiet cores, most of which draws 200,000 images.
+It draws the data, and reads each case in a process of its own: once with all images decoded, of the
+table a sample, and again with what the first check remembers. Memory is the peak above what a tiny
+folder of the same kind takes, which has imported everything, without the processes that decode.
+``--other`` is the Python of an environment with datumaro and supervision, which then read the same
+files; neither reads a table. Most of the time is for drawing 200,000 images.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from vit_plugin.from_folder.write import write_config
 def read(folder):
     task = dict(coco='detection', labelme='detection').get({case!r}, 'classification')
     with redirect_stdout(io.StringIO()):
-        write_config(Request(folder, task, work_dir=folder + '_run'), check=True)
+        write_config(Request(folder, task, work_dir=folder + '_run'), check={case!r} != 'table')
 """
 DATUMARO = """
 from datumaro.components.dataset import Dataset
