@@ -1,5 +1,6 @@
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -366,3 +367,22 @@ def test_its_own_source_is_no_target(train):
 def test_an_image_smaller_than_a_patch(deployed, tmp_path):
     with pytest.raises(ConfigError, match='smaller than one patch of 8 x 8'):
         export(deployed(), tmp_path / 'model.pt2', (32, 7))
+
+
+@pytest.mark.parametrize(('factor', 'counts'), [(1.0, True), (1e9, False)])
+def test_a_difference_that_rounding_makes_too_says_nothing(factor, counts):
+    """A model of steps so fine that rounding of its pixels changes them is not compared."""
+
+    class Steps:
+        unit = least = stride = 1
+        inputs = ('images',)
+        model = SimpleNamespace(backbone=SimpleNamespace(in_channels=3))
+
+        def __call__(self, images):
+            return (factor * images).sin()
+
+        def difference(self, found, wanted):
+            return float((found - wanted).abs().max())
+
+    other = largest_difference(Steps(), lambda images: (factor * images + 1).sin(), (4, 4))
+    assert (other > 0.1) is counts
