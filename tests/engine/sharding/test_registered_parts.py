@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 from ranks import on_ranks
+from tiny_models import TINY, TINY_SIZES
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
-from wrong_values import ARCH, MAP, RIGHT, SIZES, WORKS, cls_of, tensors
+from wrong_values import MAP, RIGHT, WORKS, cls_of, tensors
 
 from vit_plugin.engine.faults.explain import explained
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
@@ -80,11 +81,11 @@ class Host(nn.Module):
         self.name, (kind, arguments) = name, CASES[name]
         if issubclass(cls_of(kind), Stem):
             stem = {k: v for k, v in arguments.items() if k not in ('embed_dims', 'numerics')}
-            self.part: nn.Module = VisionTransformer(SIZES, 64, dict(type=kind, **stem))
+            self.part: nn.Module = VisionTransformer(TINY_SIZES, 64, dict(type=kind, **stem))
         else:
             self.part = cls_of(kind)(**arguments)
         has_parts = isinstance(self.part, VisionTransformer) or hasattr(self.part, 'parts_to_shard')
-        self.backbone = None if has_parts else VisionTransformer(ARCH, 32)
+        self.backbone = None if has_parts else VisionTransformer(TINY, 32)
 
     def forward(self) -> Tensor:
         kind = CASES[self.name][0]

@@ -170,7 +170,7 @@ def test_initial_frequencies_are_axial_ones_that_are_turned():
     [
         (
             dict(arch=dict(embed_dims=36, num_layers=1, num_heads=2, feedforward_channels=8)),
-            'heads of a multiple of 4',
+            'heads whose width is a multiple of 4',
         ),
         (
             dict(pos_embed=dict(relative=True, rotary=dict(form='index'))),

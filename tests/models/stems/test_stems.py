@@ -318,7 +318,7 @@ def test_pooled_stages_without_skip_begin_as_identities():
         (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must have at'),
         (
             lambda: MBConvEmbed(3, 16, patch_size=2),
-            'with patch_size=1, and it has 16 with patch_size=2',
+            'with patch_size=1, but it has 16 with patch_size=2',
         ),
     ],
 )

@@ -50,9 +50,7 @@ def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bi
         scales = ((after + offset) / before for after, before in zip(new, old, strict=True))
         target = dict(scale_factor=tuple(scales))
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
-    # In float32 at least.
-    image = image.to(torch.promote_types(image.dtype, torch.float32))
-    image = F.interpolate(image, **target, **method)
+    image = F.interpolate(image.float(), **target, **method)
     return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
 
 
