@@ -68,6 +68,6 @@ def test_a_metric_without_its_package_is_told_before_the_training(monkeypatch, s
     settings = dict(val_evaluator=[dict(type=f'{scope}.FasterCocoMetric')])
     with pytest.raises(
         MissingExtraError,
-        match=r'val_evaluator.0 \(FasterCocoMetric\) needs faster_coco_eval, .*vit_plugin\[coco\]',
+        match=r"val_evaluator.0 \(FasterCocoMetric\) needs faster_coco_eval, .*-e '.\[coco\]",
     ):
         check_sections(settings)

@@ -42,7 +42,7 @@ def test_classes_are_compared_with_the_data(heads, field):
 
 def test_names_of_classes_are_strings():
     with pytest.raises(
-        ConfigError, match='The classes of the data must be a list of names, and are 3'
+        ConfigError, match='The classes of the data must be a list of names, but are 3'
     ):
         check_classes(torch.nn.ModuleDict({'head': Head(3)}), dict(classes=3), 'the data')
 
@@ -63,6 +63,6 @@ def test_a_classifier_has_a_head(tiny):
     head = dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)
     check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone, head=head)))
     with pytest.raises(
-        ConfigError, match='model.head is None, and ImageClassifier computes losses'
+        ConfigError, match='model.head is None, but ImageClassifier computes losses'
     ):
         check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone)))

@@ -64,7 +64,7 @@ def test_another_structure_is_refused(change, words):
 def test_other_heads_are_refused():
     arch = dict(embed_dims=768, num_layers=12, num_heads=16, feedforward_channels=3072)
     with pytest.raises(
-        ConfigError, match="num_heads=12, and this backbone has num_heads=16.*arch='timm://vit_base"
+        ConfigError, match="num_heads=12, but this backbone has num_heads=16.*arch='timm://vit_base"
     ):
         numerics_of_name(on_meta(arch), DINO)
 

@@ -191,7 +191,7 @@ def test_the_mask_token_is_a_token():
         (
             VisionTransformer,
             dict(pos_embed=dict(type='learned', endpoint=False)),
-            "endpoint is of type='sincos2d'",
+            "endpoint belongs to type='sincos2d'",
         ),
     ],
 )

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from vit_plugin.report.pictures import draw_learning_curve
 
@@ -20,3 +21,11 @@ def test_learning_curve_shows_every_metric(tmp_path):
 
 def test_learning_curve_of_less_than_an_epoch():
     assert draw_learning_curve(np.ones(3), 10, {}).axes[0].get_lines()
+
+
+@pytest.mark.parametrize('bad', [slice(3, 5), slice(None)])
+def test_learning_curve_of_losses_that_are_not_finite(bad):
+    loss = np.linspace(2, 1, 40)
+    loss[bad] = np.nan
+    above, _ = draw_learning_curve(loss, 10, {}).axes
+    assert np.isfinite(above.get_ylim()).all()

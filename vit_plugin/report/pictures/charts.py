@@ -55,8 +55,9 @@ def draw_learning_curve(
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
         middles = np.convolve(steps, np.full(window, 1 / window), mode='valid')
         above.plot(middles, mean, color='0.2', label=f'mean of {window} around it')
-        # A few steps at the start can be so high that nothing else is seen.
-        above.set_ylim(min(loss.min(), 0), 1.05 * np.quantile(loss, HIGHEST))
+        if (finite := loss[np.isfinite(loss)]).size:
+            # A few steps at the start can be so high that nothing else is seen.
+            above.set_ylim(min(finite.min(), 0), 1.05 * np.quantile(finite, HIGHEST))
     below.locator_params(axis='x', integer=True)
     below.set_prop_cycle(color=SERIES)
     for name, points in metrics.items():
