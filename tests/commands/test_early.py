@@ -33,7 +33,9 @@ SAID: dict[str, tuple[int, str]] = {
     'train --data . --task x': (1, "--task 'x' is not one of classification, .*, pretraining.\n"),
     'train --data not/there': (1, "--data: there is no folder 'not/there'."),
     'train --data doc': (1, "there is no folder 'doc'; did you mean 'docs'?"),
+    'train --data README.md': (1, "--data: 'README.md' is a file; give the folder of the images"),
     'train --data . --weights not/there': (1, "There is no checkpoint file 'not/there'."),
+    'train --data . --weights rf-detr-nan': (1, "'rf-detr-nan'; did you mean 'rf-detr-nano'?"),
     'train --data . --teacher READMEmd': (1, "file 'READMEmd'; did you mean 'README.md'?"),
     'train CONFIG --resume not/there': (1, "There is no checkpoint file 'not/there'."),
     'train not_there.py': (1, "There is no config file 'not_there.py'"),
@@ -99,7 +101,9 @@ def test_the_names_are_those_of_the_tables():
 )
 def test_what_may_be_there_is_left_to_its_reader(path):
     for given in (path, [path]):
-        check_checkpoints(argparse.Namespace(checkpoint=given, weights=None, resume='auto'))
+        check_checkpoints(
+            argparse.Namespace(checkpoint=given, weights='rf-detr-nano', resume='auto')
+        )
     with pytest.raises(ConfigError, match='no checkpoint file'):
         check_checkpoints(argparse.Namespace(checkpoint=[path, 'nope']))
 

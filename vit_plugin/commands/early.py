@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.choices import DIGITS
+from vit_plugin.project import declared
 from vit_plugin.suggestions import closest, guess
 
 CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # the flags that name one
@@ -25,25 +27,34 @@ def check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
 
 def check_checkpoints(args: argparse.Namespace) -> None:
     """Raise a ``ConfigError`` if a local checkpoint is not there."""
+    offered = [*declared('offered')]  # names of published models
     for flag in CHECKPOINTS:
         given = getattr(args, flag, None) or []
         for path in [given] if isinstance(given, str) else given:
             is_other = '://' in path or path.endswith(CONFIG[0]) or path.startswith(CONFIG[1])
-            if not (is_other or (flag == 'resume' and path == 'auto') or Path(path).exists()):
-                raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path)}')
+            is_name = path in offered or (flag == 'resume' and path == 'auto')
+            if not (is_other or is_name or Path(path).exists()):
+                raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path, offered)}')
 
 
 def check_data(folder: str) -> None:
     """Raise a ``ConfigError`` if there is no such folder of images."""
+    if Path(folder).is_file():
+        raise ConfigError(
+            f'--data: {folder!r} is a file; give the folder of the images, extracted if this is an '
+            'archive.'
+        )
     if folder != DIGITS and not Path(folder).is_dir():
         raise ConfigError(f'--data: there is no folder {folder!r}{_neighbor(folder)}')
 
 
-def _neighbor(path: str) -> str:
-    """The end of a sentence that names the nearest path in the same folder."""
-    try:
+def _neighbor(path: str, others: Sequence[str] = ()) -> str:
+    """The end of a sentence that names the nearest path in the same folder, or of the others."""
+    names: list[str] = []
+    with suppress(OSError):
         names = [one.name for one in Path(path).absolute().parent.iterdir()]
-    except OSError:
-        return '.'
-    near = closest(Path(path).name, names)
-    return f'; did you mean {str(Path(path).with_name(near[0]))!r}?' if near else '.'
+    near = [
+        *closest(path, others),
+        *(str(Path(path).with_name(name)) for name in closest(Path(path).name, names)),
+    ]
+    return f'; did you mean {near[0]!r}?' if near else '.'
