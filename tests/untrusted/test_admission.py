@@ -72,6 +72,15 @@ def test_what_predicts_is_kept_and_the_rest_left_out():
     assert found['test_dataloader'] == dict(dataset=kept)
 
 
+@pytest.mark.parametrize(
+    'numerics', ['timm', dict(base='timm', norm_cfg=dict(eps=1e-5), act_cfg=dict(type='SiLU'))]
+)
+def test_numerics_are_kept_in_both_forms(numerics):
+    """As ``zoo --as-config`` prints them."""
+    cfg = changed('model.backbone.numerics', numerics)
+    assert admit(cfg, 'x.pth')['model']['backbone']['numerics'] == numerics
+
+
 def test_a_test_reads_its_data_and_its_averages():
     found = admit(CONFIG, 'x.pth', 'test')
     assert found['test_dataloader'] == CONFIG['test_dataloader']

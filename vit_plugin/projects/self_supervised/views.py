@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 
-with needed_by('DINO and LeJEPA'):
+with needed_by('Self-supervised learning'):
     leave_out_multimodal()
     from mmpretrain.models.selfsup.base import BaseSelfSupervisor
 
