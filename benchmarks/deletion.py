@@ -38,7 +38,7 @@ def copy_tree(target: Path) -> None:
 def delete(project: str, root: Path) -> None:
     """Remove a project from a copy of the tree."""
     declared = import_module(f'vit_plugin.projects.{project}').PROJECT
-    names = '|'.join(name for table in declared.registered.values() for name in table)
+    names = '|'.join(name for table in declared.registered.values() for name in table) or '(?!)'
     for folder in ('vit_plugin', 'tests'):
         shutil.rmtree(root / folder / 'projects' / project)
     gone = re.compile(rf'\bvit_plugin\.({names})\b')

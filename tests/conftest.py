@@ -2,10 +2,12 @@ import functools
 import gc
 import multiprocessing
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 
 import mmengine.config.utils
+import mmengine.registry
 import pytest
 import torch
 import torch.distributed as dist
@@ -13,6 +15,7 @@ from hypothesis import settings
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
+from mmengine.runner import CheckpointLoader
 from tiny_models import TINY
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
@@ -142,3 +145,34 @@ def full_disk() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def forget(monkeypatch):
+    """Make a package impossible to import, and ours unimported."""
+    yield functools.partial(_forget, monkeypatch)
+    for name in [name for name in sys.modules if name.split('.')[0] == 'vit_plugin']:
+        del sys.modules[name]  # others than those that monkeypatch puts back
+
+
+def _forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
+    for root in vars(mmengine.registry).values():
+        if isinstance(root, mmengine.registry.Registry):
+            for scope in ('vit_plugin', missing):
+                monkeypatch.delitem(root._children, scope, raising=False)
+    monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
+    for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
+        monkeypatch.delitem(sys.modules, name)
+    if error:
+        monkeypatch.setattr(sys, 'meta_path', [Blocker(missing, error), *sys.meta_path])
+    else:
+        monkeypatch.setitem(sys.modules, missing, None)
+
+
+class Blocker:
+    def __init__(self, package: str, error: ImportError) -> None:
+        self.package, self.error = package, error
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] == self.package:
+            raise self.error

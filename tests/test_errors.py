@@ -1,11 +1,8 @@
 import importlib
 import sys
-from functools import partial
 
-import mmengine.registry
 import mmpretrain.registry  # noqa: F401  whose scope is replaced below, and put back
 import pytest
-from mmengine.runner import CheckpointLoader
 
 from vit_plugin.errors import MissingExtraError, needed_by
 
@@ -33,17 +30,6 @@ def test_a_backbone_needs_no_mmpretrain(forget):
     )
 
 
-def test_a_head_is_there_without_mmpretrain(forget):
-    forget('mmpretrain')
-    importlib.import_module('vit_plugin.registry')
-    head = mmengine.registry.MODELS.build(
-        dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
-    )
-    assert type(head.loss_module).__module__.startswith('vit_plugin.projects.')
-    with pytest.raises(ImportError, match="Swin.*needs mmpretrain.*pip install -e '.\\[onedl"):
-        mmengine.registry.MODELS.build(dict(type='mmpretrain.SwinTransformer'))
-
-
 def test_a_head_without_mmpretrain_and_what_is_in_its_place_names_the_extra(monkeypatch, forget):
     forget('mmpretrain')
     project = importlib.import_module('vit_plugin.project')
@@ -59,28 +45,6 @@ def test_commands_are_imported_without_mmcv(forget, module):
     """``test_mmengine_alone.py`` is the long form."""
     forget('mmcv')
     assert importlib.import_module(f'vit_plugin.{module}')
-
-
-@pytest.fixture
-def forget(monkeypatch):
-    """Make a package impossible to import, and ours unimported."""
-    yield partial(_forget, monkeypatch)
-    for name in [name for name in sys.modules if name.split('.')[0] == 'vit_plugin']:
-        del sys.modules[name]  # others than those that monkeypatch puts back
-
-
-def _forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
-    for root in vars(mmengine.registry).values():
-        if isinstance(root, mmengine.registry.Registry):
-            for scope in ('vit_plugin', missing):
-                monkeypatch.delitem(root._children, scope, raising=False)
-    monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
-    for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
-        monkeypatch.delitem(sys.modules, name)
-    if error:
-        monkeypatch.setattr(sys, 'meta_path', [Blocker(missing, error), *sys.meta_path])
-    else:
-        monkeypatch.setitem(sys.modules, missing, None)
 
 
 def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch, forget):
@@ -131,12 +95,3 @@ def test_another_missing_module_is_named():
         needed_by('This'),
     ):
         import no_such_module  # noqa: F401
-
-
-class Blocker:
-    def __init__(self, package: str, error: ImportError) -> None:
-        self.package, self.error = package, error
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split('.')[0] == self.package:
-            raise self.error

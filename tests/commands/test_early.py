@@ -35,7 +35,6 @@ SAID: dict[str, tuple[int, str]] = {
     'train --data doc': (1, "there is no folder 'doc'; did you mean 'docs'?"),
     'train --data README.md': (1, "--data: 'README.md' is a file; give the folder of the images"),
     'train --data . --weights not/there': (1, "There is no checkpoint file 'not/there'."),
-    'train --data . --weights rf-detr-nan': (1, "'rf-detr-nan'; did you mean 'rf-detr-nano'?"),
     'train --data . --teacher READMEmd': (1, "file 'READMEmd'; did you mean 'README.md'?"),
     'train CONFIG --resume not/there': (1, "There is no checkpoint file 'not/there'."),
     'train not_there.py': (1, "There is no config file 'not_there.py'"),
@@ -97,15 +96,17 @@ def test_the_names_are_those_of_the_tables():
 
 
 @pytest.mark.parametrize(
-    'path', ['timm://vit', 'https://there.org/a.pth', 'a.py', 'vit_plugin::a.py', 'README.md']
+    'path',
+    ['timm://vit', 'https://there.org/a.pth', 'a.py', 'vit_plugin::a.py', 'README.md', 'detector'],
 )
-def test_what_may_be_there_is_left_to_its_reader(path):
+def test_what_may_be_there_is_left_to_its_reader(path, monkeypatch):
+    monkeypatch.setattr('vit_plugin.commands.early.declared', lambda table: ['detector'])
     for given in (path, [path]):
-        check_checkpoints(
-            argparse.Namespace(checkpoint=given, weights='rf-detr-nano', resume='auto')
-        )
+        check_checkpoints(argparse.Namespace(checkpoint=given, weights=None, resume='auto'))
     with pytest.raises(ConfigError, match='no checkpoint file'):
         check_checkpoints(argparse.Namespace(checkpoint=[path, 'nope']))
+    with pytest.raises(ConfigError, match="'detectr'; did you mean 'detector'"):
+        check_checkpoints(argparse.Namespace(checkpoint='detectr'))
 
 
 @pytest.mark.nightly

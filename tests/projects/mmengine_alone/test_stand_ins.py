@@ -8,6 +8,7 @@ import random
 from copy import deepcopy
 from pathlib import Path
 
+import mmengine.registry
 import mmpretrain.registry as theirs
 import numpy as np
 import pytest
@@ -273,3 +274,14 @@ def test_the_declaration_names_what_is_there():
         for name, place in names.items():
             assert hasattr(importlib.import_module(place), name)
     assert Path(importlib.import_module(place).__file__).parent.name == 'mmengine_alone'
+
+
+def test_a_head_is_there_without_mmpretrain(forget):
+    forget('mmpretrain')
+    importlib.import_module('vit_plugin.registry')
+    head = mmengine.registry.MODELS.build(
+        dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
+    )
+    assert type(head.loss_module).__module__.startswith('vit_plugin.projects.')
+    with pytest.raises(ImportError, match="Swin.*needs mmpretrain.*pip install -e '.\\[onedl"):
+        mmengine.registry.MODELS.build(dict(type='mmpretrain.SwinTransformer'))
