@@ -11,7 +11,7 @@ import torch
 from mmengine import fileio
 from mmengine.structures import BaseDataElement
 from PIL import Image
-from timm.data.auto_augment import rand_augment_transform
+from timm.data.auto_augment import posterize, rand_augment_transform
 
 from vit_plugin.arguments.fields import Backend, Fraction, NotNegative, PositiveInt, Size
 from vit_plugin.errors import EXTRAS, ConfigError
@@ -244,6 +244,9 @@ class RandAugment(Transform):
     def __post_init__(self) -> None:
         words = f'm{self.magnitude_level}-n{self.num_policies}-mstd{self.magnitude_std}-inc1'
         self.augment = rand_augment_transform(f'rand-{words}', dict(img_mean=(128,) * 3))
+        for operation in self.augment.ops:
+            if operation.aug_fn is posterize:
+                operation.aug_fn = _posterize
 
     def random_policy_indices(self) -> list[int]:
         """Of a batch, which this is not for. Raises a ``ConfigError``."""
@@ -252,6 +255,11 @@ class RandAugment(Transform):
     def change(self, image: np.ndarray) -> np.ndarray:
         picture = Image.fromarray(np.ascontiguousarray(image[..., ::-1]))
         return np.asarray(self.augment(picture))[..., ::-1]
+
+
+def _posterize(image: Image.Image, bits: int, **kwargs: Any) -> Image.Image:
+    """timm's operation. Pillow 13 refuses 0 bits, which are black."""
+    return posterize(image, bits, **kwargs) if bits else Image.new(image.mode, image.size)
 
 
 class PackInputs(Transform):
