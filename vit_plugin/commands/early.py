@@ -1,7 +1,7 @@
 """What is wrong with a command line, found before torch is imported."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,13 +27,13 @@ def check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
 
 def check_checkpoints(args: argparse.Namespace) -> None:
     """Raise a ``ConfigError`` if a local checkpoint is not there."""
-    offered = [*declared('offered')]  # names of published models
     for flag in CHECKPOINTS:
         given = getattr(args, flag, None) or []
         for path in [given] if isinstance(given, str) else given:
             is_other = '://' in path or path.endswith(CONFIG[0]) or path.startswith(CONFIG[1])
-            is_name = path in offered or (flag == 'resume' and path == 'auto')
-            if not (is_other or is_name or Path(path).exists()):
+            if is_other or (flag == 'resume' and path == 'auto') or Path(path).exists():
+                continue
+            if path not in (offered := declared('offered')):  # published models by their names
                 raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path, offered)}')
 
 
@@ -48,7 +48,7 @@ def check_data(folder: str) -> None:
         raise ConfigError(f'--data: there is no folder {folder!r}{_neighbor(folder)}')
 
 
-def _neighbor(path: str, others: Sequence[str] = ()) -> str:
+def _neighbor(path: str, others: Collection[str] = ()) -> str:
     """The end of a sentence that names the nearest path in the same folder, or of the others."""
     names: list[str] = []
     with suppress(OSError):

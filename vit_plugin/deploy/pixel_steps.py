@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vit_plugin.files.images import resized
+from vit_plugin.files.images import edge_size, resized
 
 
 class Placed(NamedTuple):
@@ -30,17 +30,6 @@ class Placed(NamedTuple):
     scale: np.ndarray
     offset: np.ndarray
     inner: tuple[int, ...]
-
-
-def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
-    """The size with this edge at a length, as with MMPretrain's ``ResizeEdge``.
-
-    torchvision's ``Resize`` of one number does the same.
-    """
-    by_width = dict(short=width < height, long=width > height, width=True, height=False)[edge]
-    if by_width:
-        return length, int(length * height / width)
-    return int(length * width / height), length
 
 
 def scale_size(width: int, height: int, longer: int, shorter: int) -> tuple[int, int]:

@@ -337,6 +337,17 @@ def of_array(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32, copy=False)
 
 
+def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
+    """The size with this edge at a length, as with MMPretrain's ``ResizeEdge``.
+
+    torchvision's ``Resize`` of one number does the same.
+    """
+    by_width = dict(short=width < height, long=width > height, width=True, height=False)[edge]
+    if by_width:
+        return length, int(length * height / width)
+    return int(length * width / height), length
+
+
 def resized(
     image: np.ndarray, size: Sequence[int], interpolation: str, backend: str = 'cv2'
 ) -> np.ndarray:

@@ -15,7 +15,7 @@ from timm.data.auto_augment import posterize, rand_augment_transform
 
 from vit_plugin.arguments.fields import Backend, Fraction, NotNegative, PositiveInt, Size
 from vit_plugin.errors import EXTRAS, ConfigError
-from vit_plugin.files.images import INTERPOLATIONS, decode, resized
+from vit_plugin.files.images import INTERPOLATIONS, decode, edge_size, resized
 
 Library = Literal['cv2', 'pillow']
 AXES = dict(vertical=0, horizontal=1)
@@ -103,11 +103,8 @@ class ResizeEdge(Transform):
     interpolation: str = 'bilinear'
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        (height, width), size = image.shape[:2], [self.scale] * 2
-        if dict(short=width < height, long=width > height, width=True, height=False)[self.edge]:
-            size[1] = int(self.scale * height / width)
-        else:
-            size[0] = int(self.scale * width / height)
+        height, width = image.shape[:2]
+        size = edge_size(width, height, self.edge, self.scale)
         return resized(image, size, self.interpolation, self.backend)
 
 
