@@ -1,7 +1,7 @@
 """Try every registered class in every place of a checkpoint's config, with files and URLs that
 leave a mark.
 
-    python benchmarks hostile_configs [--minutes 5]
+    python benchmarks hostile_configs [--minutes 5] [--part 1/2]
 
 Each class of the frameworks' registries is put into each place of a small classifier's config.
 Where the table has it, the checkpoint is loaded and asked about an image that is a pickle too, or
@@ -657,16 +657,24 @@ def with_baits(campaign: Campaign) -> None:
                     campaign.attempt(place, {**part, field: bait}, use, argument=field)
 
 
-def run(campaign: Campaign, places: Mapping[str, str] = PLACES) -> Campaign:
-    """The campaign, with the names in an order by chance, or until time is up."""
+def run(
+    campaign: Campaign, places: Mapping[str, str] = PLACES, part: int = 1, parts: int = 1
+) -> Campaign:
+    """The campaign, with the names in an order by chance, or until time is up.
+
+    Of several parts, each takes its share of the names. The first takes what is in no registry too,
+    the last the fields.
+    """
     taken = control(campaign)
     assert taken == 3, f'only {taken} of 3 baits leave a mark when a person gives the config'
     names = list(registered().items())
     random.Random(0).shuffle(names)
     with suppress(TimeoutError):
-        by_path(campaign, places)
-        by_name(campaign, dict(names))
-        with_baits(campaign)
+        if part == 1:
+            by_path(campaign, places)
+        by_name(campaign, dict(names[part - 1 :: parts]))
+        if part == parts:
+            with_baits(campaign)
     return campaign
 
 
@@ -678,7 +686,11 @@ def main() -> None:
     parser.add_argument(
         '--only-table', action='store_true', help='build nothing: what the table says of each name'
     )
+    parser.add_argument(
+        '--part', default='1/1', help='of several that run at the same time, such as 1/2'
+    )
     args = parser.parse_args()
+    part, parts = map(int, args.part.split('/'))
     import vit_plugin.detection  # noqa: F401  before the detectors
 
     leave_out_multimodal()
@@ -686,7 +698,8 @@ def main() -> None:
         import_module(f'{framework}.registry')
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
-        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_table))
+        campaign = Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_table)
+        run(campaign, part=part, parts=parts)
         os.chdir('/')
     print(
         dict(campaign.counts),
