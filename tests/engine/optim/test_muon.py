@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from vit_plugin.engine import Muon
-from vit_plugin.engine.optim.muon import orthogonalize
+from vit_plugin.engine.optim.muon import QUINTIC, orthogonalize
 from vit_plugin.errors import ConfigError
 
 
@@ -32,16 +32,19 @@ def steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, last: 
         optimizer.step()
 
 
-@pytest.mark.parametrize('shape', [(40, 24), (24, 40), (16, 16)])
-def test_the_step_has_the_directions_of_the_matrix_and_equal_sizes(shape):
-    """The exact result is ``u @ v.T`` of the matrix's singular vectors."""
-    matrix = torch.randn(shape)
-    values = torch.linalg.svdvals(orthogonalize(matrix))
-    assert values[:-1].min() > 0.6
-    assert values.max() < 1.25
-    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
-    along = u.mT @ orthogonalize(matrix) @ v.mT  # diagonal
-    assert (along - along.diag().diag()).abs().max() < 1e-4
+@pytest.mark.parametrize('shape', [(40, 24), (16, 16), (8, 72), (72, 8)])
+def test_the_step_has_the_directions_of_the_matrix_and_sizes_by_the_quintic(shape):
+    matrix = torch.randn(shape, dtype=torch.float64)
+    left, sizes, right = torch.linalg.svd(matrix, full_matrices=False)
+    sizes[-1] = 0  # the gradient of a layer whose inputs depend on each other
+    matrix = left * sizes @ right
+    sizes = sizes / sizes.norm()
+    for _ in range(5):
+        sizes = sum(factor * sizes**power for factor, power in zip(QUINTIC, (1, 3, 5), strict=True))
+    assert 0.6 < sizes[:-1].min() < sizes.max() < 1.25
+    torch.testing.assert_close(
+        orthogonalize(matrix.float()), (left * sizes @ right).float(), rtol=0, atol=1e-4
+    )
 
 
 def test_a_step_of_a_matrix_by_the_formula():

@@ -15,6 +15,7 @@ from vit_plugin.registry import OPTIMIZERS
 # Of the quintic iteration: they let small singular values grow fast, and bring all of them to
 # between 0.7 and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
+WIDE = 2  # columns for each row, from which on the Gram matrix pays
 RMS = 0.2  # of AdamW's steps, as Liu et al. measured it
 # What torch, and MMEngine's custom_keys, add to a group.
 NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')
@@ -36,10 +37,32 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
     x = x.mT if tall else x
     x = x / x.norm().clamp(min=eps)
     a, b, c = QUINTIC
-    for _ in range(steps):
-        square = x @ x.mT
-        x = a * x + (b * square + c * square @ square) @ x
+    if x.is_cuda or x.shape[1] < WIDE * len(x):
+        for _ in range(steps):
+            square = x @ x.mT
+            x = a * x + (b * square + c * square @ square) @ x
+    else:
+        x = _through_gram_matrix(x, steps)
     return (x.mT if tall else x).to(matrix.dtype)
+
+
+def _through_gram_matrix(x: Tensor, steps: int) -> Tensor:
+    """The same iteration for a wide matrix, by fewer operations.
+
+    All factors are polynomials of ``x @ x.mT``, so that they commute and are multiplied before
+    ``x`` is. Squares need the digits of float32.
+    """
+    a, b, c = QUINTIC
+    gram = x @ x.mT
+    factor = b * gram + c * gram @ gram  # and a times the identity
+    scale, rest = a, factor  # the product of the factors: scale times the identity, and rest
+    for _ in range(steps - 1):
+        half = a * gram + factor @ gram
+        gram = a * half + factor @ half
+        factor = b * gram + c * gram @ gram
+        rest = a * rest + scale * factor + factor @ rest
+        scale *= a
+    return scale * x + rest @ x
 
 
 @OPTIMIZERS.register_module()
@@ -51,7 +74,8 @@ class Muon(Optimizer):
     root mean square is that of AdamW's steps (arXiv:2502.16982, Section 2.2). So a learning rate
     and weight decay of AdamW are a good start for both. A convolution is a matrix with a row for
     each output channel. Each step costs about ``30 * m`` operations for each number of a matrix of
-    m rows or columns, whichever are fewer. Positions and tokens, of three dimensions, are not
+    m rows or columns, whichever are fewer, and on a CPU about half if it is four times as long.
+    Positions and tokens, of three dimensions, are not
     matrices.
 
     Args:
