@@ -112,11 +112,11 @@ def compare(
         models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
         optimize(models[OURS])
     differences = _check_equal(case, models, batches[0], tolerance)
-    flops = {name: count_flops(_step(case, model, batches)) for name, model in models.items()}
+    flops = {name: count_flops(step_of(case, model, batches)) for name, model in models.items()}
     if case.compiled:
         torch.compiler.reset()
         models = {name: torch.compile(model) for name, model in models.items()}
-    calls = {name: _step(case, model, batches) for name, model in models.items()}
+    calls = {name: step_of(case, model, batches) for name, model in models.items()}
     for call in [*calls.values()] * 2:  # warm-up: compiles, allocates, chooses algorithms
         call()
     device = torch.device(case.device)
@@ -155,7 +155,7 @@ def _build(
     return {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
 
 
-def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
+def step_of(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
     """A function that runs a forward or a training step on the next batch."""
     batch, train = cycle(batches), case.mode == 'train'
     # With a learning rate of zero, a step does its work but all implementations keep equal weights.

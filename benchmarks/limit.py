@@ -1,0 +1,189 @@
+"""How far a model is from its limit: its products and convolutions alone, and where the rest goes.
+
+    python benchmarks limit [--models B/16 R50+B/16 R26+S/32] [--batch 2] [--rounds 9]
+
+A forward without gradients and a training step are traced for their products, convolutions and
+attentions. Each of these is timed by itself, in several memory layouts, and the limit is the sum of
+the fastest. Ours with its passes, ours without, timm's and the limit take turns in one thread, and
+time is that of the processor. Printed are the medians over the limit, and by torch's profiler the
+parts of the model without passes (docs/speed.md).
+"""
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from vit_plugin.measure.benchmark.compare import Case, step_of
+from vit_plugin.measure.benchmark.models import OURS, PLAIN, build_ours, build_peer
+from vit_plugin.passes import optimize, processor
+
+aten = torch.ops.aten
+ATTENTION = aten._scaled_dot_product_flash_attention_for_cpu.default
+ATTENTION_BACKWARD = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+PRODUCTS = {
+    aten.mm.default,
+    aten.addmm.default,
+    aten.bmm.default,
+    aten.convolution.default,
+    aten.convolution_backward.default,
+    ATTENTION,
+    ATTENTION_BACKWARD,
+}
+LAYOUTS = (torch.preserve_format, torch.contiguous_format, torch.channels_last)
+# The rest, by the beginnings of the profiler's names.
+REST = {
+    'products': ('mm', 'addmm', 'bmm', 'mkldnn_convolution', '_slow_conv2d', 'convolution'),
+    'attention': ('_scaled_dot_product', '_flash_attention'),
+    'GroupNorm': ('native_group_norm',),
+    'LayerNorm': ('native_layer_norm',),
+    'GELU': ('gelu',),
+    'ReLU': ('relu', 'threshold', 'clamp_min_'),
+    'pad and pool': ('constant_pad', 'max_pool2d', 'fill_'),
+    'standardization': ('mean', 'sub', 'linalg_vector_norm', 'div', 'addcmul', '_Standardize'),
+    'copies': ('copy_', 'clone', 'cat', 'contiguous'),
+    'sums': ('add', 'sum', 'mul'),
+    'optimizer': ('_fused_adam', 'Optimizer'),
+    'allocation': ('empty', 'resize_', 'zero'),
+}
+
+
+class Trace(TorchDispatchMode):
+    """Counts the calls of :data:`PRODUCTS` by their arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[tuple] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func in PRODUCTS:
+            shapes = tree_map_only(Tensor, lambda x: Shape(tuple(x.shape), x.stride()), args)
+            options = tuple((kwargs or {}).items())
+            self.calls[func, _hashable(shapes), options] += 1
+        return func(*args, **(kwargs or {}))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tensor without its values."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def tensor(self, layout: torch.memory_format) -> Tensor:
+        """Random values in a memory layout, or with the strides of the model."""
+        values = torch.empty_strided(self.size, self.strides).normal_()
+        if layout is torch.channels_last and len(self.size) != 4:
+            return values
+        return values.clone(memory_format=layout)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+
+
+def candidates(func: Any, args: tuple, options: tuple) -> Iterator[Callable[[], Any]]:
+    """The same product in several layouts, and an attention as products too."""
+    for layout in LAYOUTS:
+        given = [x.tensor(layout) if isinstance(x, Shape) else x for x in args]
+        if func is aten.addmm.default:  # without the bias
+            yield lambda pair=given[1:3]: torch.mm(*pair)
+        else:
+            yield lambda given=given: func(*given, **dict(options))
+    if func in (ATTENTION, ATTENTION_BACKWARD):
+        query = args[0].tensor(torch.contiguous_format).flatten(0, 1)
+        scores = torch.randn(*query.shape[:2], query.shape[1])
+        # Of the scores and of the values, and in the backward two for each.
+        turns = 1 if func is ATTENTION else 2
+        yield lambda: [(query @ query.mT, scores @ query) for _ in range(turns)]
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def measure(case: Case, rounds: int) -> tuple[dict[str, float], float, Counter[str]]:
+    """The median seconds of ours, ours without passes and timm's, and of the limit, and the parts
+    of ours without passes.
+    """
+    plain = build_ours(case.model, case.size, case.output)
+    models = {OURS: deepcopy(plain), PLAIN: plain}
+    models['timm'] = build_peer('timm', case.model, case.size, case.output, plain)
+    images = [torch.randn(case.batch, 3, case.size, case.size)]
+    calls = {
+        name: step_of(case, model.train(case.mode == 'train'), images)
+        for name, model in models.items()
+    }
+    optimize(models[OURS])
+    with Trace() as trace:
+        calls[PLAIN]()
+    with torch.set_grad_enabled(False):
+        layouts = {name: list(candidates(*name)) for name in trace.calls}
+        for call in (*calls.values(), *(one for each in layouts.values() for one in each)):
+            call()
+    models_took = {name: [] for name in calls}
+    products_took = {name: [[] for _ in each] for name, each in layouts.items()}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            models_took[name].append(seconds(call))
+        with torch.no_grad():
+            for name, each in layouts.items():
+                for call, took in zip(each, products_took[name], strict=True):
+                    took.append(seconds(call))
+    limit = sum(
+        number * min(map(statistics.median, products_took[name]))
+        for name, number in trace.calls.items()
+    )
+    medians = {name: statistics.median(took) for name, took in models_took.items()}
+    return medians, limit, rest(calls[PLAIN])
+
+
+def rest(call: Callable[[], Any]) -> Counter[str]:
+    """The seconds of each part of a call, by :data:`REST`."""
+    with profile(activities=[ProfilerActivity.CPU]) as record:
+        call()
+    parts: Counter[str] = Counter()
+    for event in record.key_averages():
+        name = event.key.removeprefix('aten::')
+        part = next((part for part, starts in REST.items() if name.startswith(starts)), 'others')
+        parts[part] += event.self_cpu_time_total / 1e6
+    return parts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--models', nargs='+', default=['B/16', 'R50+B/16', 'R26+S/32'])
+    parser.add_argument('--modes', nargs='+', default=['forward', 'train'])
+    parser.add_argument('--batch', type=int, default=2)
+    parser.add_argument('--rounds', type=int, default=9)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    print(processor.name(), torch.backends.cpu.get_cpu_capability(), torch.__version__, flush=True)
+    for model in args.models:
+        for mode in args.modes:
+            case = Case(model, batch=args.batch, mode=mode)
+            took, limit, parts = measure(case, args.rounds)
+            over = ', '.join(f'{name} {value / limit:.3f}' for name, value in took.items())
+            print(f'{case}: limit {1000 * limit:.0f} ms; over the limit: {over}')
+            shares = (f'{name} {value / parts.total():.1%}' for name, value in parts.most_common())
+            print('  ' + ', '.join(shares), flush=True)
+
+
+if __name__ == '__main__':
+    main()

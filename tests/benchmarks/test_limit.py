@@ -1,0 +1,32 @@
+"""What counts as a model's limit."""
+
+import pytest
+import torch
+
+from benchmarks.limit import Shape, Trace, candidates
+from vit_plugin.measure.benchmark.compare import Case, step_of
+from vit_plugin.measure.benchmark.measure import count_flops
+from vit_plugin.measure.benchmark.models import build_ours
+
+ARCH = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32)
+STEM = dict(patch_embed=dict(type='ResNetEmbed', stage_depths=(1, 1), width=32, patch_size=2))
+
+
+@pytest.mark.parametrize('mode', ['forward', 'train'])
+def test_the_products_have_all_operations_of_the_model(mode):
+    model = build_ours(ARCH, 32, 'cls_token', STEM).train(mode == 'train')
+    step = step_of(Case(ARCH, 32, 2, mode), model, [torch.randn(2, 3, 32, 32)])
+    with Trace() as trace:
+        step()
+    for layout in range(3):  # each of them is the same product
+        replayed = sum(
+            number * count_flops(list(candidates(*call))[layout])
+            for call, number in trace.calls.items()
+        )
+        assert replayed == count_flops(step) > 0
+
+
+def test_a_shape_keeps_the_strides_of_the_model():
+    turned = torch.empty(4, 6).t()
+    made = Shape(tuple(turned.shape), turned.stride()).tensor(torch.preserve_format)
+    assert (made.shape, made.stride()) == (turned.shape, turned.stride())
