@@ -113,6 +113,14 @@ def test_boxes_are_those_of_the_image(tmp_path, steps, scale, offset):
     np.testing.assert_allclose(found.boxes[0], (box[0, 0] - np.tile(offset, 2)) / np.tile(scale, 2))
 
 
+def test_an_image_below_one_patch_is_refused_as_by_the_checkpoint(tmp_path):
+    logits = dict(logits=np.zeros((1, 3), np.float32))
+    model = OnnxModel(write(tmp_path / 'm.onnx', logits, steps=[], patch=8))
+    with pytest.raises(ConfigError, match=r'12 x 7 pixels, which is smaller than one patch of 8'):
+        model(np.zeros((7, 12, 3), np.uint8))
+    model(np.zeros((8, 12, 3), np.uint8))
+
+
 def test_a_map_has_the_size_of_the_image_without_the_padding(tmp_path):
     logits = np.zeros((1, 3, 8, 12), np.float32)
     logits[0, 1, :4] = logits[0, 2, 4:] = 1  # an image of 24 x 8 takes the upper half

@@ -182,5 +182,6 @@ def test_without_a_pipeline_images_are_stretched():
         align_corners=False,
         threshold=None,
         rgb=True,
+        patch=1,
         steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],
     )

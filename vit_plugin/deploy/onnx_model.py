@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 from pydantic import with_config
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import OPEN
@@ -33,6 +33,7 @@ class Facts(TypedDict):
     multi_label: bool
     rgb: bool
     steps: list[dict[str, Any]]
+    patch: NotRequired[int]
 
 
 class OnnxModel:
@@ -111,13 +112,22 @@ class OnnxModel:
         """An image (H, W, 3) in BGR, or of bands, after the steps of the pipeline.
 
         Raises:
-            ConfigError: if it has another number of bands than the file takes.
+            ConfigError: if it has another number of bands than the file takes, or becomes smaller
+                than one patch, of which a graph would answer something.
         """
         image = read_image(image)
         if self.channels == 1 and image.shape[2] == 3:
             image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         check_bands(image, self.channels)
-        return apply_steps(self.facts['steps'], image)
+        placed, patch = apply_steps(self.facts['steps'], image), self.facts.get('patch', 1)
+        height, width = placed.pixels.shape[:2]
+        if min(height, width) < patch:
+            raise ConfigError(
+                f'The file cannot be run on an image of {width} x {height} pixels, which is smaller '
+                f'than one patch of {patch} x {patch}; give a larger image, or export with '
+                '--img-size.'
+            )
+        return placed
 
     def channels_of(self, pixels: np.ndarray) -> np.ndarray:
         """Pixels (H, W, C) or (H, W) in the channels of the file, (C, H, W) in float32."""
@@ -234,6 +244,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
     decode_head: Any = getattr(model, 'decode_head', None)
     binary = getattr(decode_head, 'out_channels', 0) == 1
+    stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
     return json.dumps(
         dict(
             classes=trained.classes,
@@ -241,6 +252,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
             align_corners=bool(getattr(decode_head, 'align_corners', False)),
             threshold=decode_head.threshold if binary else None,
             rgb=takes_rgb(model.data_preprocessor),
+            patch=getattr(stem, 'stride', 1),
             steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
         )
     )
