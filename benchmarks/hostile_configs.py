@@ -11,8 +11,8 @@ with each as the parts of a model build each other, and with one of them by the 
 
 Python's audit events are the judge. A mark is a file that is opened and that the table does not
 take as data in this place, whatever is written, made, renamed or removed outside of the folder of
-results, an import of a bait, a process, a connection, and what running a bait leaves. There must be
-none. Before, the same baits are taken by a config that a person gives, which leaves marks.
+results, an import of a bait, a process, a connection, what running a bait leaves, and an attempt
+that does not end. There must be none. Before, the same baits are taken by a config that a person gives, which leaves marks.
 
 Nothing is skipped that reads the config. What costs time and has no part in it is left out: values
 for the weights, MMEngine's pages of log, and the file around the config.
@@ -26,6 +26,7 @@ import math
 import os
 import pickle
 import random
+import signal
 import struct
 import sys
 import tempfile
@@ -218,6 +219,11 @@ FIELDS = (
     'vis_backends',
 )
 REFUSED, BUILT = 'refused by the table', 'built and asked'
+LONGEST = 30.0  # seconds of processor time of an attempt
+
+
+class Endless(BaseException):
+    """An attempt has not ended. No ``except Exception`` catches it."""
 
 
 class Trap:
@@ -454,6 +460,11 @@ class Campaign:
 
     def __init__(self, folder: Path, seconds: float = math.inf, only_table: bool = False) -> None:
         without_pages()
+
+        def interrupt(*args: Any) -> None:
+            raise Endless
+
+        signal.signal(signal.SIGPROF, interrupt)
         self.only_table = only_table
         self.ends = time.monotonic() + seconds
         self.baits, self.counts, self.marked = Baits(folder), Counter[str](), []
@@ -534,10 +545,16 @@ class Campaign:
         return self._outcome(lambda: self._main(dict(test=self.test, probe=self.probe)[use]))
 
     def _outcome(self, function: Callable[[], Any]) -> str:
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         try:
             function()
         except (Exception, SystemExit):
             return 'failed'
+        except Endless:
+            self.baits.seen['does not end'] += 1
+            return 'endless'
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         return BUILT
 
     def _main(self, command: ModuleType) -> None:

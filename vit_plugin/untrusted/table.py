@@ -45,7 +45,7 @@ class Place(NamedTuple):
         registries: where its classes are registered.
         modules: where its classes are defined.
         names: its classes; empty takes all of these modules but those in ``refused``.
-        refused: classes that open, import, download or evaluate something.
+        refused: classes that open, import, download or evaluate something, or may never end.
         arguments: the rules of its arguments.
         others: what becomes of other arguments. Those that are taken are plain values, or further
             parts of the same kind.
@@ -133,9 +133,10 @@ PLACES = dict(
         mmseg.datasets.transforms vit_plugin.data vit_plugin.projects functools
         """,
         refused="""
-        Albu AlbuKeypoint Albumentations CleanCaption ImageAug InferencerLoader InstaBoost
-        LoadMultipleRSImageFromFile LoadProposals LoadSingleRSImageFromFile LoadTextAnnotations
-        OFAAddObjects RandomSamplingNegPos torchvision/ConvertImageDtype torchvision/Lambda
+        Albu AlbuKeypoint Albumentations BEiTMaskGenerator CleanCaption ImageAug InferencerLoader
+        InstaBoost LoadMultipleRSImageFromFile LoadProposals LoadSingleRSImageFromFile
+        LoadTextAnnotations MinIoURandomCrop OFAAddObjects RandomSamplingNegPos
+        torchvision/ConvertImageDtype torchvision/Lambda
         """,
         arguments=each('backend decode_backend imdecode_backend', BACKEND)
         | each('resize_type', 'transform')
