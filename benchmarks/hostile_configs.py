@@ -12,7 +12,8 @@ with each as the parts of a model build each other, and with one of them by the 
 Python's audit events are the judge. A mark is a file that is opened and that the table does not
 take as data in this place, whatever is written, made, renamed or removed outside of the folder of
 results, an import of a bait, a process, a connection, what running a bait leaves, and an attempt
-that does not end. There must be none. Before, the same baits are taken by a config that a person gives, which leaves marks.
+that does not end. There must be none. Before, the same baits are taken by a config that a person
+gives, which leaves marks.
 
 Nothing is skipped that reads the config. What costs time and has no part in it is left out: values
 for the weights, MMEngine's pages of log, and the file around the config.
