@@ -28,6 +28,8 @@ class Project:
             and the names of its classes, or None if it is another model.
         offered: names of published models, each with its license, the side of its images in
             pixels, and the address of its weights.
+        models: the ``'module:name'`` of a :class:`~vit_plugin.config.task_model.TaskModel`, by its
+            task and its name in ``--model``.
         precedence: between projects with formats that explain a checkpoint equally well, the one
             with the larger number wins.
         names: our names of parameters outside the encoder, as patterns. If one has a text, it
@@ -46,6 +48,7 @@ class Project:
     formats: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
     offered: Mapping[str, tuple[str, int, str]] = field(default_factory=dict)
+    models: Mapping[tuple[str, str], str] = field(default_factory=dict)
     precedence: int = 0
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)

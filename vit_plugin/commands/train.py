@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.choices import TASKS
+from vit_plugin.from_folder.choices import TASKS, check_model, models_of
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -19,6 +19,7 @@ from .flags import add_data_arguments, add_flags, add_run_arguments, at_least
 
 FLAGS_OF_DATA = (
     'task',
+    'model',
     'arch',
     'weights',
     'teacher',
@@ -47,6 +48,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     data.add_argument(
         '--task', help='classification (default), detection, instance or segmentation'
+    )
+    data.add_argument(
+        '--model',
+        metavar='NAME',
+        help='; '.join(
+            f'of {task}: {", ".join(names)}' for task in TASKS if (names := models_of(task))
+        )
+        + '; default: the first',
     )
     add_data_arguments(data)
     given: dict[str, Any] = dict(action='store_true', default=None)
@@ -128,6 +137,7 @@ def check(args: argparse.Namespace) -> None:
     if args.data:
         check_data(args.data)
         check_choice('--task', args.task, TASKS)
+        check_model(args.task or TASKS[0], args.model)
 
 
 def resolve_config(args: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from .read import (
     apply_options,
     cores,
     data_workers,
+    framework_model,
     of_framework,
     read_config,
 )
@@ -24,6 +25,7 @@ __all__ = [
     'check_options',
     'cores',
     'data_workers',
+    'framework_model',
     'of_framework',
     'read_config',
     'with_pipeline',

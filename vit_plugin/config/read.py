@@ -48,6 +48,17 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     return cfg
 
 
+def framework_model(base: str) -> dict[str, Any]:
+    """The section ``model`` of a framework's recipe, without its pixels and its initialization.
+
+    Args:
+        base: such as ``'mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py'``.
+    """
+    with _known_bases():
+        model = Config.fromstring(f'_base_ = {base!r}', '.py').model.to_dict()
+    return {name: model[name] for name in model if name not in ('data_preprocessor', 'init_cfg')}
+
+
 def _import_custom(imports: Any = (), allow_failed_imports: bool = False) -> None:
     """Import the modules that a config names, the ops of detectors before what needs them."""
     names = [imports] if isinstance(imports, str) else imports

@@ -1,5 +1,35 @@
 """The names that a command line takes, known before torch is imported."""
 
+from vit_plugin.errors import ConfigError
+from vit_plugin.project import declared
+from vit_plugin.suggestions import check_choice
+
 DIGITS = 'digits'  # a folder that is written if it is not there
 TASKS = ('classification', 'detection', 'instance', 'segmentation', 'pretraining')
 METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill')
+# The frameworks' own heads, see Project.models. The first of a task is its default.
+MODELS = {
+    (task, name): f'vit_plugin.from_folder.{module}:{name.replace("-", "_").upper()}'
+    for task, module, names in (
+        ('detection', 'box_models', ('retinanet', 'faster-rcnn', 'vitdet', 'dino')),
+        ('instance', 'box_models', ('mask-rcnn', 'mask2former')),
+        ('segmentation', 'map_models', ('segformer', 'upernet', 'mask2former', 'linear')),
+    )
+    for name in names
+}
+
+
+def models_of(task: str) -> dict[str, str]:
+    """Where the models of a task are, by their names; the default is the first."""
+    rows = {**MODELS, **declared('models')}
+    return {name: place for (of, name), place in rows.items() if of == task}
+
+
+def check_model(task: str, model: str | None) -> None:
+    """Raise a ``ConfigError`` if a task has no such ``--model``."""
+    if model and not models_of(task):
+        raise ConfigError(
+            f'--model {model!r}: {task} has one model around its backbone; give that by --arch, or '
+            '--task detection, instance or segmentation.'
+        )
+    check_choice('--model', model, models_of(task))

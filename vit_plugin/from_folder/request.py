@@ -20,7 +20,8 @@ class Request:
 
     data: str  # folder of the images
     task: str = DEFAULT_TASK  # a key of TASKS
-    # See vit_plugin.arch.parse_arch; default: what the weights say, or a small hybrid.
+    model: str = ''  # a key of models_of(task); default: its first
+    # Of the backbone, see vit_plugin.arch.parse_arch; default: of the weights, or a small hybrid.
     arch: str = ''
     weights: str | None = None  # a path, a run, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses

@@ -27,6 +27,7 @@ class Schedule(NamedTuple):
         weight_decay: of all but norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
         optimizer: the section of a config for a rate and a weight decay.
+        clip: the largest norm of a step's gradient.
     """
 
     steps: int
@@ -38,6 +39,7 @@ class Schedule(NamedTuple):
     weight_decay: float = 0.05
     layer_decay: float = 1.0
     optimizer: Callable[[float, float], dict[str, Any]] = adamw
+    clip: float = 1.0
 
     def batch_size_for(self, count: int) -> int:
         """The largest power of two of which an epoch has 20 steps, within bounds."""
@@ -94,7 +96,7 @@ def training_sections(
             constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
             paramwise_cfg=dict(layer_decay_rate=schedule.layer_decay, flat_decay_mult=0.0),
             optimizer=schedule.optimizer(schedule.rate_for(batch_size), schedule.weight_decay),
-            clip_grad=dict(max_norm=1.0),
+            clip_grad=dict(max_norm=schedule.clip),
         ),
         param_scheduler=[
             dict(type='LinearLR', start_factor=0.01, end=1, convert_to_iter_based=True),

@@ -1,7 +1,8 @@
-"""A segmentor with SegFormer's head (arXiv:2105.15203) for images and masks."""
+"""A segmentor for a folder of images and masks."""
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,37 +10,32 @@ from typing import Any, ClassVar
 from PIL import Image
 
 from vit_plugin.config import data_workers
+from vit_plugin.config.task_model import ModelFacts
 
+from .dense_task import DenseTask
 from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.listing import Listing
 from .readers.mask_folders import class_map, read_mask_folder
 from .readers.records import ImageRecord
 from .readers.splits import Split
-from .schedule import Schedule, muon
 from .starting_point import SMALL
-from .task import Pipeline, Task, rounded_up
+from .task import Pipeline, rounded_up
 
 LARGEST = 512  # pixels of the longer side
-WIDE, NARROW = 128, 64  # channels of the head; of that of the small hybrid
 MASKS = 'masks'  # in the work directory
 
 
-class Segmentation(Task):
+class Segmentation(DenseTask):
     """A training on images and masks."""
 
     packages = ('mmseg',)
     # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes
     # (docs/results.md).
     small_rows = (SMALL, SMALL)
-    schedules: ClassVar = dict(
-        small=Schedule(1000, (12, 72), (4, 4), 4e-3, 4, 12, optimizer=muon),
-        scratch=Schedule(2000, (12, 72), (4, 4), 1e-3, 4, 12),
-        fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
-    )
-    bases = ('_base_/mmseg_runtime.py',)
+    changes: ClassVar = dict(scratch=dict(rate=1e-3))
+    runtime = '_base_/mmseg_runtime.py'
     monitor = 'mIoU'
     takes_bands, takes_balance = True, False
-    more: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 
     @cached_property
@@ -53,46 +49,35 @@ class Segmentation(Task):
         return self.image_scale(LARGEST)
 
     @property
+    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """What the model adds, and a log by epochs."""
+        return dict(super().more, log_processor=dict(by_epoch=True))
+
+    @property
     def crop(self) -> tuple[int, int]:
         """Height and width of an image in training, as multiples of 32."""
         width, height = self.size
         return rounded_up(height, 32), rounded_up(width, 32)
 
     def model(self) -> dict[str, Any]:
-        """A hybrid's maps and tokens, or a plain transformer's map, for the all-MLP head."""
+        """The row's model for these images."""
         start, listing, shorter = self.start, self.listing, min(self.size)
         arguments = {**backbone_of(start, shorter, listing.bands), 'img_size': self.crop}
         if not start.arch.startswith('timm://'):
             arguments['with_cls_token'] = False
-        built = start.meta_backbone(shorter, **{**arguments, 'out_type': 'pyramid'})
-        arguments['out_type'] = 'pyramid' if len(built.strides) > 1 else 'featmap'
-        if not start.from_scratch:
-            arguments['init_cfg'] = dict(type='Pretrained', checkpoint=start.weights)
-        channels = list(built.channels)
-        head = dict(
-            type='SegformerHead',
-            in_channels=channels,
-            in_index=list(range(len(channels))),
-            channels=NARROW if start.is_small else WIDE,
-            num_classes=len(listing.classes),
-            norm_cfg=dict(type='GN', num_groups=16),
-            align_corners=False,
-            loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
+        arguments.pop('out_type', None)
+        build = partial(start.meta_backbone, shorter, **arguments)
+        classes = len(listing.classes)
+        model = dict(type='EncoderDecoder', train_cfg=dict(), test_cfg=dict(mode='whole'))
+        pixels = dict(
+            type='SegDataPreProcessor',
+            **normalization_of(start, listing),
+            bgr_to_rgb=not listing.bands,
+            size=self.crop,
+            seg_pad_val=255,
         )
-        return dict(
-            type='EncoderDecoder',
-            backbone=dict(type='vit_plugin.VisionTransformer', **arguments),
-            decode_head=head,
-            data_preprocessor=dict(
-                type='SegDataPreProcessor',
-                **normalization_of(start, listing),
-                bgr_to_rgb=not listing.bands,
-                size=self.crop,
-                seg_pad_val=255,
-            ),
-            train_cfg=dict(),
-            test_cfg=dict(mode='whole'),
-        )
+        facts = ModelFacts(classes, self.crop, arguments, build, objects=classes)
+        return model | self.built(facts, pixels)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""

@@ -12,6 +12,7 @@ from mmengine.device import get_device
 
 from vit_plugin.errors import ConfigError, needed_by
 
+from .choices import check_model
 from .readers.image_tree import Tree
 from .readers.listing import Listing
 from .readers.records import ImageRecord
@@ -29,6 +30,7 @@ class Task:
 
     Attributes:
         packages: what must be installed.
+        named_arch: the arch without ``--arch`` and ``--weights``. Nothing: a small hybrid.
         small_rows: see :class:`StartingPoint`.
         schedules: by :attr:`StartingPoint.kind`, and ``small_on_gpu`` where that differs.
         held_out: what is validated if the data set does not say it.
@@ -46,6 +48,7 @@ class Task:
     """
 
     packages: Sequence[str] = ()
+    named_arch = ''
     small_rows: tuple[int, int] = (0, SMALL)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
@@ -56,6 +59,7 @@ class Task:
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
+        check_model(request.task, request.model)
         # Before a checkpoint's parts are looked up, which imports them.
         for package in self.packages:
             with needed_by(f'--task {request.task}'):
@@ -72,9 +76,8 @@ class Task:
             )
         self.request = request
         self.looks = Looks(request.data, Path(request.work_dir, NAME), decode_all)
-        self.start = StartingPoint(
-            request.arch, request.weights, self.small_rows, self.takes_detectors
-        )
+        arch = request.arch or ('' if request.weights else self.named_arch)
+        self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes_detectors)
 
     def tree(self) -> Tree:
         """The files of the data."""

@@ -22,8 +22,7 @@ from vit_plugin.suggestions import check_choice
 from . import data_report
 from .choices import DIGITS
 from .classification import Classification
-from .detection import Detection
-from .instance_masks import InstanceSegmentation
+from .detection import Detection, InstanceSegmentation
 from .pretraining import Pretraining
 from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request

@@ -20,6 +20,10 @@ PROJECT = Project(
         'pmt': 'vit_plugin.projects.eomt.eomt_names:PMT',
         'pmt_dinov3': 'vit_plugin.projects.eomt.eomt_names:PMT_DINOV3',
     },
+    models={
+        ('instance', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:INSTANCE',
+        ('segmentation', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:SEMANTIC',
+    },
     published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:eomt'},
     offered={
         f'eomt-{name}': ('MIT', pixels, f'hf://tue-mps/{address}')

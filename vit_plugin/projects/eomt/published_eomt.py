@@ -12,6 +12,8 @@ from vit_plugin.weights.published import (
     segmentor_settings,
 )
 
+from .eomt_model import instances
+
 KINDS = ('eomt', 'eomt_dinov3')
 HEAD_DIMS = 64  # channels of a head of DINOv2 and DINOv3
 DEFAULTS = dict(image_size=640, layer_norm_eps=1e-6, num_attention_heads=0)
@@ -51,25 +53,7 @@ def eomt(published: Published) -> tuple[dict[str, Any], list[str]] | None:
             "COCO's classes, or one for semantic masks"
         )
     things = SCENES[1] if rows == SCENES[0] else rows
-    parts = dict(num_things_classes=things, num_stuff_classes=rows - things)
-    panoptic = things < rows
-    model = dict(
-        type='Mask2Former',
-        backbone=backbone,
-        panoptic_head=dict(type='vit_plugin.EoMTHead', **parts),
-        panoptic_fusion_head=dict(
-            type='MaskFormerFusionHead', loss_panoptic=None, init_cfg=None, **parts
-        ),
-        test_cfg=dict(
-            panoptic_on=panoptic,
-            semantic_on=False,
-            instance_on=True,
-            max_per_image=min(100, backbone['num_queries'] * rows),
-            iou_thr=0.8,
-            filter_low_score=True,
-            object_mask_thr=0.8,
-        ),
-    )
+    model = instances(backbone, things, rows - things)
     return detector_settings(model, classes, padded=side, **published.pixels(side)), classes
 
 

@@ -16,6 +16,7 @@ PROJECT = Project(
     offered={
         'lw-detr-small': ('Apache-2.0', 640, 'hf://AnnaZhang/lwdetr_small_60e_coco'),
     },
+    models={('detection', 'lw-detr'): 'vit_plugin.projects.lw_detr.lw_detr_model:LW_DETR'},
     published={'LW-DETR': 'vit_plugin.projects.lw_detr.published_lw_detr:lw_detr'},
     deployed={('bbox_head', 'LWDETRHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},
 )

@@ -19,5 +19,15 @@ PROJECT = Project(
         'rf-detr-xl': (PLATFORM, 700, f'{ROBOFLOW}/platform-licensed/rf-detr-xlarge.pth'),
         'rf-detr-2xl': (PLATFORM, 880, f'{ROBOFLOW}/platform-licensed/rf-detr-xxlarge.pth'),
     },
+    models={
+        ('detection', f'rf-detr{size}'): f'vit_plugin.projects.rf_detr.rf_detr_model:{name}'
+        for size, name in (
+            ('', 'RF_DETR'),
+            ('-nano', 'NANO'),
+            ('-small', 'SMALL'),
+            ('-medium', 'MEDIUM'),
+            ('-large', 'LARGE'),
+        )
+    },
     published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
 )

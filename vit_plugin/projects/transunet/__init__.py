@@ -15,6 +15,9 @@ PROJECT = Project(
             'LoadSliceAnnotations': 'vit_plugin.projects.transunet.volumes',
         },
     },
+    models={
+        ('segmentation', 'transunet'): 'vit_plugin.projects.transunet.transunet_model:TRANSUNET'
+    },
     formats={'transunet': 'vit_plugin.projects.transunet.transunet:TRANSUNET'},
     names={
         'decode_head.conv_more.{rest}': '',

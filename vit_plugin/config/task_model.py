@@ -1,0 +1,174 @@
+"""The model of a task, by its name: what ``vit-plugin train --data FOLDER --model NAME`` trains.
+
+A row for each name: those of the frameworks' own heads are in ``from_folder``, and a project
+declares its own, see :attr:`vit_plugin.project.Project.models`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError
+
+FINEST = 8  # pixels: stride of the finest map of a detector
+LARGE_GRID = 32  # patches along a side, from which on blocks attend within windows
+WINDOW = 14  # patches along a side
+WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
+ENOUGH = 384  # channels of a backbone from which on its maps are wide
+NORM: dict[str, Any] = dict(type='GN', num_groups=16)  # for small batches
+MOST_QUERIES = 900  # DINO's
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of the data and the backbone before a model is written.
+
+    Attributes:
+        classes: number of classes.
+        size: height and width of the images in pixels, as multiples of 32.
+        arguments: those of the backbone, but its type and its output.
+        build: changes of these arguments -> the backbone, without memory for its weights.
+        windows: whether the blocks attend within windows where images are large.
+        objects: the most objects in an image.
+        anchor: the smallest anchor in strides.
+        levels: the number of maps that have anchors.
+    """
+
+    classes: int
+    size: tuple[int, int]
+    arguments: Mapping[str, Any]
+    build: Callable[..., Any]
+    windows: bool = False
+    objects: int = 0
+    anchor: int = 4
+    levels: int = 5
+
+    @cached_property
+    def built(self) -> Any:
+        """The backbone with all of its maps."""
+        return self.build(out_type='pyramid')
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether heads have the width of their papers."""
+        return self.built.embed_dims >= ENOUGH
+
+    @property
+    def channels(self) -> int:
+        """The channels of the maps behind a neck."""
+        return WIDE if self.is_wide else NARROW
+
+    def backbone(self, out_type: str, **more: Any) -> dict[str, Any]:
+        """A :class:`VisionTransformer` with this output, in windows where images are large."""
+        made = dict(type='vit_plugin.VisionTransformer', **self.arguments)
+        is_large = max(self.size) > LARGE_GRID * self.built.patch_embed.stride
+        if self.windows and is_large and not str(self.arguments.get('arch')).startswith('timm://'):
+            window = dict(size=WINDOW, global_blocks=self.depths())
+            made['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}
+        return {**made, **more, 'out_type': out_type}
+
+    def depths(self, parts: int = 4) -> tuple[int, ...]:
+        """The last block of each of some equal parts."""
+        ends = {self.built.num_layers * part // parts - 1 for part in range(1, parts + 1)}
+        return tuple(sorted(ends - {-1}))
+
+    def is_pyramid(self, finest: int = FINEST) -> bool:
+        """Whether the maps from this stride on halve their size from one to the next."""
+        strides = [stride for stride in self.built.strides if stride >= finest]
+        return len(strides) > 1 and all(large == 2 * small for small, large in pairwise(strides))
+
+    def pyramid(
+        self, channels: int, levels: int, finest: int = FINEST
+    ) -> tuple[dict[str, Any], dict[str, Any], list[int]]:
+        """The backbone, its pyramid of maps, and their strides: an FPN, or else ViTDet's."""
+        if self.is_pyramid(finest):
+            strides = [stride for stride in self.built.strides if stride >= finest]
+            neck = dict(
+                type='FPN',
+                in_channels=list(self.built.channels),
+                out_channels=channels,
+                num_outs=levels,
+                start_level=len(self.built.strides) - len(strides),
+                norm_cfg=NORM,
+            )
+            return self.backbone('pyramid'), neck, [strides[0] * 2**i for i in range(levels)]
+        return self.simple_pyramid(channels, levels, finest)
+
+    def simple_pyramid(
+        self, channels: int, levels: int, finest: int = FINEST
+    ) -> tuple[dict[str, Any], dict[str, Any], list[int]]:
+        """As :meth:`pyramid`, from the last map alone (arXiv:2203.16527)."""
+        stride = self.built.patch_embed.stride
+        scale = 2.0 ** round(math.log2(stride / finest))
+        neck = dict(
+            type='vit_plugin.SimpleFPN',
+            in_channels=self.built.embed_dims,
+            out_channels=channels,
+            num_outs=levels,
+            scales=[scale / 2**i for i in range(min(levels, 4))],
+            add_extra_convs=True,
+        )
+        return self.backbone('featmap'), neck, [round(stride / scale) * 2**i for i in range(levels)]
+
+    def queries(self, name: str, least: int, strides: Sequence[int] = ()) -> int:
+        """Twice the most objects and at least so many, and half of the positions of maps at most.
+
+        Raises:
+            ConfigError: if an image has more objects.
+        """
+        number = min(max(least, 2 * self.objects), MOST_QUERIES)
+        positions = sum(math.prod(-(-side // stride) for side in self.size) for stride in strides)
+        if strides and (number := min(number, positions // 2)) < max(self.objects, 1):
+            raise ConfigError(
+                f'--model {name}: an image has {self.objects} objects, more than half of the '
+                f'{positions} positions of the maps, which propose them; give a larger --img-size '
+                'or another --model.'
+            )
+        return number
+
+    @property
+    def points(self) -> int:
+        """The points at which masks are compared: Mask2Former's, or fewer for small images."""
+        return min(12544, math.prod(self.size) // 16)
+
+
+class TaskModel(NamedTuple):
+    """A model by its name.
+
+    Attributes:
+        title: in words, with an article.
+        build: the facts -> entries of ``model``, among them ``backbone``.
+        base: its config in ``_base_/models`` of the framework, which these entries change.
+        schedules: changes of the task's schedule, by the kind of start: ``small``, ``scratch`` and
+            ``fine_tuned``.
+        arch: of the backbone where no flag gives one. Nothing: the task's own.
+        side: of the squares that images are stretched to in pixels, unless a flag gives another.
+        stretched: whether images are stretched to one size.
+        imports: what else is imported.
+        hooks: hooks of a training.
+        saved: entries by which the ``model`` of a complete checkpoint is this one.
+    """
+
+    title: str
+    build: Callable[[ModelFacts], dict[str, Any]]
+    base: str = ''
+    schedules: Mapping[str, Mapping[str, Any]] = {}
+    arch: str = ''
+    side: int = 0
+    stretched: bool = False
+    imports: tuple[str, ...] = ()
+    hooks: tuple[Mapping[str, Any], ...] = ()
+    saved: Mapping[str, Any] = {}
+
+
+def has_entries(model: Any, wanted: Mapping[str, Any]) -> bool:
+    """Whether a section has these entries, and its sections theirs."""
+    return isinstance(model, Mapping) and all(
+        has_entries(model.get(name), value)
+        if isinstance(value, Mapping)
+        else model.get(name) == value
+        for name, value in wanted.items()
+    )

@@ -1,0 +1,101 @@
+"""What tasks with boxes, polygons and masks share: their model is a row of a table."""
+
+from collections.abc import Mapping, Sequence
+from pkgutil import resolve_name
+from typing import Any, ClassVar
+
+from vit_plugin.config.task_model import ModelFacts, TaskModel, has_entries
+from vit_plugin.errors import ConfigError
+
+from .choices import models_of
+from .request import Request
+from .schedule import Schedule
+from .task import Task
+
+SCHEDULES = dict(
+    small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
+    scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
+    fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
+)
+# A detector that was trained, for other images: LW-DETR's rates, and fewer steps than RetinaNet's.
+CONTINUED = Schedule(1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8)
+HOOKS: Sequence[Mapping[str, Any]] = (  # of the runtimes in _base_, since a list replaces another
+    dict(type='vit_plugin.ReportHook'),
+    dict(type='vit_plugin.ProgressHook'),
+)
+
+
+class DenseTask(Task):
+    """A task with a choice of models.
+
+    Attributes:
+        runtime: the file of ``_base_``.
+        changes: of :data:`SCHEDULES`.
+
+    Raises:
+        ConfigError: if there is no such model, or if the weights are of another complete one.
+    """
+
+    runtime: ClassVar[str]
+    changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __init__(self, request: Request, decode_all: bool = False) -> None:
+        places = models_of(request.task)
+        self.name = request.model or next(iter(places))
+        if self.name in places:
+            self.row: TaskModel = resolve_name(places[self.name])
+            self.packages = (*self.packages, *self.row.imports)
+            self.named_arch = self.row.arch
+        super().__init__(request, decode_all)
+        saved = self.start.detector
+        wanted = self.row.saved or dict(type=None)
+        if saved and request.model and not has_entries(saved.model.to_dict(), wanted):
+            raise ConfigError(
+                f'--model {request.model}: --weights {request.weights!r} are of another complete '
+                'detector; leave --model out, or give --arch to take its backbone alone.'
+            )
+
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
+        """Those of the model."""
+        if self.start.detector:
+            return dict(fine_tuned=CONTINUED)
+        return {
+            kind: schedule._replace(
+                **{**self.changes.get(kind, {}), **self.row.schedules.get(kind, {})}
+            )
+            for kind, schedule in SCHEDULES.items()
+        }
+
+    @property
+    def bases(self) -> Sequence[str]:
+        """The model's config in its framework, and the runtime."""
+        base = self.row.base and not self.start.detector
+        return [*[f'mmdet::_base_/models/{self.row.base}'] * bool(base), self.runtime]
+
+    @property
+    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """What the model imports, and its hooks."""
+        if self.start.detector:
+            return {}
+        sections: dict[str, Any] = {}
+        if self.row.imports:
+            sections['custom_imports'] = dict(imports=list(self.row.imports))
+        if self.row.hooks:
+            sections['custom_hooks'] = [*HOOKS, *self.row.hooks]
+        return sections
+
+    def summary(self) -> str:
+        """The images, the length of the training and the model."""
+        return f'{super().summary()} The model is {self.row.title}.'
+
+    def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> dict[str, Any]:
+        """The section ``model``, with this preprocessor."""
+        model = self.row.build(facts)
+        if not self.start.from_scratch:
+            weights = dict(type='Pretrained', checkpoint=self.start.weights)
+            model['backbone']['init_cfg'] = weights
+        if self.row.base:  # what its base has is left out, or changed
+            changed = ['backbone', *['neck'] * (model['neck']['type'] != 'FPN')]
+            model |= {name: dict(_delete_=True, **model[name]) for name in changed}
+        return dict(data_preprocessor=dict(pixels), **model)

@@ -1,0 +1,105 @@
+"""The segmentors of MMSegmentation's own heads, for a folder of images and masks."""
+
+from typing import Any
+
+from vit_plugin.config import framework_model
+from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
+
+from .box_models import QUERIES, mask2former_head
+from .schedule import muon
+
+LOSS = dict(type='CrossEntropyLoss', avg_non_ignore=True)
+MASK2FORMER_RECIPE = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'
+
+
+def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> dict[str, Any]:
+    """A head on all maps, or on one."""
+    common = dict(
+        in_channels=in_channels,
+        in_index=list(range(len(in_channels))) if isinstance(in_channels, list) else 0,
+        num_classes=facts.classes,
+        norm_cfg=NORM,
+        align_corners=False,
+        loss_decode=LOSS,
+    )
+    return {**common, **arguments}
+
+
+def _segformer(facts: ModelFacts) -> dict[str, Any]:
+    """A hybrid's maps and tokens, or a plain transformer's map, for the all-MLP head."""
+    channels = list(facts.built.channels)
+    head = _head(facts, channels, type='SegformerHead', channels=128 if facts.is_wide else 64)
+    return dict(
+        backbone=facts.backbone('pyramid' if len(channels) > 1 else 'featmap'), decode_head=head
+    )
+
+
+def _upernet(facts: ModelFacts) -> dict[str, Any]:
+    """A hybrid's maps and tokens, or a plain transformer's four depths, resized."""
+    width, channels = (512 if facts.is_wide else 128), list(facts.built.channels)
+    neck: dict[str, Any] = {}
+    if len(channels) > 1:
+        backbone = facts.backbone('pyramid')
+    else:
+        depths = facts.depths()
+        backbone, channels = facts.backbone('featmap', out_indices=depths), channels * len(depths)
+        scales = [4, 2, 1, 0.5][-len(depths) :]
+        sizes = dict(in_channels=channels, out_channels=channels[0], scales=scales)
+        neck = dict(neck=dict(type='MultiLevelNeck', **sizes))
+    head = _head(facts, channels, type='UPerHead', channels=width, pool_scales=(1, 2, 3, 6))
+    auxiliary = _head(
+        facts,
+        channels[-2],
+        type='FCNHead',
+        in_index=len(channels) - 2,
+        channels=width // 2,
+        num_convs=1,
+        concat_input=False,
+        loss_decode=dict(LOSS, loss_weight=0.4),
+    )
+    return dict(backbone=backbone, **neck, decode_head=head, auxiliary_head=auxiliary)
+
+
+def _mask2former(facts: ModelFacts) -> dict[str, Any]:
+    width = 256 if facts.is_wide else 128
+    backbone, neck, strides = facts.pyramid(width, 4, finest=4)
+    head = framework_model(MASK2FORMER_RECIPE)['decode_head']
+    head = mask2former_head(head, width, strides) | dict(
+        num_classes=facts.classes,
+        num_queries=facts.queries('mask2former', 100 if facts.is_wide else 20),
+    )
+    head['loss_cls']['class_weight'] = [1.0] * facts.classes + [0.1]
+    head['train_cfg']['num_points'] = facts.points
+    return dict(backbone=backbone, neck=neck, decode_head=head)
+
+
+def _linear(facts: ModelFacts) -> dict[str, Any]:
+    """A linear function of each token, after a batch norm."""
+    width = facts.built.embed_dims
+    head = _head(
+        facts,
+        width,
+        type='FCNHead',
+        in_index=0,
+        channels=width,
+        num_convs=1,
+        kernel_size=1,
+        concat_input=False,
+        dropout_ratio=0.0,
+        norm_cfg=dict(type='BN'),
+        act_cfg=None,
+    )
+    return dict(backbone=facts.backbone('featmap'), decode_head=head)
+
+
+SEGFORMER = TaskModel(
+    "SegFormer's head", _segformer, schedules=dict(small=dict(rate=4e-3, optimizer=muon))
+)
+UPERNET = TaskModel('a UPerNet', _upernet)
+MASK2FORMER = TaskModel(
+    'a Mask2Former',
+    _mask2former,
+    schedules=QUERIES,
+    imports=('vit_plugin.detection', 'mmdet.models'),
+)
+LINEAR = TaskModel('a linear head', _linear)

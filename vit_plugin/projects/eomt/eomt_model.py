@@ -1,0 +1,63 @@
+"""EoMT for a folder of images with polygons or masks: ``train --data FOLDER --model eomt``."""
+
+from typing import Any
+
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+
+IMPORTS = ('vit_plugin.detection', 'mmdet.models')  # the losses are MMDetection's
+
+
+def _backbone(facts: ModelFacts, least: int) -> dict[str, Any]:
+    """The backbone with queries in its last blocks, as many as the authors have."""
+    layers = facts.built.num_layers
+    return dict(
+        facts.arguments,
+        type='vit_plugin.EoMT',
+        num_classes=facts.classes,
+        num_queries=facts.queries('eomt', least),
+        num_blocks=min(max(layers // 2, 1), 3 + (layers > 12) + (layers > 24)),
+    )
+
+
+def instances(backbone: dict[str, Any], things: int, stuff: int = 0) -> dict[str, Any]:
+    """Mask2Former of MMDetection with EoMT's loss."""
+    parts = dict(num_things_classes=things, num_stuff_classes=stuff)
+    most = min(100, backbone['num_queries'] * (things + stuff))
+    return dict(
+        type='Mask2Former',
+        backbone=backbone,
+        panoptic_head=dict(type='vit_plugin.EoMTHead', **parts),
+        panoptic_fusion_head=dict(
+            type='MaskFormerFusionHead', loss_panoptic=None, init_cfg=None, **parts
+        ),
+        test_cfg=dict(
+            panoptic_on=stuff > 0,
+            semantic_on=False,
+            instance_on=True,
+            max_per_image=most,
+            iou_thr=0.8,
+            filter_low_score=True,
+            object_mask_thr=0.8,
+        ),
+    )
+
+
+def _instance(facts: ModelFacts) -> dict[str, Any]:
+    model = instances(_backbone(facts, 200 if facts.is_wide else 40), facts.classes)
+    return dict(model, train_cfg=dict(num_points=facts.points))
+
+
+def _semantic(facts: ModelFacts) -> dict[str, Any]:
+    points = dict(num_points=facts.points)
+    head = dict(type='vit_plugin.EoMTDecodeHead', num_classes=facts.classes, train_cfg=points)
+    return dict(backbone=_backbone(facts, 100 if facts.is_wide else 20), decode_head=head)
+
+
+INSTANCE = TaskModel(
+    'an EoMT',
+    _instance,
+    schedules=dict(fine_tuned=dict(rate=2e-4, clip=0.01)),
+    imports=IMPORTS,
+    hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
+)
+SEMANTIC = INSTANCE._replace(build=_semantic)

@@ -1,0 +1,45 @@
+"""LW-DETR for a folder of images with boxes: ``vit-plugin train --data FOLDER --model lw-detr``."""
+
+from typing import Any
+
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+
+
+def _lw_detr(facts: ModelFacts) -> dict[str, Any]:
+    """Three maps of a hybrid, as in the recipe for BCCD, or one of four depths of a ViT."""
+    wide, width, depths = facts.is_wide, facts.channels, facts.depths()
+    if facts.is_pyramid(4):
+        backbone, neck, strides = facts.pyramid(width, 3, 4)
+    else:
+        backbone = facts.backbone('featmap', out_indices=depths)
+        maps = [facts.built.embed_dims] * len(depths)
+        neck = dict(type='vit_plugin.C2fProjector', in_channels=maps, out_channels=width)
+        neck['norm_cfg'], strides = dict(type='LN2d'), [facts.built.patch_embed.stride]
+    queries = facts.queries('lw-detr', 300 if wide else 60, strides)
+    decoder: dict[str, Any] = dict(num_points=2)
+    if not wide:
+        decoder |= dict(num_layers=2, num_heads=4, num_cross_heads=8, feedforward_channels=384)
+    head = dict(
+        type='vit_plugin.LWDETRHead',
+        num_classes=facts.classes,
+        num_queries=queries,
+        num_groups=13 if wide else 4,
+        num_levels=len(strides),
+        embed_dims=width,
+        decoder=decoder,
+    )
+    test = dict(max_per_img=min(300, queries * facts.classes))
+    return dict(
+        type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head, test_cfg=test
+    )
+
+
+LW_DETR = TaskModel(
+    'an LW-DETR',
+    _lw_detr,
+    schedules=dict(small=dict(rate=2e-3), fine_tuned=dict(weight_decay=1e-4, clip=0.1)),
+    saved=dict(
+        backbone=dict(type='vit_plugin.VisionTransformer'),
+        bbox_head=dict(type='vit_plugin.LWDETRHead'),
+    ),
+)

@@ -1,0 +1,93 @@
+"""RF-DETR for a folder of images with boxes: ``vit-plugin train --data FOLDER --model rf-detr``."""
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+from vit_plugin.errors import ConfigError
+
+from .windowed_vit import WindowedViT
+
+WINDOWS = 2  # along a side
+
+
+def _rf_detr(facts: ModelFacts, layers: int) -> dict[str, Any]:
+    """Windows between global blocks, four depths in one map, and so many layers of a decoder.
+
+    Raises:
+        ConfigError: if the backbone has no windows with a class token.
+    """
+    depths = facts.depths()
+    options = dict(facts.arguments.get('encoder', {}))
+    options['window'] = dict(number=WINDOWS, global_blocks=[end + 1 for end in depths[:-1]])
+    backbone = {
+        **facts.arguments,
+        'with_cls_token': True,
+        'out_indices': depths,
+        'out_type': 'featmap',
+        'encoder': options,
+    }
+    try:
+        with torch.device('meta'):
+            built = WindowedViT(**backbone)
+    except ConfigError as error:
+        raise ConfigError(
+            f'--model rf-detr: its windows do not fit the backbone ({error}) Give another --arch, '
+            'such as S/16, or --model lw-detr, which takes any.'
+        ) from error
+    width, stride = facts.channels, built.patch_embed.stride
+    decoder: dict[str, Any] = dict(num_layers=layers, num_points=2)
+    if not facts.is_wide:
+        decoder |= dict(num_heads=4, num_cross_heads=8, feedforward_channels=4 * width)
+    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, [stride])
+    return dict(
+        type='SingleStageDetector',
+        backbone=dict(type='vit_plugin.WindowedViT', **backbone),
+        neck=dict(
+            type='vit_plugin.C2fProjector',
+            in_channels=[built.embed_dims] * len(depths),
+            out_channels=width,
+            norm_cfg=dict(type='LN2d', eps=1e-6),
+        ),
+        bbox_head=dict(
+            type='vit_plugin.LWDETRHead',
+            num_classes=facts.classes,
+            num_queries=queries,
+            num_groups=13 if facts.is_wide else 4,
+            embed_dims=width,
+            decoder=decoder,
+        ),
+        test_cfg=dict(max_per_img=min(300, queries * facts.classes)),
+    )
+
+
+RF_DETR = TaskModel(
+    'an RF-DETR',
+    partial(_rf_detr, layers=3),
+    schedules=dict(
+        small=dict(rate=1e-3, clip=0.1),
+        scratch=dict(clip=0.1),
+        fine_tuned=dict(weight_decay=1e-4, clip=0.1),
+    ),
+    stretched=True,
+    saved=dict(backbone=dict(type='vit_plugin.WindowedViT')),
+)
+
+
+def _sized(name: str, side: int, layers: int) -> TaskModel:
+    """A size of the paper: its images, its decoder, and a ViT-S."""
+    return RF_DETR._replace(
+        title=f'an RF-DETR of the size {name}',
+        build=partial(_rf_detr, layers=layers),
+        arch='S/16',
+        side=side,
+        saved=dict(RF_DETR.saved, bbox_head=dict(decoder=dict(num_layers=layers))),
+    )
+
+
+NANO = _sized('nano', 384, 2)
+SMALL = _sized('small', 512, 3)
+MEDIUM = _sized('medium', 576, 4)
+LARGE = _sized('large', 704, 4)

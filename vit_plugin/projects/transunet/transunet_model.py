@@ -1,0 +1,46 @@
+"""TransUNet for a folder of images and masks: ``train --task segmentation --model transunet``."""
+
+import math
+from typing import Any
+
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+from vit_plugin.errors import ConfigError
+
+
+def _transunet(facts: ModelFacts) -> dict[str, Any]:
+    """The decoder on all maps of the CNN whose size it makes.
+
+    Raises:
+        ConfigError: if the backbone has no CNN.
+    """
+    stem = {**facts.arguments.get('patch_embed', {}), 'with_root': True}
+    try:
+        built = facts.build(out_type='pyramid', patch_embed=stem)
+    except (ConfigError, TypeError):  # a stem without the map of its root
+        stem = dict(facts.arguments.get('patch_embed', {}))
+        built = facts.built
+    *cnn, tokens = built.strides
+    if not cnn:
+        raise ConfigError(
+            '--model transunet joins maps of a CNN, and the backbone has none; give a hybrid, such '
+            'as --arch R50+B/16, or another --model.'
+        )
+    blocks = int(math.log2(tokens))
+    made = [tokens / 2**i for i in range(1, blocks + 1)]
+    taken = [i for i, stride in enumerate(built.strides) if stride in made or stride == tokens]
+    widths = (256, 128, 64, 16, 16) if facts.is_wide else (96, 64, 32, 16, 16)
+    backbone = facts.backbone('pyramid', **(dict(patch_embed=stem) if stem else {}))
+    head = dict(
+        type='vit_plugin.TransUNetHead',
+        in_channels=[built.channels[i] for i in taken],
+        in_index=taken,
+        strides=[built.strides[i] for i in taken],
+        num_classes=facts.classes,
+        hidden_channels=512 if facts.is_wide else 128,
+        decoder_channels=widths[:blocks],
+        norm_cfg=dict(type='GN', num_groups=8),
+    )
+    return dict(backbone=backbone, decode_head=head)
+
+
+TRANSUNET = TaskModel("TransUNet's decoder", _transunet)
