@@ -116,9 +116,9 @@ def test_what_is_declared_is_the_projects_own_and_there(project):
                 assert getattr(registry, kind).get(name).__module__ == module
     for modules in found.stand_ins.values():
         assert {floor_of(file_of(module)) for module in modules.values()} == {project}
-    for place in found.published.values():
+    for place in (*found.published.values(), *found.models.values()):
         assert floor_of(file_of(place)) == project
-        assert callable(resolve_name(place))
+        assert callable(getattr(resolve_name(place), 'build', resolve_name(place)))
     for name, place in found.formats.items():
         assert floor_of(file_of(place)) == project
         assert FORMATS[name].name == name
@@ -140,6 +140,7 @@ def test_no_two_projects_declare_the_same():
         'deployed',
         'published',
         'offered',
+        'models',
     ):
         assert len(declared(table)) == sum(len(getattr(one, table)) for one in projects())
 

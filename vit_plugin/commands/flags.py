@@ -170,7 +170,7 @@ def add_data_arguments(group: argparse._ActionsContainer) -> None:
     add_flags(
         group,
         '--arch',
-        help='the model, such as R50+B/16; default: that of --weights, or a small hybrid',
+        help='the backbone, such as R50+B/16; default: that of --weights, or a small hybrid',
     )
     add_flags(group, '--weights', '--teacher', '--epochs')
     add_flags(group, '--batch-size', help='default: by the number of images')

@@ -4,8 +4,6 @@ from typing import Any
 
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
-IMPORTS = ('vit_plugin.detection', 'mmdet.models')  # the losses are MMDetection's
-
 
 def _backbone(facts: ModelFacts, least: int) -> dict[str, Any]:
     """The backbone with queries in its last blocks, as many as the authors have."""
@@ -22,7 +20,6 @@ def _backbone(facts: ModelFacts, least: int) -> dict[str, Any]:
 def instances(backbone: dict[str, Any], things: int, stuff: int = 0) -> dict[str, Any]:
     """Mask2Former of MMDetection with EoMT's loss."""
     parts = dict(num_things_classes=things, num_stuff_classes=stuff)
-    most = min(100, backbone['num_queries'] * (things + stuff))
     return dict(
         type='Mask2Former',
         backbone=backbone,
@@ -34,7 +31,7 @@ def instances(backbone: dict[str, Any], things: int, stuff: int = 0) -> dict[str
             panoptic_on=stuff > 0,
             semantic_on=False,
             instance_on=True,
-            max_per_image=most,
+            max_per_image=min(100, backbone['num_queries'] * (things + stuff)),
             iou_thr=0.8,
             filter_low_score=True,
             object_mask_thr=0.8,
@@ -57,7 +54,7 @@ INSTANCE = TaskModel(
     'an EoMT',
     _instance,
     schedules=dict(fine_tuned=dict(rate=2e-4, clip=0.01)),
-    imports=IMPORTS,
+    imports=('vit_plugin.detection', 'mmdet.models'),  # for its losses
     hooks=(dict(type='vit_plugin.MaskAnnealingHook'),),
 )
 SEMANTIC = INSTANCE._replace(build=_semantic)

@@ -7,14 +7,14 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel
 
 def _lw_detr(facts: ModelFacts) -> dict[str, Any]:
     """Three maps of a hybrid, as in the recipe for BCCD, or one of four depths of a ViT."""
-    wide, width, depths = facts.is_wide, facts.channels, facts.depths()
+    wide, width = facts.is_wide, facts.channels
     if facts.is_pyramid(4):
         backbone, neck, strides = facts.pyramid(width, 3, 4)
     else:
+        depths = facts.depths()
         backbone = facts.backbone('featmap', out_indices=depths)
-        maps = [facts.built.embed_dims] * len(depths)
+        maps, strides = [facts.built.embed_dims] * len(depths), [facts.built.patch_embed.stride]
         neck = dict(type='vit_plugin.C2fProjector', in_channels=maps, out_channels=width)
-        neck['norm_cfg'], strides = dict(type='LN2d'), [facts.built.patch_embed.stride]
     queries = facts.queries('lw-detr', 300 if wide else 60, strides)
     decoder: dict[str, Any] = dict(num_points=2)
     if not wide:
@@ -28,9 +28,12 @@ def _lw_detr(facts: ModelFacts) -> dict[str, Any]:
         embed_dims=width,
         decoder=decoder,
     )
-    test = dict(max_per_img=min(300, queries * facts.classes))
     return dict(
-        type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head, test_cfg=test
+        type='SingleStageDetector',
+        backbone=backbone,
+        neck=neck,
+        bbox_head=head,
+        test_cfg=dict(max_per_img=queries),
     )
 
 
@@ -38,8 +41,5 @@ LW_DETR = TaskModel(
     'an LW-DETR',
     _lw_detr,
     schedules=dict(small=dict(rate=2e-3), fine_tuned=dict(weight_decay=1e-4, clip=0.1)),
-    saved=dict(
-        backbone=dict(type='vit_plugin.VisionTransformer'),
-        bbox_head=dict(type='vit_plugin.LWDETRHead'),
-    ),
+    saved=dict(backbone=dict(type='vit_plugin.VisionTransformer')),
 )

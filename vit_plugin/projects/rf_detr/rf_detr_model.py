@@ -59,7 +59,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> dict[str, Any]:
             embed_dims=width,
             decoder=decoder,
         ),
-        test_cfg=dict(max_per_img=min(300, queries * facts.classes)),
+        test_cfg=dict(max_per_img=queries),
     )
 
 

@@ -1,0 +1,151 @@
+"""The model of a task by its name: each is written, learns and predicts, or says why it cannot."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import copy
+
+import pytest
+import torch
+from foreign_data import cvat_coco
+from image_folders import write_masks
+from mmengine.dataset import pseudo_collate
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import DATASETS, MODELS, init_default_scope
+from published_models import roboflow_file
+
+from vit_plugin.config import check_config, read_config
+from vit_plugin.config.task_model import ModelFacts, has_entries
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.choices import TASKS, check_model, models_of
+from vit_plugin.from_folder.detection import Detection
+from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.segmentation import Segmentation
+from vit_plugin.from_folder.write import write_config
+from vit_plugin.models import VisionTransformer
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+TINY = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64)
+PAIRS = [(task, name) for task in TASKS for name in models_of(task)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with shapes as polygons and as masks."""
+    monkeypatch.chdir(tmp_path)
+    cvat_coco(tmp_path / 'polygons')
+    write_masks(tmp_path / 'masks')
+    return tmp_path
+
+
+def data_of(task: str) -> str:
+    return 'masks' if task == 'segmentation' else 'polygons'
+
+
+def facts(**changes) -> ModelFacts:
+    """Those of a ViT of four blocks."""
+    arguments = dict(arch=dict(TINY, patch_size=16), img_size=(96, 128), with_cls_token=False)
+
+    def build(**more) -> VisionTransformer:
+        with torch.device('meta'):
+            return VisionTransformer(**{**arguments, **more})
+
+    known = dict(classes=2, size=(96, 128), arguments=arguments, build=build)
+    return ModelFacts(**{**known, **changes})
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('arch', ['', 'Ti/16'])
+@pytest.mark.parametrize(('task', 'name'), PAIRS)
+def test_each_learns_and_predicts(folder, task, name, arch):
+    request = Request(data_of(task), task=task, model=name, arch=arch, img_size=128, epochs=1)
+    if (name, arch) == ('transunet', 'Ti/16'):
+        with pytest.raises(ConfigError, match='--model transunet joins maps of a CNN'):
+            write_config(request)
+        return
+    cfg = read_config(write_config(request))
+    check_config(cfg)
+    init_default_scope(cfg.default_scope)
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    model.init_weights()
+    optimizer, losses = torch.optim.AdamW(model.parameters(), 3e-4), []
+    samples = [dataset[0], dataset[1]]
+    for _ in range(6):
+        torch.manual_seed(0)  # of the points at which masks are compared
+        batch = model.data_preprocessor(pseudo_collate(copy.deepcopy(samples)), True)
+        loss, _ = model.parse_losses(model(**batch, mode='loss'))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        losses.append(loss.item())
+    assert min(losses[3:]) < losses[0]
+    with torch.no_grad():
+        assert len(model.eval().test_step(pseudo_collate(samples[:1]))) == 1
+
+
+@pytest.mark.parametrize(
+    ('task', 'name', 'words'),
+    [
+        ('detection', 'retinane', 'did you mean retinanet?'),
+        ('instance', 'retinanet', "'retinanet' is not one of mask-rcnn, mask2former"),
+        ('classification', 'dino', 'classification has one model around its backbone; give that'),
+    ],
+)
+def test_a_name_of_no_model_is_one_sentence(task, name, words):
+    with pytest.raises(ConfigError, match=words):
+        check_model(task, name)
+
+
+def test_the_first_is_the_default():
+    assert next(iter(models_of('detection'))) == 'retinanet'
+    assert not models_of('classification')
+
+
+def test_queries_follow_the_objects_and_the_maps():
+    made = facts(objects=5)
+    assert made.queries('dino', 100) == 100
+    assert facts(objects=80).queries('dino', 100) == 160
+    assert made.queries('dino', 100, [16]) == 24  # half of 6 x 8
+    with pytest.raises(ConfigError, match='80 objects, more than half of the 48 positions'):
+        facts(objects=80).queries('dino', 100, [16])
+
+
+def test_the_pyramid_is_that_of_the_backbone():
+    plain = facts(windows=True)
+    _, neck, strides = plain.pyramid(96, 3)
+    assert (neck['type'], strides) == ('vit_plugin.SimpleFPN', [8, 16, 32])
+    stem = dict(type='PooledResNetEmbed', channels=(8, 8, 16, 16), patch_size=2)
+    numerics = dict(stem_norm_cfg=dict(num_groups=8))
+
+    def build(**more) -> VisionTransformer:
+        with torch.device('meta'):
+            return VisionTransformer(TINY, 64, patch_embed=stem, numerics=numerics, **more)
+
+    backbone, neck, strides = facts(build=build).pyramid(96, 3)
+    assert (backbone['out_type'], neck['type'], strides) == ('pyramid', 'FPN', [8, 16, 32])
+
+
+def test_blocks_attend_in_windows_where_images_are_large():
+    assert 'encoder' not in facts(windows=True).backbone('featmap')
+    large = facts(windows=True, size=(1024, 768)).backbone('featmap')
+    assert large['encoder']['window']['global_blocks'] == (0, 1, 2, 3)
+
+
+def test_sections_are_compared_by_what_is_wanted():
+    model = dict(head=dict(type='A', layers=2), other=1)
+    assert has_entries(model, dict(head=dict(layers=2)))
+    assert not has_entries(model, dict(head=dict(layers=3)))
+    assert not has_entries(dict(head=None), dict(head=dict(layers=2)))
+
+
+def test_the_weights_of_another_detector_are_refused(folder):
+    path = str(roboflow_file(folder / 'other.pth', 91))
+    with pytest.raises(ConfigError, match='--model dino: .*of another complete detector; leave'):
+        Detection(Request('polygons', task='detection', model='dino', weights=path))
+
+
+def test_what_a_model_needs_is_in_the_config(folder):
+    task = Segmentation(Request('masks', task='segmentation', model='mask2former'))
+    assert task.more['custom_imports']['imports'] == ['vit_plugin.detection', 'mmdet.models']
+    assert 'custom_hooks' not in task.more
