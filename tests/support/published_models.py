@@ -15,8 +15,8 @@ BLOCKS, WIDTH, DIMS, ROWS = 12, 64, 32, 91
 HEADS_OF_EOMT = 2  # as the golden files have
 
 
-def roboflow_weights(rows: int = ROWS, seed: int = 0) -> dict[str, Tensor]:
-    """Random weights of a small RF-DETR, by Roboflow's names.
+def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> dict[str, Tensor]:
+    """Random weights of a small RF-DETR, by Roboflow's names, or of an RF-DETR-Seg.
 
     Names and shapes are those of ``rfdetr``'s Nano, but for the widths and the decoder's one layer.
     """
@@ -81,16 +81,29 @@ def roboflow_weights(rows: int = ROWS, seed: int = 0) -> dict[str, Tensor]:
         linear(classes, rows, DIMS)
         for i, out in enumerate((DIMS, DIMS, 4)):
             linear(f'{boxes}.layers.{i}', out, DIMS)
+    if masks:
+        head = 'segmentation_head'
+        shapes[f'{head}.bias'] = (1,)
+        shapes[f'{head}.blocks.0.dwconv.weight'] = (DIMS, 1, 3, 3)
+        shapes[f'{head}.blocks.0.dwconv.bias'] = (DIMS,)
+        norm(f'{head}.blocks.0.norm', DIMS)
+        linear(f'{head}.blocks.0.pwconv1', DIMS, DIMS)
+        shapes[f'{head}.spatial_features_proj.weight'] = (DIMS, DIMS, 1, 1)
+        shapes[f'{head}.spatial_features_proj.bias'] = (DIMS,)
+        norm(f'{head}.query_features_block.norm_in', DIMS)
+        linear(f'{head}.query_features_block.layers.0', 4 * DIMS, DIMS)
+        linear(f'{head}.query_features_block.layers.2', DIMS, 4 * DIMS)
+        linear(f'{head}.query_features_proj', DIMS, DIMS)
     for group in range(GROUPS):
         linear(f'transformer.enc_output.{group}', DIMS, DIMS)
         norm(f'transformer.enc_output_norm.{group}', DIMS)
     return {name: 0.1 * torch.randn(shape, generator=generator) for name, shape in shapes.items()}
 
 
-def roboflow_file(path: Path, rows: int = ROWS, **content: Any) -> Path:
+def roboflow_file(path: Path, rows: int = ROWS, masks: bool = False, **content: Any) -> Path:
     """A ``.pth`` as Roboflow publishes it: weights in ``model``, and the training's ``args``."""
     args = Namespace(resolution=SIDE * PATCH, num_windows=WINDOWS, encoder='dinov2_windowed_small')
-    torch.save({'model': roboflow_weights(rows), 'args': args} | content, path)
+    torch.save({'model': roboflow_weights(rows, masks=masks), 'args': args} | content, path)
     return path
 
 

@@ -39,23 +39,26 @@ class DeployedBoxes(Deployed):
 
 
 class DeployedDETR(DeployedBoxes):
-    """A detector with an ``LWDETRHead``."""
+    """A detector with an ``LWDETRHead``, which may have logits of masks (B, N, H/4, W/4), too."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.model.bbox_head.outputs
+
+    def difference(self, found: Outputs, wanted: Outputs) -> float:
+        """The same for masks, pixel by pixel, but for a twentieth of them."""
+        masks = [
+            (one - other).abs().amax((2, 3)).flatten() / other.abs().max().clamp(min=1e-6)
+            for one, other in zip(found[3:], wanted[3:], strict=True)
+        ]
+        return max(super().difference(found[:3], wanted[:3]), *map(distance, masks), 0.0)
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
-        logits, boxes, *_ = self.model.bbox_head(
+        boxes, *more = self.model.bbox_head.best(
             self.features(images, sizes), (sizes, images.shape[-2:])
         )
-        scores, best = (
-            logits[-1]
-            .float()
-            .sigmoid()
-            .flatten(1)
-            .topk(self.model.bbox_head.test_cfg['max_per_img'])
-        )
-        classes = logits.shape[-1]
-        boxes = box_convert(boxes[-1].float(), 'cxcywh', 'xyxy') * _ends(sizes)
-        boxes = boxes.gather(1, (best // classes)[..., None].expand(-1, -1, 4))
-        return _clipped(boxes, sizes), scores, best % classes
+        boxes = box_convert(boxes, 'cxcywh', 'xyxy') * _ends(sizes)
+        return _clipped(boxes, sizes), *more
 
 
 class DeployedRetinaNet(DeployedBoxes):

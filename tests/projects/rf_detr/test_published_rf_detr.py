@@ -131,7 +131,6 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
     ('key', 'message'),
     [
         ('keypoint_head.a.weight', 'it predicts keypoints'),
-        ('segmentation_head.bias', 'it predicts masks'),
         ('backbone.0.encoder.encoder.embeddings.register_tokens', 'has registers'),
     ],
 )

@@ -1,10 +1,11 @@
 """LW-DETR's head in MMDetection: a DETR decoder without an encoder, for maps of any backbone."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from mmengine.model import bias_init_with_prob
+from mmengine.structures import InstanceData
 from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
@@ -32,6 +33,7 @@ with needed_by('LWDETRHead'):
     leave_out_multimodal()
     from mmdet.models.dense_heads import DETRHead
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
 
 MATCHING = dict(
     assigner=dict(
@@ -43,6 +45,20 @@ MATCHING = dict(
         ],
     )
 )
+
+
+class Found(NamedTuple):
+    """What layers or proposals find.
+
+    Attributes:
+        features: of the queries (..., B, Q, C).
+        logits: of the classes (..., B, Q, num_classes).
+        boxes: their centers and sizes (..., B, Q, 4) as fractions of the image.
+    """
+
+    features: Tensor
+    logits: Tensor
+    boxes: Tensor
 
 
 @with_config(OPEN)
@@ -75,6 +91,8 @@ class LWDETRHead(DETRHead):
         embed_dims: channels of the maps.
         unused_rows: rows of the classification layers that are no class, as in published weights:
             they propose, and predict nothing.
+        empty_proposals: whether positions in padding and at the border of large maps, which have no
+            box, propose an empty one. They do in Roboflow's code, and not in transformers'.
         decoder: its layers, see :class:`~vit_plugin.projects.lw_detr.query_decoder.DecoderCfg`.
         loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
             every layer.
@@ -91,6 +109,7 @@ class LWDETRHead(DETRHead):
             it gets other maps, or maps with fewer positions than queries.
     """
 
+    outputs: tuple[str, ...] = ('boxes', 'scores', 'labels')  # see `best`
     class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
 
@@ -102,6 +121,7 @@ class LWDETRHead(DETRHead):
         num_levels: Depth = 1,
         embed_dims: PositiveInt = 256,
         unused_rows: Sequence[int] = (),
+        empty_proposals: bool = False,
         decoder: DecoderCfg | None = None,
         loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
         loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
@@ -124,6 +144,7 @@ class LWDETRHead(DETRHead):
             init_cfg=init_cfg,
         )
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
+        self.empty_proposals = empty_proposals
         dims, groups = embed_dims, range(num_groups)
         rows = self.cls_out_channels + len(unused_rows)
         classes = [row for row in range(rows) if row not in unused_rows]
@@ -163,33 +184,44 @@ class LWDETRHead(DETRHead):
     def forward(
         self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Maps -> logits (layers, B, Q, num_classes), boxes (layers, B, Q, 4), and the proposals'.
+        """Maps -> logits and boxes of the layers, and logits and boxes of the proposals.
+
+        See :meth:`decode`.
+        """
+        layers, proposals = self.decode(x, sizes, num_groups)
+        return layers.logits, layers.boxes, proposals.logits, proposals.boxes
+
+    def decode(
+        self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
+    ) -> tuple[Found, Found]:
+        """Maps -> what the layers (layers, B, Q, ...) and the proposals (B, Q, ...) find.
 
         Args:
             x: ``num_levels`` maps (B, embed_dims, h, w).
             sizes: heights and widths of the images (B, 2), and those of the padded batch; None
                 without padding.
-            num_groups: the groups of queries to compute.
-
-        Returns:
-            Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the
-            proposals. Boxes are (x, y, w, h) of their center and size, as fractions of the image. Q
-            counts all groups.
+            num_groups: the groups of queries to compute. Q counts all groups.
         """
         self._check_maps(x)
         memory = DecoderMemory.of(x, sizes)
         number, valid = self._num_queries(memory), memory.valid
         candidates = memory.elements * valid, memory.anchors * valid, valid
         best = [self._propose(group, number, *candidates) for group in range(num_groups)]
-        logits, proposals = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
+        proposals = Found(*(torch.cat(parts, dim=1) for parts in zip(*best, strict=True)))
         content, shifts = (
             table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
             for table in (self.content, self.reference)
         )
-        references = moved(proposals.detach(), shifts)
+        references = moved(proposals.boxes.detach(), shifts)
         hidden = self._decode(content, references, memory, num_groups)
         boxes = moved(references, self.fc_reg(hidden))
-        return self._of_classes(self.fc_cls(hidden)), boxes, self._of_classes(logits), proposals
+        return Found(hidden, self._of_classes(self.fc_cls(hidden)), boxes), proposals
+
+    @staticmethod
+    def sizes_of(samples: Sequence[Any], like: Tensor) -> Sizes:
+        """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
+        inner = [sample.img_shape[:2] for sample in samples]
+        return torch.tensor(inner, device=like.device), tuple(samples[0].batch_input_shape[:2])
 
     def _of_classes(self, logits: Tensor) -> Tensor:
         """Logits without those of rows that are no class."""
@@ -218,17 +250,20 @@ class LWDETRHead(DETRHead):
 
     def _propose(
         self, group: int, number: int, elements: Tensor, anchors: Tensor, valid: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Logits (B, number, num_classes) and boxes (B, number, 4) of a group's best proposals."""
+    ) -> Found:
+        """A group's best proposals."""
         features = self.proposal_norm[group](self.proposal_fc[group](elements))
         logits = self.proposal_cls[group](features)
-        scores = logits.masked_fill(~valid, -torch.inf).max(-1).values  # (B, N)
+        scores = logits.max(-1).values  # (B, N)
+        if not self.empty_proposals:
+            scores = scores.masked_fill(~valid[..., 0], -torch.inf)
         best = scores.topk(number, dim=1).indices[..., None]
         features, anchors, logits = (
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
             for part in (features, anchors, logits)
         )
-        return logits, moved(anchors, self.proposal_reg[group](features))
+        boxes = moved(anchors, self.proposal_reg[group](features))
+        return Found(features, self._of_classes(logits), boxes)
 
     def _decode(
         self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
@@ -246,7 +281,8 @@ class LWDETRHead(DETRHead):
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
         metas = [sample.metainfo for sample in batch_data_samples]
-        logits, boxes, *proposals = self(x, _sizes(metas, x[0]), self.num_groups)
+        sizes = self.sizes_of(batch_data_samples, x[0])
+        logits, boxes, *proposals = self(x, sizes, self.num_groups)
         # Each group is matched alone, as if it were one more image.
         logits, boxes, *proposals = (
             part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
@@ -263,12 +299,36 @@ class LWDETRHead(DETRHead):
         self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
     ) -> list[Any]:
         """The boxes, scores and classes of each image, best first."""
-        metas = [sample.metainfo for sample in batch_data_samples]
-        logits, boxes, *_ = self(x, _sizes(metas, x[0]))
-        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
+        found = self.best(x, self.sizes_of(batch_data_samples, x[0]))
+        return [
+            self.instances(sample.metainfo, rescale, *one)
+            for sample, *one in zip(batch_data_samples, *found, strict=True)
+        ]
 
+    def best(self, x: Sequence[Tensor], sizes: Sizes | None = None) -> tuple[Tensor, ...]:
+        """Maps -> boxes (B, N, 4) as fractions, scores (B, N) and classes (B, N), best first."""
+        layers, _ = self.decode(x, sizes)
+        features, logits, boxes = (part[-1] for part in layers)
+        logits, boxes = (
+            part.to(torch.promote_types(part.dtype, torch.float32)) for part in (logits, boxes)
+        )
+        scores, best = logits.sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
+        features, boxes = (
+            part.gather(1, (best // self.num_classes)[..., None].expand(-1, -1, part.shape[-1]))
+            for part in (features, boxes)
+        )
+        return boxes, scores, best % self.num_classes, *self.more_of(x, features)
 
-def _sizes(metas: Sequence[dict], like: Tensor) -> Sizes:
-    """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
-    inner = torch.tensor([meta['img_shape'][:2] for meta in metas], device=like.device)
-    return inner, tuple(metas[0]['batch_input_shape'][:2])
+    def more_of(self, x: Sequence[Tensor], features: Tensor) -> tuple[Tensor, ...]:
+        """What else is predicted of the best queries (B, N, C)."""
+        return ()
+
+    def instances(
+        self, meta: dict, rescale: bool, boxes: Tensor, scores: Tensor, labels: Tensor
+    ) -> Any:
+        """MMDetection's form of an image's :meth:`best`, in pixels of the file if ``rescale``."""
+        ends = boxes.new_tensor(meta['img_shape'][1::-1]).repeat(2)
+        boxes = torch.minimum((bbox_cxcywh_to_xyxy(boxes) * ends).clamp(min=0), ends)
+        if rescale:
+            boxes = boxes / boxes.new_tensor(meta['scale_factor']).repeat(2)
+        return InstanceData(bboxes=boxes, scores=scores, labels=labels)

@@ -9,13 +9,29 @@ ROBOFLOW = 'https://storage.googleapis.com/rfdetr'  # rfdetr's assets/model_weig
 APACHE, PLATFORM = 'Apache-2.0', 'PML-1.0'
 
 PROJECT = Project(
-    registered={'MODELS': {'WindowedViT': 'vit_plugin.projects.rf_detr.windowed_vit'}},
+    registered={
+        'MODELS': {
+            'WindowedViT': 'vit_plugin.projects.rf_detr.windowed_vit',
+            'RFDETRSegHead': 'vit_plugin.projects.rf_detr.rf_detr_seg_head',
+        }
+    },
     offered={
         'rf-detr-nano': (APACHE, 384, f'{ROBOFLOW}/nano_coco/checkpoint_best_regular.pth'),
         'rf-detr-small': (APACHE, 512, f'{ROBOFLOW}/small_coco/checkpoint_best_regular.pth'),
         'rf-detr-medium': (APACHE, 576, f'{ROBOFLOW}/medium_coco/checkpoint_best_regular.pth'),
         'rf-detr-large': (APACHE, 704, f'{ROBOFLOW}/rf-detr-large-2026.pth'),
         'rf-detr-base': (APACHE, 560, f'{ROBOFLOW}/rf-detr-base-coco.pth'),
+        **{
+            f'rf-detr-seg-{name}': (APACHE, pixels, f'{ROBOFLOW}/rf-detr-seg-{short}-ft.pth')
+            for name, short, pixels in (
+                ('nano', 'n', 312),
+                ('small', 's', 384),
+                ('medium', 'm', 432),
+                ('large', 'l', 504),
+                ('xlarge', 'xl', 624),
+                ('2xlarge', '2xl', 768),
+            )
+        },
         'rf-detr-xl': (PLATFORM, 700, f'{ROBOFLOW}/platform-licensed/rf-detr-xlarge.pth'),
         'rf-detr-2xl': (PLATFORM, 880, f'{ROBOFLOW}/platform-licensed/rf-detr-xxlarge.pth'),
     },

@@ -14,9 +14,9 @@ TABLE = f'{EMBEDDINGS}position_embeddings'
 BLOCKS = f'{PREFIX}encoder.encoder.encoder.layer.'
 LAYERS = 'transformer.decoder.layers.'
 HEAD_DIMS, SELF_DIMS, CROSS_DIMS = 64, 32, 16  # channels of a head: DINOv2's, and the decoder's
+MASKS, MASK_STRIDE = 'segmentation_head.bias', 4  # pixels of the image
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
-    'segmentation_head.': 'it predicts masks, which RF-DETR here does not',
     'keypoint_head.': 'it predicts keypoints, which no model here does',
     f'{PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
@@ -88,6 +88,7 @@ def rf_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
             type='vit_plugin.LWDETRHead',
             num_classes=len(classes.names),
             unused_rows=classes.unused,
+            empty_proposals=not published.kind,  # transformers' code leaves them out
             num_queries=queries,
             num_groups=groups,
             num_levels=len(scales),
@@ -102,7 +103,12 @@ def rf_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
         ),
         test_cfg=dict(max_per_img=told(settings, 'num_select', PositiveInt, queries)),
     )
-    return detector_settings(model, classes.names, **published.pixels(side)), classes.names
+    if masks := MASKS in published.weights:
+        ratio = told(settings, 'mask_downsample_ratio', PositiveInt, MASK_STRIDE)
+        scale = backbone['arch']['patch_size'] / ratio
+        model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
+    pixels = published.pixels(side)
+    return detector_settings(model, classes.names, masks=masks, **pixels), classes.names
 
 
 def _backbone(published: Published) -> tuple[dict[str, Any], int]:

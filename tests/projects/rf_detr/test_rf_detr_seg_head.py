@@ -1,0 +1,125 @@
+"""RF-DETR-Seg in MMDetection: masks of any size, and what is learned."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import numpy as np
+import pytest
+import torch
+from mmengine.structures import InstanceData
+from published_models import QUERIES, roboflow_file, roboflow_weights
+from torch import nn
+
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.deploy.export import inputs, trace
+from vit_plugin.inference.load import load
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+SIZE = 64  # of the published file
+
+
+@pytest.fixture(scope='module')
+def path(tmp_path_factory):
+    return roboflow_file(tmp_path_factory.mktemp('seg') / 'seg.pth', masks=True)
+
+
+def samples(*boxes: list[list[float]], shape: tuple[int, int] = (SIZE, SIZE)) -> list:
+    """Images with boxes as their masks."""
+    from mmdet.structures import DetDataSample
+    from mmdet.structures.mask import BitmapMasks
+
+    found = []
+    for one in boxes:
+        masks = np.zeros((len(one), SIZE, SIZE), np.uint8)
+        for mask, (left, top, right, bottom) in zip(masks, one, strict=True):
+            mask[int(top) : int(bottom), int(left) : int(right)] = 1
+        meta = dict(
+            img_shape=shape,
+            ori_shape=shape,
+            batch_input_shape=(SIZE, SIZE),
+            scale_factor=(1.0, 1.0),
+        )
+        objects = InstanceData(
+            bboxes=torch.tensor(one).reshape(-1, 4),
+            labels=torch.arange(len(one)),
+            masks=BitmapMasks(masks, SIZE, SIZE),
+        )
+        found.append(DetDataSample(metainfo=meta, gt_instances=objects))
+    return found
+
+
+def test_every_weight_is_used_and_masks_have_the_size_of_the_photograph(path):
+    trained = load(path, device='cpu')
+    theirs = roboflow_weights(masks=True)
+    ours = trained.model.state_dict()
+    used = sum(value.numel() for name, value in theirs.items() if not name.endswith('mask_token'))
+    assert sum(value.numel() for name, value in ours.items() if 'state' not in name) == used
+    assert torch.equal(ours['bbox_head.masks.bias'], theirs['segmentation_head.bias'])
+    found = trained(np.random.default_rng(0).integers(0, 256, (48, 80, 3), dtype=np.uint8))
+    assert found.masks.shape == (QUERIES, 48, 80)
+    assert found.masks.dtype == bool
+    assert 0 < found.masks.mean() < 1
+
+
+def test_padding_is_cut_off(path):
+    """A mask of a padded image is that of the same image with its padding, without the latter."""
+    head = load(path, device='cpu').model.bbox_head
+    boxes, scores = torch.rand(2, 4), torch.rand(2)
+    masks = torch.randn(2, 16, 16)
+    meta = samples([], shape=(40, 56))[0].metainfo
+    whole = samples([])[0].metainfo
+    labels = torch.zeros(2, dtype=torch.long)
+    cut, all_ = (head.instances(one, True, boxes, scores, labels, masks) for one in (meta, whole))
+    assert cut.masks.shape == (2, 40, 56)
+    assert torch.equal(cut.masks, all_.masks[:, :40, :56])
+
+
+def test_points_are_in_masks():
+    from vit_plugin.projects.rf_detr.rf_detr_seg_head import Targets
+
+    (sample,) = samples([[0.0, 0.0, 16.0, 64.0], [32.0, 16.0, 64.0, 32.0]])
+    points = torch.tensor([[0.1, 0.9], [0.75, 0.4], [1.0, 1.0]])
+    inside = Targets.of(sample).at(torch.tensor([0, 1]), points)
+    assert inside.tolist() == [[True, False, False], [False, True, False]]
+
+
+@pytest.mark.parametrize('amp', [False, True])
+def test_learns(path, amp):
+    """Losses fall, and every parameter learns, also with an image without objects."""
+    model = load(path, device='cpu').model.train()
+    data = samples([[8.0, 8.0, 40.0, 40.0], [30.0, 20.0, 60.0, 60.0]], [])
+    images, totals = torch.rand(2, 3, SIZE, SIZE), []
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    torch.manual_seed(0)
+    for _ in range(12):
+        with torch.autocast('cpu', torch.bfloat16, amp):
+            losses = model.loss(images, data)
+        total = sum(losses.values())
+        optimizer.zero_grad()
+        total.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        totals.append(total.item())
+    assert {*losses} == {
+        f'{layer}loss_{name}'
+        for layer in ('', 'enc_')
+        for name in ('cls', 'bbox', 'iou', 'mask', 'dice')
+    }
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert totals[-1] < 0.8 * totals[0]
+
+
+def test_no_objects_at_all_have_gradients(path):
+    model = load(path, device='cpu').model.train()
+    sum(model.loss(torch.rand(1, 3, SIZE, SIZE), samples([])).values()).backward()
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+
+
+def test_its_graph_predicts_the_same(path):
+    model = deploy(load(path, device='cpu').model)
+    assert model.outputs == ('boxes', 'scores', 'labels', 'masks')
+    images = inputs(model, 255 * torch.rand(2, 3, SIZE, SIZE))
+    graph = trace(model, (SIZE, SIZE)).module()
+    found, wanted = graph(*images), model(*images)
+    assert found[3].shape == (2, QUERIES, SIZE // 4, SIZE // 4)
+    assert model.difference(found, wanted) < 1e-4
+    assert model.difference((*found[:3], found[3].flip(2)), wanted) > 1e-2

@@ -1,0 +1,225 @@
+"""RF-DETR-Seg's head in MMDetection: a mask for each query (arXiv:2511.09554)."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from mmengine.structures import InstanceData
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Positive
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+from .query_masks import QueryMasks
+
+with needed_by('RFDETRSegHead'):
+    leave_out_multimodal()
+    from mmcv.ops import point_sample
+    from mmdet.models.utils import get_uncertain_point_coords_with_randomness
+    from mmdet.registry import MODELS as MMDET_MODELS
+    from mmdet.registry import TASK_UTILS
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy, bbox_overlaps, bbox_xyxy_to_cxcywh
+    from mmdet.utils import reduce_mean
+
+Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.LWDETRHead')
+
+MASKS = dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True)
+DICE = dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0)
+WEIGHT = 5.0  # of each of the two, in the loss and in the matching
+COSTS = (
+    dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True, weight=WEIGHT),
+    dict(type='mmdet.DiceCost', pred_act=True, eps=1.0, weight=WEIGHT),
+)
+PLACES = 16  # of a mask for one at which masks are compared
+OVERSAMPLED, UNCERTAIN = 3.0, 0.75  # as in PointRend (arXiv:1912.08193)
+AT_ONCE = 32  # masks that are resized together
+
+
+@MODELS.register_module()
+class RFDETRSegHead(Base):
+    """An ``LWDETRHead`` with the masks of RF-DETR-Seg.
+
+    Its costs and losses of masks are those of Roboflow's code: cross-entropy and Dice, at random
+    points for the matching and at uncertain points for the loss. The preprocessor of the detector
+    has ``pad_mask=True``.
+
+    Args:
+        mask_scale: sides of a mask over those of the map, which are a quarter of the image's in the
+            published models.
+        **kwargs: see ``LWDETRHead``, with one map. An ``assigner`` gets the costs of the masks.
+    """
+
+    outputs = ('boxes', 'scores', 'labels', 'masks')
+
+    def __init__(self, mask_scale: Positive, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.assigner.match_costs += [TASK_UTILS.build(dict(cost)) for cost in COSTS]
+        self.loss_mask, self.loss_dice = (
+            MMDET_MODELS.build(dict(loss, loss_weight=WEIGHT)) for loss in (MASKS, DICE)
+        )
+        self.masks = QueryMasks(self.embed_dims, len(self.layers), mask_scale)
+
+    def more_of(self, x: Sequence[Tensor], features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of the masks (B, N, h, w)."""
+        last = self.test_cfg['num_layers']
+        (level,) = islice(self.masks.maps(x[0]), last, last + 1)
+        masks = self.masks(level, features)
+        return (masks.to(torch.promote_types(masks.dtype, torch.float32)),)
+
+    def instances(self, meta: dict, rescale: bool, *found: Tensor) -> InstanceData:
+        """The same with masks (N, H, W)."""
+        *boxes, masks = found
+        instances = super().instances(meta, rescale, *boxes)
+        height, width = meta['img_shape'][:2]
+        outer, size = meta['batch_input_shape'], meta['ori_shape'] if rescale else (height, width)
+        parts = []
+        for part in masks[:, None].split(AT_ONCE):
+            if outer != (height, width):
+                part = F.interpolate(part, outer, mode='bilinear')[..., :height, :width]
+            parts.append(F.interpolate(part, size[:2], mode='bilinear')[:, 0] > 0)
+        instances.masks = torch.cat(parts)
+        return instances
+
+    def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
+        """The losses of every layer, and with ``enc_`` those of the proposals."""
+        layers, proposals = self.decode(x, self.sizes_of(batch_data_samples, x[0]), self.num_groups)
+        last, losses = len(layers.logits) - 1, {}
+        names = ['enc_', *(f'd{i}.' for i in range(last)), '']
+        outputs = [proposals, *(type(layers)(*parts) for parts in zip(*layers, strict=True))]
+        targets = [Targets.of(sample) for sample in batch_data_samples]
+        for name, level, found in zip(names, self.masks.maps(x[0]), outputs, strict=True):
+            parts = self._losses(level, found, targets)
+            losses |= {f'{name}loss_{key}': value for key, value in parts.items()}
+        return losses
+
+    def _losses(
+        self, level: Tensor, found: Any, targets: Sequence['Targets']
+    ) -> dict[str, Tensor]:
+        """The losses of a layer, which finds so much in all groups."""
+        dtype = torch.promote_types(level.dtype, torch.float32)
+        places, queries = (
+            part.to(dtype) for part in self.masks.factors(level, found.features)
+        )
+        logits, boxes = found.logits.to(dtype), found.boxes.to(dtype)
+        size = places.shape[-2:]
+        at = torch.rand(1, size.numel() // PLACES, 2, device=level.device, dtype=dtype)
+        scores = self.masks.product(point_sample(places, at.expand(len(level), -1, -1)), queries)
+        labels = logits.new_full(logits.shape[:2], self.num_classes, dtype=torch.long)
+        overlaps = logits.new_zeros(logits.shape[:2])
+        picked, wanted, masks, numbers = [], [], [], []
+        for i, target in enumerate(targets):
+            rows, objects = self._matched(logits[i], boxes[i], scores[i].to(dtype), target, at[0])
+            labels[i, rows] = target.labels[objects]
+            picked.append(boxes[i, rows])
+            wanted.append(target.boxes[objects])
+            masks.append(self.masks.product(places[i].flatten(1), queries[i, rows]).to(dtype))
+            numbers.append(objects)
+            overlaps[i, rows] = bbox_overlaps(
+                *(bbox_cxcywh_to_xyxy(part[-1].detach()) for part in (picked, wanted)),
+                is_aligned=True,
+            )
+        pixels = torch.cat(
+            [target.ends.expand(len(part), -1) for target, part in zip(targets, picked, strict=True)]
+        )
+        boxes, objects = torch.cat(picked), torch.cat(wanted)
+        count = reduce_mean(boxes.new_tensor([float(len(boxes))])).clamp(min=1).item()
+        return dict(
+            cls=self.loss_cls(
+                logits.flatten(0, 1), (labels.flatten(), overlaps.flatten()), avg_factor=count
+            ),
+            bbox=self.loss_bbox(boxes, objects, avg_factor=count),
+            iou=self.loss_iou(
+                bbox_cxcywh_to_xyxy(boxes) * pixels,
+                bbox_cxcywh_to_xyxy(objects) * pixels,
+                avg_factor=count,
+            ),
+            **self._mask_losses(torch.cat(masks).unflatten(1, size), targets, numbers, count),
+        )
+
+    def _matched(
+        self, logits: Tensor, boxes: Tensor, scores: Tensor, target: 'Targets', at: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The queries of all groups that are matched in an image, and their objects.
+
+        Args:
+            logits: (groups * Q, num_classes).
+            boxes: (groups * Q, 4).
+            scores: logits of the masks (groups * Q, P) at points.
+            target: the image.
+            at: the points (P, 2).
+        """
+        every = torch.arange(len(target.labels), device=at.device)
+        objects = InstanceData(
+            labels=target.labels,
+            bboxes=bbox_cxcywh_to_xyxy(target.boxes) * target.ends,
+            masks=target.at(every, at),
+        )
+        pairs, number = [], len(logits) // self.num_groups
+        for start in range(0, len(logits), number):
+            group = slice(start, start + number)
+            queries = InstanceData(
+                scores=logits[group],
+                bboxes=bbox_cxcywh_to_xyxy(boxes[group]) * target.ends,
+                masks=scores[group],
+            )
+            given = self.assigner.assign(queries, objects, img_meta=target.meta).gt_inds
+            rows = given.nonzero()[:, 0]
+            pairs.append((rows + start, given[rows] - 1))
+        rows, numbers = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+        return rows, numbers
+
+    def _mask_losses(
+        self, masks: Tensor, targets: Sequence['Targets'], numbers: Sequence[Tensor], count: float
+    ) -> dict[str, Tensor]:
+        """Losses of matched masks (M, h, w), for these objects of the images."""
+        if not len(masks):
+            return dict(mask=masks.sum(), dice=masks.sum())
+        masks = masks[:, None]
+        height, width = masks.shape[-2:]
+        number = max(height, height * width // PLACES)
+        with torch.no_grad():
+            points = get_uncertain_point_coords_with_randomness(
+                masks, None, number, OVERSAMPLED, UNCERTAIN
+            ).to(masks)
+        found = point_sample(masks, points, padding_mode='border')[:, 0]
+        images = zip(targets, numbers, points.split([len(one) for one in numbers]), strict=True)
+        wanted = torch.cat([target.at(objects, at) for target, objects, at in images]).to(found)
+        return dict(
+            mask=self.loss_mask(found, wanted, avg_factor=count * number),
+            dice=self.loss_dice(found, wanted, avg_factor=count),
+        )
+
+
+class Targets(NamedTuple):
+    """The objects of an image.
+
+    Attributes:
+        labels: their classes (N).
+        boxes: their centers and sizes (N, 4) as fractions of the image.
+        masks: their pixels (N, H, W) in the padded batch.
+        ends: width and height (4) of the image, twice.
+        meta: of the image.
+    """
+
+    labels: Tensor
+    boxes: Tensor
+    masks: Tensor
+    ends: Tensor
+    meta: dict
+
+    @classmethod
+    def of(cls, sample: Any) -> 'Targets':
+        """Those of a sample of MMDetection."""
+        objects, meta = sample.gt_instances, sample.metainfo
+        ends = objects.bboxes.new_tensor(meta['img_shape'][1::-1]).repeat(2)
+        masks = objects.masks.to_tensor(torch.bool, ends.device)
+        return cls(objects.labels, bbox_xyxy_to_cxcywh(objects.bboxes / ends), masks, ends, meta)
+
+    def at(self, objects: Tensor, points: Tensor) -> Tensor:
+        """Whether points (..., P, 2) from 0 to 1 are in the masks of these objects (M, P)."""
+        size = points.new_tensor(self.masks.shape[:0:-1])  # width and height
+        columns, rows = (points * size).long().minimum(size.long() - 1).unbind(-1)
+        return self.masks[objects[:, None], rows, columns]
