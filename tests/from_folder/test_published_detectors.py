@@ -4,17 +4,22 @@ import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import pytest
 import torch
-from image_folders import write_coco
+from image_folders import write_coco, write_masks
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
-from published_models import QUERIES, roboflow_file
+from published_models import QUERIES, eomt_folder, roboflow_file
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.detection import Detection
+from vit_plugin.from_folder.instance_masks import InstanceSegmentation
 from vit_plugin.from_folder.recipe import recipe_of, text_of
 from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.segmentation import Segmentation
 from vit_plugin.models.classes import keep_classifier
 from vit_plugin.weights.for_mmengine import read_complete
 
+TASK = 'detection', Detection
+TASKS = dict(instance=InstanceSegmentation, segmentation=Segmentation)
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 
@@ -25,9 +30,10 @@ def task(tmp_path):
     def make(**content) -> Detection:
         rows = content.pop('rows', 91)
         path = roboflow_file(tmp_path / 'rf-detr.pth', rows, **content)
-        data = write_coco(tmp_path / 'coco', 6)
+        data = write_coco(tmp_path / 'coco', 6, polygons=bool(content.get('masks')))
         folder = str(data if data.is_dir() else tmp_path / 'coco')
-        return Detection(Request(folder, task='detection', weights=str(path)))
+        name, kind = ('instance', InstanceSegmentation) if content.get('masks') else TASK
+        return kind(Request(folder, task=name, weights=str(path)))
 
     return make
 
@@ -78,3 +84,49 @@ def test_weights_that_say_nothing_ask_for_an_arch(tmp_path):
     torch.save({'some.weight': torch.ones(2)}, path)
     with pytest.raises(Exception, match='do not say of which model they are'):
         Detection(Request(str(tmp_path), task='detection', weights=str(path)))
+
+
+def test_masks_are_learned_where_the_file_has_them(task):
+    model = recipe_of(task(masks=True)).sections['model']
+    assert model['bbox_head']['type'] == 'vit_plugin.RFDETRSegHead'
+    assert model['bbox_head']['num_classes'] == 2
+    assert model['data_preprocessor']['pad_mask'] is True
+
+
+@pytest.mark.parametrize(('masks', 'name'), [(True, 'instance'), (False, 'detection')])
+def test_weights_of_another_task_are_refused(tmp_path, masks, name):
+    path = str(roboflow_file(tmp_path / 'a.pth', masks=masks))
+    other, kind = TASK if masks else ('instance', InstanceSegmentation)
+    with pytest.raises(ConfigError, match=f'are of a model for --task {name}; give this task'):
+        kind(Request(str(tmp_path), task=other, weights=path))
+
+
+@pytest.mark.parametrize(('task_name', 'kind'), TASKS.items())
+def test_queries_are_kept_and_their_classes_start_untrained(tmp_path, task_name, kind):
+    """EoMT's classes are layers of its backbone."""
+    semantic = task_name == 'segmentation'
+    folder = eomt_folder(tmp_path / 'eomt', 'Eomt', do_split_image=semantic)
+    data = (
+        write_masks(tmp_path / 'data')
+        if semantic
+        else write_coco(tmp_path / 'data', 6, polygons=True)
+    )
+    one = kind(Request(str(tmp_path / 'data'), task=task_name, weights=str(folder)))
+    assert data
+    recipe = recipe_of(one)
+    assert 'the layers of its classes start untrained' in recipe.text
+    init_default_scope('mmseg' if semantic else 'mmdet')
+    model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)
+    state = read_complete(one.request.weights)['state_dict']
+    kept = keep_classifier(model, state)
+    assert kept == [f'backbone.queries.class_head.{part}' for part in ('weight', 'bias')]
+    assert not model.load_state_dict(state, strict=False).missing_keys
+    assert model.backbone.queries.class_head.out_features == len(one.listing.classes) + 1
+
+
+def test_a_complete_segmentor_keeps_its_size(tmp_path):
+    folder = eomt_folder(tmp_path / 'eomt', 'Eomt', do_split_image=True)
+    write_masks(tmp_path / 'data')
+    request = Request(str(tmp_path / 'data'), task='segmentation', weights=str(folder), img_size=96)
+    with pytest.raises(ConfigError, match='--img-size: a complete model keeps the size'):
+        recipe_of(Segmentation(request))

@@ -55,8 +55,10 @@ def write_voc(folder: Path, train: int = 4, val: int = 2) -> Path:
     return folder
 
 
-def write_coco(folder: Path, count: int = 10, name: str = 'instances_train2017') -> Path:
-    """Scenes in the folders of COCO, with a category that no box has."""
+def write_coco(
+    folder: Path, count: int = 10, name: str = 'instances_train2017', polygons: bool = False
+) -> Path:
+    """Scenes in the folders of COCO, with a category that no box has, and with their polygons."""
     place = folder / name.rpartition('_')[2]
     place.mkdir(parents=True)
     (folder / 'annotations').mkdir(exist_ok=True)
@@ -78,6 +80,11 @@ def write_coco(folder: Path, count: int = 10, name: str = 'instances_train2017')
                     iscrowd=0,
                     bbox=[left, top, right - left, bottom - top],
                     area=(right - left) * (bottom - top),
+                    **(
+                        dict(segmentation=[[left, top, right, top, right, bottom, left, bottom]])
+                        if polygons
+                        else {}
+                    ),
                 )
             )
     (folder / f'annotations/{name}.json').write_text(json.dumps(content))

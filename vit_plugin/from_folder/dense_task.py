@@ -8,8 +8,9 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel, has_entries
 from vit_plugin.errors import ConfigError
 
 from .choices import models_of
+from .continued import described
 from .request import Request
-from .schedule import Schedule
+from .schedule import CONTINUED, Schedule
 from .task import Task
 
 SCHEDULES = dict(
@@ -17,8 +18,6 @@ SCHEDULES = dict(
     scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
     fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
 )
-# A detector that was trained, for other images: LW-DETR's rates, and fewer steps than RetinaNet's.
-CONTINUED = Schedule(1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8)
 HOOKS: Sequence[Mapping[str, Any]] = (  # of the runtimes in _base_, since a list replaces another
     dict(type='vit_plugin.ReportHook'),
     dict(type='vit_plugin.ProgressHook'),
@@ -36,6 +35,7 @@ class DenseTask(Task):
         ConfigError: if there is no such model, or if the weights are of another complete one.
     """
 
+    takes_detectors = True
     runtime: ClassVar[str]
     changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
@@ -54,6 +54,11 @@ class DenseTask(Task):
                 f'--model {request.model}: --weights {request.weights!r} are of another complete '
                 'detector; leave --model out, or give --arch to take its backbone alone.'
             )
+
+    @property
+    def loads_model(self) -> bool:  # type: ignore[override]
+        """True if the weights are of a complete model."""
+        return self.start.detector is not None
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
@@ -76,18 +81,21 @@ class DenseTask(Task):
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
         """What the model imports, and its hooks."""
-        if self.start.detector:
-            return {}
         sections: dict[str, Any] = {}
-        if self.row.imports:
-            sections['custom_imports'] = dict(imports=list(self.row.imports))
-        if self.row.hooks:
+        # Losses of queries are MMDetection's.
+        imports = ['vit_plugin.detection'] if self.start.detector else [*self.row.imports]
+        if imports:
+            sections['custom_imports'] = dict(imports=imports)
+        if self.row.hooks and not self.start.detector:
             sections['custom_hooks'] = [*HOOKS, *self.row.hooks]
         return sections
 
     def summary(self) -> str:
         """The images, the length of the training and the model."""
-        return f'{super().summary()} The model is {self.row.title}.'
+        said = f'The model is {self.row.title}.'
+        if saved := self.start.detector:
+            said = described(saved, self.listing.classes, str(self.request.weights))
+        return f'{super().summary()} {said}'
 
     def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> dict[str, Any]:
         """The section ``model``, with this preprocessor."""

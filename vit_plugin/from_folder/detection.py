@@ -7,13 +7,14 @@ from mmengine.config import Config
 
 from vit_plugin.config.task_model import ModelFacts
 
+from .continued import continued
 from .dense_task import DenseTask
 from .object_sizes import anchors, largest_image
 from .readers.annotated import read_annotated_folder
 from .readers.listing import Listing
 from .readers.splits import Split
 from .starting_point import LARGE, SMALL
-from .task import Pipeline, Task, counted, rounded_up
+from .task import Pipeline, Task, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
 # Of the scale, where an image is seen so often that it is learned by heart otherwise.
@@ -30,16 +31,10 @@ class Detection(DenseTask):
 
     packages = ('mmdet', 'vit_plugin.detection')
     small_rows = (SMALL, LARGE)
-    takes_detectors = True
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
     metrics: tuple[str, ...] = ('bbox',)
     with_masks = False
-
-    @property
-    def loads_model(self) -> bool:  # type: ignore[override]
-        """True if the weights are of a complete detector."""
-        return self.start.detector is not None
 
     @property
     def monitor(self) -> str:
@@ -56,10 +51,8 @@ class Detection(DenseTask):
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, or to which they are stretched."""
         if saved := self.start.detector:
-            steps = saved.test_dataloader.dataset.pipeline
-            scales = [step['scale'] for step in steps if step['type'] == 'Resize']
             side = self.request.img_size
-            return (side, side) if side else tuple(scales[0])
+            return (side, side) if side else tuple(resize_of(saved)['scale'])
         if side := self.row.side:
             side = self.request.img_size or side
             return side, side
@@ -69,31 +62,13 @@ class Detection(DenseTask):
             return rounded_up(width, 32), rounded_up(height, 32)
         return width, height
 
-    def summary(self) -> str:
-        """The images, the length of the training and the model."""
-        if saved := self.start.detector:
-            new = saved.classes != list(self.listing.classes)
-            return f'{Task.summary(self)} The model is the detector of {self.start.weights}' + (
-                f', with {counted(len(self.listing.classes), "new class")}: the layers of its '
-                'classes start untrained, and all else is kept.'
-                if new
-                else ' with its classes, and all of it is kept.'
-            )
-        return super().summary()
-
-    def continued(self, saved: Config) -> dict[str, Any]:
-        """The model of a detector's config, with a head for the data's classes."""
-        model = saved.model.to_dict()
-        if saved.classes != list(self.listing.classes):
-            model['bbox_head']['num_classes'] = len(self.listing.classes)
-            model['bbox_head'].pop('unused_rows', None)
-        return model
-
     def model(self) -> dict[str, Any]:
         """The row's model for these images, with the facts of their objects."""
         start, listing, scale = self.start, self.listing, self.size
         if start.detector:
-            return self.continued(start.detector)
+            model = continued(start.detector, listing.classes)
+            model['data_preprocessor']['pad_mask'] = self.with_masks
+            return model
         height, width = (rounded_up(side, 32) for side in reversed(scale))
         arguments = {**start.backbone(min(scale)), 'img_size': (height, width)}
         if not start.arch.startswith('timm://'):
@@ -126,7 +101,8 @@ class Detection(DenseTask):
         boxes = dict(type='LoadAnnotations', with_bbox=True)
         if self.with_masks:
             boxes['with_mask'] = True
-        stretched = self.start.detector is not None or self.row.stretched
+        saved = self.start.detector
+        stretched = self.row.stretched if saved is None else not resize_of(saved)['keep_ratio']
         resize = dict(type='Resize', scale=scale, keep_ratio=not stretched)
         jitter = [
             dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
@@ -176,6 +152,12 @@ class Detection(DenseTask):
         """COCO's average precision."""
         ann_file = self.list_path(self.list_name(split))
         return dict(type='CocoMetric', ann_file=ann_file, metric=list(self.metrics))
+
+
+def resize_of(saved: Config) -> dict[str, Any]:
+    """The step of a config's test that resizes an image."""
+    steps = saved.test_dataloader.dataset.pipeline
+    return next(step for step in steps if step['type'] == 'Resize')
 
 
 class InstanceSegmentation(Detection):

@@ -59,6 +59,11 @@ class Schedule(NamedTuple):
         return float(f'{self.rate * math.sqrt(batch_size / self.at):.1e}')
 
 
+# A complete model that was trained, for other data: LW-DETR's rates, and fewer steps than
+# RetinaNet's.
+CONTINUED = Schedule(1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8)
+
+
 def training_sections(
     schedule: Schedule,
     epochs: int,

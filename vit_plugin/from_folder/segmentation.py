@@ -11,7 +11,9 @@ from PIL import Image
 
 from vit_plugin.config import data_workers
 from vit_plugin.config.task_model import ModelFacts
+from vit_plugin.errors import ConfigError
 
+from .continued import continued
 from .dense_task import DenseTask
 from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.listing import Listing
@@ -38,6 +40,31 @@ class Segmentation(DenseTask):
     takes_bands, takes_balance = True, False
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
+        """Those of SegFormer's head, or that of a complete model."""
+        return dict(fine_tuned=CONTINUED) if self.start.detector else self.own_schedules
+
+    @property
+    def loads_model(self) -> bool:  # type: ignore[override]
+        """True if the weights are of a complete model."""
+        return self.start.detector is not None
+
+    @property
+    def more(self) -> dict[str, Any]:  # type: ignore[override]
+        """By epochs, and the losses of queries, which are MMDetection's."""
+        sections: dict[str, Any] = dict(log_processor=dict(by_epoch=True))
+        if self.start.detector:
+            sections['custom_imports'] = dict(imports=['vit_plugin.detection'])
+        return sections
+
+    def summary(self) -> str:
+        """The images, the length of the training and the model."""
+        if saved := self.start.detector:
+            what = described(saved, self.listing.classes, str(self.start.weights))
+            return f'{super().summary()} {what}'
+        return super().summary()
+
     @cached_property
     def listing(self) -> Listing:
         """See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`."""
@@ -45,13 +72,29 @@ class Segmentation(DenseTask):
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The width and height within which images are resized."""
+        """The width and height within which images are resized, or of a complete model's windows.
+
+        Raises:
+            ConfigError: for another size of the images than that of the model.
+        """
+        if saved := self.start.detector:
+            if self.request.img_size:
+                raise ConfigError(
+                    '--img-size: a complete model keeps the size of its weights; leave it out.'
+                )
+            side = saved.model.backbone.img_size
+            return tuple(saved.model.test_cfg.get('crop_size', (side, side)))[::-1]
         return self.image_scale(LARGEST)
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
         """What the model adds, and a log by epochs."""
         return dict(super().more, log_processor=dict(by_epoch=True))
+
+    @property
+    def scale(self) -> tuple[int, int]:
+        """The width and height within which images are resized, so that windows fit into them."""
+        return (16 * min(self.size), min(self.size)) if self.start.detector else self.size
 
     @property
     def crop(self) -> tuple[int, int]:
@@ -62,6 +105,15 @@ class Segmentation(DenseTask):
     def model(self) -> dict[str, Any]:
         """The row's model for these images."""
         start, listing, shorter = self.start, self.listing, min(self.size)
+        if start.detector:
+            if listing.bands:
+                raise ConfigError(
+                    f'--weights: the model takes photographs, but the images have {listing.bands} '
+                    'bands; give photographs, or --arch for a new model.'
+                )
+            model = continued(start.detector, listing.classes)
+            model['data_preprocessor'] |= dict(size=self.crop, seg_pad_val=255)
+            return model
         arguments = {**backbone_of(start, shorter, listing.bands), 'img_size': self.crop}
         if not start.arch.startswith('timm://'):
             arguments['with_cls_token'] = False
@@ -81,7 +133,7 @@ class Segmentation(DenseTask):
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
-        reader, scale = reader_of(self.listing.bands), self.size
+        reader, scale = reader_of(self.listing.bands), self.scale
         resize = dict(type='RandomResize', scale=scale, ratio_range=(0.75, 1.5), keep_ratio=True)
         train: Pipeline = [
             dict(reader, type='vit_plugin.LoadImage'),

@@ -125,18 +125,31 @@ class StartingPoint:
 
     @cached_property
     def detector(self) -> Config | None:
-        """The config of the detector in the weights, if its head can learn other classes."""
+        """The config of the whole model in the weights, if its head can learn other classes.
+
+        It has the names of its ``classes``, and as ``task`` what it is trained for.
+        """
         if not (self.takes_detectors and self.weights) or self.arch:
             return None
         checkpoint = as_run(open_checkpoint(self.weights))
         model = settings_of(checkpoint).get('model')
-        head = model.get('bbox_head') if isinstance(model, Mapping) else None
-        if not isinstance(head, Mapping):
+        if not (isinstance(model, Mapping) and {'bbox_head', 'backbone'} & {*model}):
             return None
         cfg = saved_config(checkpoint)
-        kind = look_up(cfg.model.bbox_head.get('type'), MODELS, cfg.default_scope)
+        head, backbone = (
+            look_up(cfg.model[part].get('type'), MODELS, cfg.default_scope)
+            if isinstance(cfg.model.get(part), Mapping)
+            else None
+            for part in ('bbox_head', 'backbone')
+        )
+        queries = bool(getattr(backbone, 'added_classifiers', ()))
+        if not (queries or hasattr(head, 'class_layers')):
+            return None
+        masks = queries or 'masks' in head.outputs
+        of_boxes = 'instance' if masks else 'detection'
+        cfg.task = 'segmentation' if cfg.default_scope == 'mmseg' else of_boxes
         cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))
-        return cfg if hasattr(kind, 'class_layers') else None
+        return cfg
 
     @cached_property
     def saved_backbone(self) -> dict[str, Any]:

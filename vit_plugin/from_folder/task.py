@@ -78,6 +78,12 @@ class Task:
         self.looks = Looks(request.data, Path(request.work_dir, NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)
         self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes_detectors)
+        saved = self.start.detector
+        if saved and saved.task != request.task:
+            raise ConfigError(
+                f'--weights {request.weights!r} are of a model for --task {saved.task}; give this '
+                'task, or the weights of a backbone.'
+            )
 
     def tree(self) -> Tree:
         """The files of the data."""

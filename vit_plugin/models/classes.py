@@ -37,7 +37,8 @@ def check_head(model: nn.Module) -> None:
 def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
     """Replace the last layer of a classifier's head in ``weights`` with the model's own.
 
-    A detector's head names its layers of classes as ``class_layers``, and these are replaced.
+    A detector's head names its layers of classes as ``class_layers``, a backbone with queries as
+    ``added_classifiers``, and these are replaced.
     Returns the names of the parameters of these layers.
     """
     head, detects = getattr(model, 'head', None), getattr(model, 'bbox_head', None)
@@ -46,6 +47,8 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
         for name, layer in (head.named_modules() if isinstance(head, nn.Module) else ())
         if isinstance(layer, nn.Linear) and layer.out_features == getattr(head, 'num_classes', None)
     ] + [f'bbox_head.{name}.' for name in getattr(detects, 'class_layers', ())]
+    backbone = getattr(model, 'backbone', None)
+    last += [f'backbone.{name}' for name in getattr(backbone, 'added_classifiers', ())]
     own = {
         name: value for name, value in model.state_dict().items() if name.startswith(tuple(last))
     }

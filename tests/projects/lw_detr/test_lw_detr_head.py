@@ -218,6 +218,18 @@ def test_groups_are_independent():
         torch.testing.assert_close(one, both[..., :QUERIES, :])
 
 
+@pytest.mark.parametrize('empty', [False, True])
+def test_positions_without_a_box_propose_an_empty_one_only_if_asked(empty):
+    head = random_('RfDetr', empty_proposals=empty).bbox_head
+    with torch.no_grad():  # such a position has the best score
+        head.proposal_norm[0].reset_parameters()
+        nothing = head.proposal_norm[0](head.proposal_fc[0].bias)
+        head.proposal_cls[0].weight[:] = 100 * nothing
+        feats = torch.randn(1, WIDTH, SIZE // 8, SIZE // 8, dtype=torch.float64)
+        *_, boxes = head([feats], (torch.tensor([[SIZE, SIZE // 2]]), (SIZE, SIZE)))
+    assert (boxes[..., 2:] == 0).all() if empty else (boxes[..., 2:] > 0).all()
+
+
 def test_predictions_with_fewer_queries_and_layers():
     model, cut = random_('RfDetr'), random_('RfDetr', test_cfg=dict(num_queries=2, num_layers=1))
     cut.load_state_dict(model.state_dict())

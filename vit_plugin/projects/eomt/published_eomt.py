@@ -53,8 +53,8 @@ def eomt(published: Published) -> tuple[dict[str, Any], list[str]] | None:
             "COCO's classes, or one for semantic masks"
         )
     things = SCENES[1] if rows == SCENES[0] else rows
-    model = instances(backbone, things, rows - things)
-    return detector_settings(model, classes, padded=side, **published.pixels(side)), classes
+    model, pixels = instances(backbone, things, rows - things), published.pixels(side)
+    return detector_settings(model, classes, padded=side, masks=things == rows, **pixels), classes
 
 
 def _backbone(published: Published, rows: int) -> tuple[dict[str, Any], int]:

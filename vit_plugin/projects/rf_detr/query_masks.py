@@ -27,9 +27,7 @@ class QueryBlock(nn.Module):
     def __init__(self, dims: int) -> None:
         super().__init__()
         self.norm_in = nn.LayerNorm(dims)
-        self.layers = nn.Sequential(
-            nn.Linear(dims, 4 * dims), nn.GELU(), nn.Linear(4 * dims, dims)
-        )
+        self.layers = nn.Sequential(nn.Linear(dims, 4 * dims), nn.GELU(), nn.Linear(4 * dims, dims))
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.layers(self.norm_in(x))

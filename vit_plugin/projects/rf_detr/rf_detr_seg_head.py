@@ -95,14 +95,10 @@ class RFDETRSegHead(Base):
             losses |= {f'{name}loss_{key}': value for key, value in parts.items()}
         return losses
 
-    def _losses(
-        self, level: Tensor, found: Any, targets: Sequence['Targets']
-    ) -> dict[str, Tensor]:
+    def _losses(self, level: Tensor, found: Any, targets: Sequence['Targets']) -> dict[str, Tensor]:
         """The losses of a layer, which finds so much in all groups."""
         dtype = torch.promote_types(level.dtype, torch.float32)
-        places, queries = (
-            part.to(dtype) for part in self.masks.factors(level, found.features)
-        )
+        places, queries = (part.to(dtype) for part in self.masks.factors(level, found.features))
         logits, boxes = found.logits.to(dtype), found.boxes.to(dtype)
         size = places.shape[-2:]
         at = torch.rand(1, size.numel() // PLACES, 2, device=level.device, dtype=dtype)
@@ -122,7 +118,10 @@ class RFDETRSegHead(Base):
                 is_aligned=True,
             )
         pixels = torch.cat(
-            [target.ends.expand(len(part), -1) for target, part in zip(targets, picked, strict=True)]
+            [
+                target.ends.expand(len(part), -1)
+                for target, part in zip(targets, picked, strict=True)
+            ]
         )
         boxes, objects = torch.cat(picked), torch.cat(wanted)
         count = reduce_mean(boxes.new_tensor([float(len(boxes))])).clamp(min=1).item()

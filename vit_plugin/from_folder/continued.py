@@ -1,0 +1,49 @@
+"""A complete model that was trained for other data: what is kept of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmengine.config import Config
+
+from .task import counted
+
+# Where a model says its number of classes: its sections and their arguments.
+COUNTS = {
+    'bbox_head': 'num_classes',
+    'backbone': 'num_classes',
+    'decode_head': 'num_classes',
+    'panoptic_head': 'num_things_classes',
+    'panoptic_fusion_head': 'num_things_classes',
+}
+
+
+def continued(saved: Config, classes: Sequence[str]) -> dict[str, Any]:
+    """The section ``model`` of its config, with a head for the data's classes."""
+    model = saved.model.to_dict()
+    if saved.classes == list(classes):
+        return model
+    queries = 'num_queries' in model['backbone']  # whose classes are the backbone's
+    for part, name in COUNTS.items():
+        if part in model and (queries or part != 'backbone'):
+            model[part][name] = len(classes)
+            model[part].pop('unused_rows', None)
+        if 'num_stuff_classes' in model.get(part, ()):
+            model[part]['num_stuff_classes'] = 0
+    if 'panoptic_on' in model['test_cfg']:
+        model['test_cfg'] |= dict(
+            panoptic_on=False,
+            instance_on=True,
+            max_per_image=min(100, model['backbone']['num_queries'] * len(classes)),
+        )
+    return model
+
+
+def described(saved: Config, classes: Sequence[str], weights: str) -> str:
+    """What is kept, in a sentence."""
+    new = saved.classes != list(classes)
+    return f'The model is that of {weights}' + (
+        f', with {counted(len(classes), "new class")}: the layers of its classes start untrained, '
+        'and all else is kept.'
+        if new
+        else ' with its classes, and all of it is kept.'
+    )
