@@ -123,11 +123,12 @@ def compare(row: Row, folder: Path, python: str) -> tuple[list[float], str]:
     for one in outputs['sizes']:
         with torch.no_grad(), doubled():
             feats = model.extract_feat(one['image'])
-            layers, _ = head.decode(feats)
-            features, logits, boxes = (part[-1] for part in layers)
-            masks = head.more_of(feats, features)
+            logits, boxes, _, _, features, _ = head(feats)
+            found = [logits[-1], boxes[-1]]
+            if one['masks'] is not None:
+                found.append(head.masks_of(feats, features[-1]))
         wanted = one['logits'].index_select(-1, head.class_rows), one['boxes'], one['masks']
-        differences.append(max(map(apart, (logits, boxes, *masks), wanted)))
+        differences.append(max(map(apart, found, wanted)))
     return differences, on_photographs(trained, outputs['photographs'])
 
 

@@ -56,7 +56,8 @@ def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) ->
     if numbered != classes[: len(numbered)]:
         raise ConfigError(
             f'{at}.metainfo.classes: MMDetection numbers the categories in the order of {file!r}, '
-            f'so they would get wrong names; begin with {", ".join(numbered)}.'
+            f'so they would get wrong names; begin with {", ".join(numbered)}, or, for a trained '
+            'model, list all of its classes as categories of the file, in their order.'
         )
     steps = dataset.get('pipeline') or ()
     if not any(isinstance(step, Mapping) and step.get('with_mask') for step in steps):

@@ -58,7 +58,7 @@ class DeployedDETR(DeployedBoxes):
             self.features(images, sizes), (sizes, images.shape[-2:])
         )
         boxes = box_convert(boxes, 'cxcywh', 'xyxy') * _ends(sizes)
-        return _clipped(boxes, sizes), *more
+        return _clipped(boxes, sizes), *more[: len(self.outputs) - 1]
 
 
 class DeployedRetinaNet(DeployedBoxes):

@@ -59,15 +59,16 @@ def test_every_weight_is_used_and_masks_have_the_size_of_the_photograph(path):
     assert found.masks.dtype == bool
 
 
-def test_padding_is_cut_off(path):
+def test_padding_is_cut_off():
     """A mask of a padded image is that of the same image with its padding, without the latter."""
-    head = load(path, device='cpu').model.bbox_head
+    from vit_plugin.projects.rf_detr.rf_detr_seg_head import predicted
+
     boxes, scores = torch.rand(2, 4), torch.rand(2)
     masks = torch.randn(2, 16, 16)
     meta = samples([], shape=(40, 56))[0].metainfo
     whole = samples([])[0].metainfo
     labels = torch.zeros(2, dtype=torch.long)
-    cut, all_ = (head.instances(one, True, boxes, scores, labels, masks) for one in (meta, whole))
+    cut, all_ = (predicted(one, True, boxes, scores, labels, masks) for one in (meta, whole))
     assert cut.masks.shape == (2, 40, 56)
     assert torch.equal(cut.masks, all_.masks[:, :40, :56])
 

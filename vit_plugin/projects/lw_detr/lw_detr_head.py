@@ -1,11 +1,10 @@
 """LW-DETR's head in MMDetection: a DETR decoder without an encoder, for maps of any backbone."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from mmengine.model import bias_init_with_prob
-from mmengine.structures import InstanceData
 from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
@@ -33,7 +32,6 @@ with needed_by('LWDETRHead'):
     leave_out_multimodal()
     from mmdet.models.dense_heads import DETRHead
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
-    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
 
 MATCHING = dict(
     assigner=dict(
@@ -45,20 +43,6 @@ MATCHING = dict(
         ],
     )
 )
-
-
-class Found(NamedTuple):
-    """What layers or proposals find.
-
-    Attributes:
-        features: of the queries (..., B, Q, C).
-        logits: of the classes (..., B, Q, num_classes).
-        boxes: their centers and sizes (..., B, Q, 4) as fractions of the image.
-    """
-
-    features: Tensor
-    logits: Tensor
-    boxes: Tensor
 
 
 @with_config(OPEN)
@@ -109,7 +93,7 @@ class LWDETRHead(DETRHead):
             it gets other maps, or maps with fewer positions than queries.
     """
 
-    outputs: tuple[str, ...] = ('boxes', 'scores', 'labels')  # see `best`
+    outputs: tuple[str, ...] = ('boxes', 'scores', 'labels')  # of a graph, see `best`
     class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
 
@@ -183,39 +167,35 @@ class LWDETRHead(DETRHead):
 
     def forward(
         self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Maps -> logits and boxes of the layers, and logits and boxes of the proposals.
-
-        See :meth:`decode`.
-        """
-        layers, proposals = self.decode(x, sizes, num_groups)
-        return layers.logits, layers.boxes, proposals.logits, proposals.boxes
-
-    def decode(
-        self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
-    ) -> tuple[Found, Found]:
-        """Maps -> what the layers (layers, B, Q, ...) and the proposals (B, Q, ...) find.
+    ) -> tuple[Tensor, ...]:
+        """Maps -> logits (layers, B, Q, num_classes), boxes (layers, B, Q, 4), and the proposals'.
 
         Args:
             x: ``num_levels`` maps (B, embed_dims, h, w).
             sizes: heights and widths of the images (B, 2), and those of the padded batch; None
                 without padding.
-            num_groups: the groups of queries to compute. Q counts all groups.
+            num_groups: the groups of queries to compute.
+
+        Returns:
+            Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the
+            proposals, and the features (..., C) of both. Boxes are (x, y, w, h) of their center and
+            size, as fractions of the image. Q counts all groups.
         """
         self._check_maps(x)
         memory = DecoderMemory.of(x, sizes)
         number, valid = self._num_queries(memory), memory.valid
         candidates = memory.elements * valid, memory.anchors * valid, valid
         best = [self._propose(group, number, *candidates) for group in range(num_groups)]
-        proposals = Found(*(torch.cat(parts, dim=1) for parts in zip(*best, strict=True)))
+        logits, proposals, features = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
         content, shifts = (
             table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
             for table in (self.content, self.reference)
         )
-        references = moved(proposals.boxes.detach(), shifts)
+        references = moved(proposals.detach(), shifts)
         hidden = self._decode(content, references, memory, num_groups)
         boxes = moved(references, self.fc_reg(hidden))
-        return Found(hidden, self._of_classes(self.fc_cls(hidden)), boxes), proposals
+        of_layers = self._of_classes(self.fc_cls(hidden)), boxes
+        return *of_layers, self._of_classes(logits), proposals, hidden, features
 
     @staticmethod
     def sizes_of(samples: Sequence[Any], like: Tensor) -> Sizes:
@@ -250,8 +230,8 @@ class LWDETRHead(DETRHead):
 
     def _propose(
         self, group: int, number: int, elements: Tensor, anchors: Tensor, valid: Tensor
-    ) -> Found:
-        """A group's best proposals."""
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, boxes and features of a group's best proposals."""
         features = self.proposal_norm[group](self.proposal_fc[group](elements))
         logits = self.proposal_cls[group](features)
         scores = logits.max(-1).values  # (B, N)
@@ -262,8 +242,7 @@ class LWDETRHead(DETRHead):
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
             for part in (features, anchors, logits)
         )
-        boxes = moved(anchors, self.proposal_reg[group](features))
-        return Found(features, self._of_classes(logits), boxes)
+        return logits, moved(anchors, self.proposal_reg[group](features)), features
 
     def _decode(
         self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
@@ -282,7 +261,7 @@ class LWDETRHead(DETRHead):
         """The losses of every layer, and with ``enc_`` those of the proposals."""
         metas = [sample.metainfo for sample in batch_data_samples]
         sizes = self.sizes_of(batch_data_samples, x[0])
-        logits, boxes, *proposals = self(x, sizes, self.num_groups)
+        logits, boxes, *proposals = self(x, sizes, self.num_groups)[:4]
         # Each group is matched alone, as if it were one more image.
         logits, boxes, *proposals = (
             part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
@@ -299,36 +278,22 @@ class LWDETRHead(DETRHead):
         self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
     ) -> list[Any]:
         """The boxes, scores and classes of each image, best first."""
-        found = self.best(x, self.sizes_of(batch_data_samples, x[0]))
-        return [
-            self.instances(sample.metainfo, rescale, *one)
-            for sample, *one in zip(batch_data_samples, *found, strict=True)
-        ]
+        metas = [sample.metainfo for sample in batch_data_samples]
+        logits, boxes, *_ = self(x, self.sizes_of(batch_data_samples, x[0]))
+        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
-    def best(self, x: Sequence[Tensor], sizes: Sizes | None = None) -> tuple[Tensor, ...]:
-        """Maps -> boxes (B, N, 4) as fractions, scores (B, N) and classes (B, N), best first."""
-        layers, _ = self.decode(x, sizes)
-        features, logits, boxes = (part[-1] for part in layers)
-        logits, boxes = (
-            part.to(torch.promote_types(part.dtype, torch.float32)) for part in (logits, boxes)
+    def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
+        """Maps -> what is predicted, best first, for a graph.
+
+        Returns:
+            Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
+        """
+        logits, boxes, _, _, features, _ = self(x, sizes)
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        scores = logits[-1].to(dtype).sigmoid().flatten(1)
+        scores, best = scores.topk(self.test_cfg['max_per_img'])
+        boxes, features = (
+            part[-1].gather(1, (best // self.num_classes)[..., None].expand(-1, -1, part.shape[-1]))
+            for part in (boxes.to(dtype), features)
         )
-        scores, best = logits.sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
-        features, boxes = (
-            part.gather(1, (best // self.num_classes)[..., None].expand(-1, -1, part.shape[-1]))
-            for part in (features, boxes)
-        )
-        return boxes, scores, best % self.num_classes, *self.more_of(x, features)
-
-    def more_of(self, x: Sequence[Tensor], features: Tensor) -> tuple[Tensor, ...]:
-        """What else is predicted of the best queries (B, N, C)."""
-        return ()
-
-    def instances(
-        self, meta: dict, rescale: bool, boxes: Tensor, scores: Tensor, labels: Tensor
-    ) -> Any:
-        """MMDetection's form of an image's :meth:`best`, in pixels of the file if ``rescale``."""
-        ends = boxes.new_tensor(meta['img_shape'][1::-1]).repeat(2)
-        boxes = torch.minimum((bbox_cxcywh_to_xyxy(boxes) * ends).clamp(min=0), ends)
-        if rescale:
-            boxes = boxes / boxes.new_tensor(meta['scale_factor']).repeat(2)
-        return InstanceData(bboxes=boxes, scores=scores, labels=labels)
+        return boxes, scores, best % self.num_classes, features

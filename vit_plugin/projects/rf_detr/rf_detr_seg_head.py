@@ -62,44 +62,53 @@ class RFDETRSegHead(Base):
         )
         self.masks = QueryMasks(self.embed_dims, len(self.layers), mask_scale)
 
-    def more_of(self, x: Sequence[Tensor], features: Tensor) -> tuple[Tensor, ...]:
-        """The logits of the masks (B, N, h, w)."""
+    def masks_of(self, x: Sequence[Tensor], features: Tensor) -> Tensor:
+        """The logits of the masks (B, N, h, w) of features (B, N, C) of the last layer."""
         last = self.test_cfg['num_layers']
         (level,) = islice(self.masks.maps(x[0]), last, last + 1)
         masks = self.masks(level, features)
-        return (masks.to(torch.promote_types(masks.dtype, torch.float32)),)
+        return masks.to(torch.promote_types(masks.dtype, torch.float32))
 
-    def instances(self, meta: dict, rescale: bool, *found: Tensor) -> InstanceData:
-        """The same with masks (N, H, W)."""
-        *boxes, masks = found
-        instances = super().instances(meta, rescale, *boxes)
-        height, width = meta['img_shape'][:2]
-        outer, size = meta['batch_input_shape'], meta['ori_shape'] if rescale else (height, width)
-        parts = []
-        for part in masks[:, None].split(AT_ONCE):
-            if outer != (height, width):
-                part = F.interpolate(part, outer, mode='bilinear')[..., :height, :width]
-            parts.append(F.interpolate(part, size[:2], mode='bilinear')[:, 0] > 0)
-        instances.masks = torch.cat(parts)
-        return instances
+    def best(self, x: Sequence[Tensor], sizes: Any) -> tuple[Tensor, ...]:
+        """The same with logits of masks (B, N, h, w) in place of features."""
+        *found, features = super().best(x, sizes)
+        return *found, self.masks_of(x, features)
+
+    def predict(
+        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
+    ) -> list[InstanceData]:
+        """The boxes, scores, classes and masks (N, H, W) of each image, best first."""
+        found = self.best(x, self.sizes_of(batch_data_samples, x[0]))
+        return [
+            predicted(sample.metainfo, rescale, *one)
+            for sample, *one in zip(batch_data_samples, *found, strict=True)
+        ]
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
-        layers, proposals = self.decode(x, self.sizes_of(batch_data_samples, x[0]), self.num_groups)
-        last, losses = len(layers.logits) - 1, {}
+        sizes = self.sizes_of(batch_data_samples, x[0])
+        logits, boxes, *proposals, hidden, features = self(x, sizes, self.num_groups)
+        last, losses = len(logits) - 1, {}
         names = ['enc_', *(f'd{i}.' for i in range(last)), '']
-        outputs = [proposals, *(type(layers)(*parts) for parts in zip(*layers, strict=True))]
+        outputs = [(*proposals, features), *zip(logits, boxes, hidden, strict=True)]
         targets = [Targets.of(sample) for sample in batch_data_samples]
         for name, level, found in zip(names, self.masks.maps(x[0]), outputs, strict=True):
-            parts = self._losses(level, found, targets)
+            parts = self._losses(level, *found, targets)
             losses |= {f'{name}loss_{key}': value for key, value in parts.items()}
         return losses
 
-    def _losses(self, level: Tensor, found: Any, targets: Sequence['Targets']) -> dict[str, Tensor]:
-        """The losses of a layer, which finds so much in all groups."""
+    def _losses(
+        self,
+        level: Tensor,
+        logits: Tensor,
+        boxes: Tensor,
+        features: Tensor,
+        targets: Sequence['Targets'],
+    ) -> dict[str, Tensor]:
+        """The losses of a layer, with its enlarged map, and with the queries of all groups."""
         dtype = torch.promote_types(level.dtype, torch.float32)
-        places, queries = (part.to(dtype) for part in self.masks.factors(level, found.features))
-        logits, boxes = found.logits.to(dtype), found.boxes.to(dtype)
+        factors = self.masks.factors(level, features)
+        logits, boxes, places, queries = (part.to(dtype) for part in (logits, boxes, *factors))
         size = places.shape[-2:]
         at = torch.rand(1, size.numel() // PLACES, 2, device=level.device, dtype=dtype)
         scores = self.masks.product(point_sample(places, at.expand(len(level), -1, -1)), queries)
@@ -190,6 +199,32 @@ class RFDETRSegHead(Base):
             mask=self.loss_mask(found, wanted, avg_factor=count * number),
             dice=self.loss_dice(found, wanted, avg_factor=count),
         )
+
+
+def predicted(
+    meta: dict, rescale: bool, boxes: Tensor, scores: Tensor, labels: Tensor, masks: Tensor
+) -> InstanceData:
+    """The prediction for an image, in pixels of its file if ``rescale``.
+
+    Args:
+        meta: of the image.
+        rescale: see above.
+        boxes: their centers and sizes (N, 4) as fractions.
+        scores, labels: of the boxes (N).
+        masks: logits (N, h, w), of the padded batch.
+    """
+    height, width = meta['img_shape'][:2]
+    ends = boxes.new_tensor([width, height, width, height])
+    boxes = torch.minimum((bbox_cxcywh_to_xyxy(boxes) * ends).clamp(min=0), ends)
+    if rescale:
+        boxes = boxes / boxes.new_tensor(meta['scale_factor']).repeat(2)
+    size = tuple((meta['ori_shape'] if rescale else meta['img_shape'])[:2])
+    outer, parts = tuple(meta['batch_input_shape']), []
+    for part in masks[:, None].split(AT_ONCE):
+        if outer != (height, width):
+            part = F.interpolate(part, outer, mode='bilinear')[..., :height, :width]
+        parts.append(F.interpolate(part, size, mode='bilinear')[:, 0] > 0)
+    return InstanceData(bboxes=boxes, scores=scores, labels=labels, masks=torch.cat(parts))
 
 
 class Targets(NamedTuple):
