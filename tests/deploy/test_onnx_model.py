@@ -8,14 +8,18 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 from vit_plugin.deploy.input_sizes import Sizes
 from vit_plugin.deploy.onnx_model import (
     KEY,
     OnnxModel,
     best_class,
+    mask_on,
     resized,
 )
+from vit_plugin.deploy.pixel_steps import Placed
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.drawing import draw
 
@@ -284,3 +288,17 @@ def test_one_logit_has_a_threshold(tmp_path):
     for threshold, share in ((0.3, 1), (0.6, 0.5), (0.99, 0)):
         file = write(tmp_path / 'm.onnx', dict(logits=logits), threshold=threshold)
         assert OnnxModel(file)(np.zeros((8, 12, 3), np.uint8)).map.mean() == share
+
+
+@pytest.mark.parametrize('padded', [False, True])
+def test_masks_have_the_size_of_the_image(padded):
+    """As MMDetection's own code makes them: padding is cut off before they are resized."""
+    logits = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
+    inner = (24, 32) if padded else (32, 32)
+    placed = Placed(np.zeros((32, 32, 3)), np.ones(2), np.zeros(2), inner)
+    wanted = torch.from_numpy(logits)[None, None]
+    if padded:
+        wanted = F.interpolate(wanted, (32, 32), mode='bilinear')[..., :24, :32]
+    wanted = F.interpolate(wanted, (48, 64), mode='bilinear')[0, 0] > 0
+    found = mask_on(logits, placed, (64, 48))
+    assert (found != wanted.numpy()).mean() < 1e-3

@@ -147,7 +147,12 @@ class OnnxModel:
             there = outputs['scores'] > 0  # an image of a batch may have fewer than another
             boxes = boxes.clip(0, (width, height, width, height))[there]
             labels, scores = outputs['labels'][there], outputs['scores'][there]
-            return Prediction(None, labels, names_of(labels, self.classes), scores, boxes)
+            names = names_of(labels, self.classes)
+            if 'masks' not in outputs:
+                return Prediction(None, labels, names, scores, boxes)
+            masks = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
+            stacked = np.array(masks, bool).reshape(-1, height, width)
+            return Prediction(None, labels, names, scores, boxes, stacked)
         if 'logits' not in outputs:
             raise ConfigError(
                 f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
@@ -256,3 +261,18 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
             steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
         )
     )
+
+
+def mask_on(logits: np.ndarray, placed: Placed, size: tuple[int, int]) -> np.ndarray:
+    """Logits (h, w) of a mask of what went into the file -> pixels (H, W) of an image.
+
+    Args:
+        logits: of the mask.
+        placed: the image after the steps of the pipeline.
+        size: width and height of the image.
+    """
+    height, width = placed.inner
+    if (height, width) != placed.pixels.shape[:2]:
+        rows, columns = placed.pixels.shape[:2]
+        logits = cv2.resize(logits, (columns, rows))[:height, :width]
+    return cv2.resize(logits, size) > 0

@@ -108,6 +108,18 @@ def test_learns(path, amp):
     assert totals[-1] < 0.95 * totals[0]
 
 
+def test_losses_of_boxes_are_those_of_a_head_without_masks(path):
+    """If masks have no part in the matching, which MMDetection's code does there."""
+    model = load(path, device='cpu').model.train()
+    head, data = model.bbox_head, samples([[8.0, 8.0, 40.0, 40.0], [30.0, 20.0, 60.0, 60.0]], [])
+    del head.assigner.match_costs[3:]
+    feats = model.extract_feat(torch.rand(2, 3, SIZE, SIZE))
+    ours, wanted = head.loss(feats, data), super(type(head), head).loss(feats, data)
+    assert len(wanted) == 6
+    for name, value in wanted.items():
+        torch.testing.assert_close(ours[name], value)
+
+
 def test_no_objects_at_all_have_gradients(path):
     model = load(path, device='cpu').model.train()
     sum(model.loss(torch.rand(1, 3, SIZE, SIZE), samples([])).values()).backward()
