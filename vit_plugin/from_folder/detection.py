@@ -14,7 +14,7 @@ from .readers.annotated import read_annotated_folder
 from .readers.listing import Listing
 from .readers.splits import Split
 from .starting_point import LARGE, SMALL
-from .task import Pipeline, Task, rounded_up
+from .task import Pipeline, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
 # Of the scale, where an image is seen so often that it is learned by heart otherwise.

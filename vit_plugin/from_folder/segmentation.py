@@ -40,31 +40,6 @@ class Segmentation(DenseTask):
     takes_bands, takes_balance = True, False
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 
-    @property
-    def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
-        """Those of SegFormer's head, or that of a complete model."""
-        return dict(fine_tuned=CONTINUED) if self.start.detector else self.own_schedules
-
-    @property
-    def loads_model(self) -> bool:  # type: ignore[override]
-        """True if the weights are of a complete model."""
-        return self.start.detector is not None
-
-    @property
-    def more(self) -> dict[str, Any]:  # type: ignore[override]
-        """By epochs, and the losses of queries, which are MMDetection's."""
-        sections: dict[str, Any] = dict(log_processor=dict(by_epoch=True))
-        if self.start.detector:
-            sections['custom_imports'] = dict(imports=['vit_plugin.detection'])
-        return sections
-
-    def summary(self) -> str:
-        """The images, the length of the training and the model."""
-        if saved := self.start.detector:
-            what = described(saved, self.listing.classes, str(self.start.weights))
-            return f'{super().summary()} {what}'
-        return super().summary()
-
     @cached_property
     def listing(self) -> Listing:
         """See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`."""
