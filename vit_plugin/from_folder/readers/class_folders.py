@@ -1,7 +1,7 @@
 """Folders of images with a folder for each class."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
@@ -9,6 +9,7 @@ from vit_plugin.files.images import IMAGE_SUFFIXES, is_os_metadata, walk_files
 
 from .division import check_classes, divide
 from .findings import Findings
+from .identity import folder_of
 from .image_tree import (
     MOST_HEADERS,
     RUNS,
@@ -61,9 +62,10 @@ def read_class_folders(
     findings = Findings(skip_invalid)
     records, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
     multi_label, tables = False, list[Path]()
+    places = {(folder_of(record.path), record.labels) for record in records}
     findings.note_all(
         'folders within those of classes, whose images are of the class',
-        sorted({record.path.parent for record in records if _is_deeper(record)}),
+        sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),
     )
     if len({record.labels for record in records}) >= 2:
         tables = _divide_by_lists(around or tree, records, findings)
@@ -142,17 +144,16 @@ def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings)
 
 def _only_folder(tree: Tree) -> Path | None:
     """The one folder with all images in subfolders: ``images/<class>/`` next to text files."""
-    tops = {tree.parts(path)[:2] for path in tree.images}
+    tops = {folders[:2] for folders in tree.images_in}
     if len({top[:1] for top in tops}) != 1 or not all(len(top) == 2 for top in tops):
         return None
     first = next(iter(tops))[0]
     return None if split_of(first) else tree.folder / first
 
 
-def _is_deeper(record: ImageRecord) -> bool:
-    """True if it lies in a folder that is neither its class nor a part."""
-    name = record.path.parent.name
-    return readable(name) not in record.labels and not split_of(name)
+def _is_deeper(name: str, labels: Sequence[str]) -> bool:
+    """True for the name of a folder that is neither the class of its images nor a part."""
+    return readable(name) not in labels and not split_of(name)
 
 
 def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
@@ -165,10 +166,10 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
     tops: dict[str, dict[str, list[Path]]] = {
         name: defaultdict(list) for name in _subfolders(tree.folder)
     }
-    for path in tree.images:
-        top, below = (*tree.parts(path), '', '')[:2]
+    for folders, images in tree.images_in.items():
+        top, below = (*folders, '', '')[:2]
         if top:
-            tops[top][below].append(path)
+            tops[top][below] += images
     parts = {
         top: split for top, below in tops.items() if (split := split_of(top)) and not below.get('')
     }
@@ -217,12 +218,7 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
     inner = [set(below) for below in classes.values()]
     nested = bool(inner) and all(names and '' not in names for names in inner)
     of_parts = nested and all(split_of(name) for names in inner for name in names)
-    deeper = any(
-        len(tree.parts(path)) > 2
-        for place in classes.values()
-        for paths in place.values()
-        for path in paths
-    )
+    deeper = any(len(folders) > 2 and folders[0] in classes for folders in tree.images_in)
     shared = deeper if of_parts else nested and len(set.intersection(*inner)) > 1
     unclear = alike_parts(classes)
     if shared and len(inner) > 1:

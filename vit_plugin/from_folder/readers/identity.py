@@ -77,7 +77,7 @@ def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
 
 def folder_of(path: Path) -> str:
     """The folder of a file. Data has too many for a path of each."""
-    return os.fspath(path).rpartition(os.sep)[0]
+    return str(path).rpartition(os.sep)[0]
 
 
 def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
@@ -108,22 +108,21 @@ class Index:
     """
 
     def __init__(self, folder: Path, images: Sequence[Path]) -> None:
-        self._folder, self._by_path = folder, dict[str, Path]()
-        self._by_name: dict[str, list[Path]] = defaultdict(list)
-        self._by_stem: dict[str, list[Path]] = defaultdict(list)
-        self._address: dict[Path, Address] = {}
+        self._folder, self._by_path = folder_of(folder / '_'), dict[str, Path]()
+        self._by_name: dict[str, list[tuple[Path, Address]]] = defaultdict(list)
+        self._by_stem: dict[str, list[tuple[Path, Address]]] = defaultdict(list)
         self._stems: dict[Address, set[str]] = defaultdict(set)
         self._parts = parts_below(folder)
         self._own = cache(lambda place: address_of(self._parts(place)))
         self._written = cache(address_of)
         for path in images:
-            key = nfc(path.name).casefold()
+            place, _, name = str(path).rpartition(os.sep)
+            key, address = nfc(name).casefold(), self._own(place)
             stem = os.path.splitext(key)[0]
-            self._by_path[os.fspath(path)] = path
-            self._by_name[key].append(path)
-            self._by_stem[stem].append(path)
-            self._address[path] = self._own(folder_of(path))
-            self._stems[self._address[path]].add(stem)
+            self._by_path[str(path)] = path
+            self._by_name[key].append((path, address))
+            self._by_stem[stem].append((path, address))
+            self._stems[address].add(stem)
         self._splits = {place.split for place in self._stems} - {None}
         self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
 
@@ -147,9 +146,9 @@ class Index:
         if said.casefold() not in self._by_name and '%' in said:
             *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
         place = folder_of(near)
-        for start in (place, self._folder):
-            exact = self._by_path.get(os.path.join(start, *folders, said))
-            if exact and (folders or Path(place) != self._folder):
+        # A name alone, beside a table at the top, may be of an image in any folder.
+        for start in (place, self._folder) if folders or place != self._folder else ():
+            if exact := self._by_path.get(os.path.join(start, *folders, said)):
                 return [exact]
         key = said.casefold()
         stem, suffix = os.path.splitext(key)
@@ -207,15 +206,14 @@ class Index:
         return found[0] if len(found) == 1 else None
 
     def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
-        label, place = self._own(folder_of(file)), self._address[image]
+        label, place = self._own(folder_of(file)), self._own(folder_of(image))
         own = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
         return not own, -label.shared(place), label.apart(place)
 
-    def _fitting(self, label: Address, found: Sequence[Path]) -> list[Path]:
+    def _fitting(self, label: Address, found: Sequence[tuple[Path, Address]]) -> list[Path]:
         """Those of the images that fit an address best, see the rule of this file."""
-        places = [self._address[path] for path in found]
-        fitting = self._fitting_places(label, tuple(places))
-        return [path for path, place in zip(found, places, strict=True) if place in fitting]
+        fitting = self._fitting_places(label, tuple(place for _, place in found))
+        return [path for path, place in found if place in fitting]
 
     def _fitting_of(self, label: Address, places: Sequence[Address]) -> list[Address]:
         most, least, nearest = self._nearest(label)

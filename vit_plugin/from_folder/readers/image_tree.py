@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,7 @@ class Tree:
     Attributes:
         folder: the folder.
         images, others: paths of the files.
+        images_in: those in each folder, by the folders from this one on.
         looks: see above.
         index: says which image a label belongs to.
         runs: folders of trainings, which are not part of the data.
@@ -84,14 +86,17 @@ class Tree:
         self._parts = parts_below(self.folder)
         self._split: Callable[[str], Split | None] = cache(self._split_of)
         for path in walk_files(self.folder, self._is_run, self._check_link):
-            known = os.fspath(path).lower().endswith(IMAGE_SUFFIXES)
+            known = str(path).lower().endswith(IMAGE_SUFFIXES)
             (self.images if known or is_image(path) else self.others).append(path)
         # NAME.npy beside NAME.jpg is a cache of its pixels.
-        if arrays := {path for path in self.images if path.suffix.lower() == '.npy'}:
+        if arrays := {path for path in self.images if str(path).lower().endswith('.npy')}:
             taken = {path.with_suffix('') for path in self.images if path not in arrays}
             caches = {path for path in arrays if path.with_suffix('') in taken}
             self.images = [path for path in self.images if path not in caches]
             self.others = sorted([*self.others, *caches])
+        self.images_in: dict[tuple[str, ...], list[Path]] = defaultdict(list)
+        for path in self.images:
+            self.images_in[self.parts(path)].append(path)
         self.index = Index(self.folder, self.images)
 
     def _is_run(self, folder: Path) -> bool:
@@ -171,15 +176,15 @@ def read_sizes(
 
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
-    read = set(map(os.fspath, used))
+    read = set(map(str, used))
     findings.note_all(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )
     for path in tree.others:
-        if os.fspath(path) not in read:
+        if str(path) not in read:
             suffix = path.suffix.lower() or 'without a suffix'
             findings.note(f'files left out, {suffix}', path.relative_to(tree.folder))
     findings.note_all(
         'images left out, of which nothing is said or which are in no list',
-        (path.relative_to(tree.folder) for path in tree.images if os.fspath(path) not in read),
+        (path.relative_to(tree.folder) for path in tree.images if str(path) not in read),
     )

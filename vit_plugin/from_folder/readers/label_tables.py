@@ -52,7 +52,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         ConfigError: if a table has images, and no column that can be their label, or if two tables
             say other classes of an image.
     """
-    records: dict[Path, ImageRecord] = {}
+    records: dict[str, ImageRecord] = {}
     tables = []
     in_columns = False
     for file in tree.others:
@@ -81,24 +81,24 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
             what = f'several labels in a value, between which is {mark!r}; write | to be sure'
             findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
         part = part_column(rows[0])
-        split = split_in(file.stem) or tree.split(file)
+        split, origin = split_in(file.stem) or tree.split(file), str(file)
         for row in rows:
             own = part_of(row[part], part) if part else split
             images = tree.index.match(row[column], file, own)
-            path = tree.index.only(images, f'{row[column]!r} of {file}', findings)
-            if not images:
-                findings.note(
-                    f'rows of {file.name} left out, whose image is not there', row[column]
+            if len(images) != 1:
+                tree.index.only(images, f'{row[column]!r} of {file}', findings)
+                findings.note_all(
+                    f'rows of {file.name} left out, whose image is not there',
+                    [row[column]] * (not images),
                 )
-            if path is None:
                 continue
-            names = _names(row, labels, one_hot, mark)
+            path, names = images[0], _names(row, labels, one_hot, mark)
             record = records.setdefault(
-                path, ImageRecord(path, own or tree.split(path), origin=str(file))
+                str(path), ImageRecord(path, own or tree.split(path), origin=origin)
             )
-            if record.origin != str(file) and {*record.labels} != {*names}:
+            if record.origin != origin and {*record.labels} != {*names}:
                 raise ConfigError(
-                    f'--data: {record.origin!r} and {str(file)!r} say other classes of '
+                    f'--data: {record.origin!r} and {origin!r} say other classes of '
                     f'{str(path)!r}; keep one of them.'
                 )
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))

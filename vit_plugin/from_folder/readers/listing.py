@@ -110,7 +110,8 @@ class Listing:
 
     def name_of(self, record: ImageRecord) -> str:
         """The path of an image within :attr:`root`, with ``/``."""
-        return self._prefixes[folder_of(record.path)] + record.path.name
+        folder, _, name = str(record.path).rpartition(os.sep)
+        return self._prefixes[folder] + name
 
     def counts(self, part: Iterable[ImageRecord]) -> Counter[str]:
         """The number of objects of each class, or of images."""

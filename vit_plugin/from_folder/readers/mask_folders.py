@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
@@ -35,10 +35,8 @@ from .split_lists import read_lists
 from .splits import without_split
 
 # What follows the name of its image in the name of a mask, and what images may have there.
-ENDING = re.compile(
-    r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l|gt(fine|coarse)_label.*ids)$',
-    re.IGNORECASE,
-)
+WORDS = ('mask', 'masks', 'seg', 'segmentation', 'label', 'labels', 'gt', 'groundtruth', 'l', 'ids')
+ENDING = re.compile(rf'[_-]?({"|".join(WORDS[:-1])}|gt(fine|coarse)_label.*ids)$', re.IGNORECASE)
 IMAGE_ENDINGS = ('', '_leftImg8bit', '_sat', '_image', '_rgb')
 CITYSCAPES = re.compile(r'_gt(?:Fine|Coarse)_(\w+)$')
 CITYSCAPES_IDS = (7, 8, 11, 12, 13, 17, *range(19, 29), 31, 32, 33)  # of the classes that count
@@ -98,7 +96,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
 def has_masks(tree: Tree) -> bool:
     """True if a folder has images, masks and little else, in folders so named or side by side."""
-    kinds = set(map(_kind, set(map(tree.parts, tree.images))))
+    kinds = set(map(_kind, tree.images_in))
     if 'mask' in kinds:
         return '' not in kinds and 'image' in kinds
     return 4 * len(_pairs(tree, Findings())[0]) > len(tree.images)
@@ -119,14 +117,13 @@ def _pairs(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], list[Path
 
     An image without a mask is rejected if it lies where others have one.
     """
-    kinds = {path: _kind(tree.parts(path)) for path in tree.images}
-    if 'mask' in kinds.values():
-        masks = [path for path, name in kinds.items() if name == 'mask']
-        wanted = 'image' if 'image' in kinds.values() else ''
-        images = [path for path, name in kinds.items() if name == wanted]
-    else:
-        masks = [path for path in tree.images if ENDING.search(path.stem)]
-        stems = {(path.parent, path.stem) for path in tree.images} if masks else ()
+    images_of: dict[str, list[Path]] = defaultdict(list)
+    for folders, found in tree.images_in.items():
+        images_of[_kind(folders)] += found
+    if masks := images_of['mask']:
+        images = images_of['image'] or images_of['']
+    elif masks := [path for path in tree.images if _is_named_mask(path)]:
+        stems = {(path.parent, path.stem) for path in tree.images}
         masks = [
             path
             for path in masks
@@ -163,6 +160,11 @@ def _pairs(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], list[Path
             what = 'images have no mask of their name'
             findings.reject(what, 'add them, or remove the images', str(image))
     return records, [*lists.files]
+
+
+def _is_named_mask(path: Path) -> bool:
+    stem = os.path.splitext(str(path).lower())[0]
+    return stem.endswith(WORDS) and ENDING.search(stem) is not None
 
 
 def _names_of_image(mask: Path) -> list[str]:
