@@ -1,6 +1,7 @@
 import pytest
 
-from vit_plugin.files.text import read_lines, read_text
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import GUESSED, read_lines, read_text
 
 
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16', 'latin-1', 'cp1252'])
@@ -8,3 +9,35 @@ def test_text_is_read_as_it_was_meant(tmp_path, encoding):
     (tmp_path / 'x.txt').write_bytes('bär\r\n\r\n café \r\n'.encode(encoding))
     assert read_lines(tmp_path / 'x.txt') == ['bär', 'café']
     assert read_text(tmp_path / 'x.txt').startswith('bär')
+
+
+def test_a_guess_is_known_until_the_file_is_mended(tmp_path):
+    file = tmp_path / 'x.txt'
+    for encoding, guessed in (('cp1252', 'bär'), ('utf-8', None)):
+        file.write_bytes('dog\nbär'.encode(encoding))
+        assert read_text(file) == 'dog\nbär'
+        assert GUESSED.get(str(file)) == guessed
+
+
+@pytest.mark.parametrize(
+    ('text', 'encoding'),
+    [
+        ('狗\n猫咪', 'gb18030'),
+        ('鴨子', 'big5'),
+        ('アイ', 'cp932'),
+        ('고양이', 'cp949'),
+        ('кошка', 'cp1251'),
+        ('Größe', 'cp1252'),
+    ],
+)
+def test_an_unknown_encoding_is_an_error_that_shows_what_it_may_be(tmp_path, text, encoding):
+    (tmp_path / 'x.txt').write_bytes(f'dog\n{text}\n'.encode(encoding))
+    shown = rf"x.txt' is not UTF-8, and may have .*{text.split()[0]}' \({encoding}\)"
+    with pytest.raises(ConfigError, match=f'{shown}.*save it as UTF-8'):
+        read_text(tmp_path / 'x.txt')
+
+
+def test_a_file_that_is_not_what_its_mark_says_is_an_error(tmp_path):
+    (tmp_path / 'x.txt').write_bytes(b'\xff\xfeabc')
+    with pytest.raises(ConfigError, match='save it as UTF-8'):
+        read_text(tmp_path / 'x.txt')

@@ -1,7 +1,11 @@
 """Text files in any common encoding, and tables for a terminal."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+
+from vit_plugin.errors import ConfigError
 
 from .untrusted_text import printable
 
@@ -10,16 +14,50 @@ ENCODINGS = {
     b'\xfe\xff': 'utf-16',
     b'\xef\xbb\xbf': 'utf-8-sig',
 }  # by their first bytes
+# What else text may be, shown where it is not known: of Chinese, Japanese, Korean, Russian, and
+# Western European languages.
+OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1252')
+# A letter of Western Europe between those of ASCII. Letters of other scripts take two such bytes,
+# or whole words of them.
+ACCENT = re.compile(rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])')
+GUESSED: dict[str, str] = {}  # files that read_text took for Windows-1252, and a line of each
 
 
 def read_text(path: str | Path) -> str:
-    """A file's text without a byte order mark. If it is not UTF-8, it is read as Windows-1252."""
+    """A file's text without a byte order mark.
+
+    What is neither UTF-8 nor has a mark is Windows-1252 where that is likely. It is in
+    :data:`GUESSED` then, so that it can be said.
+
+    Raises:
+        ConfigError: if its encoding is not known.
+    """
     content = Path(path).read_bytes()
+    GUESSED.pop(str(path), None)
     encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), 'utf-8')
-    try:
+    with suppress(UnicodeDecodeError):
         return content.decode(encoding)
-    except UnicodeDecodeError:
-        return content.decode('cp1252', errors='replace')
+    text = decode_unknown(content, str(path), 'save it as UTF-8')
+    GUESSED[str(path)] = next(line for line in text.splitlines() if not line.isascii())
+    return text
+
+
+def decode_unknown(content: bytes, name: str, remedy: str) -> str:
+    """Text in Windows-1252, where all that is not ASCII are accented letters, each on its own.
+
+    Raises:
+        ConfigError: with what it may be, if it is anything else.
+    """
+    if ACCENT.sub(b'', content).isascii():
+        return content.decode('cp1252')
+    line, meanings = next(line for line in content.splitlines() if not line.isascii()), []
+    for encoding in OTHERS:
+        with suppress(UnicodeDecodeError):
+            meanings.append(f'{line.decode(encoding).strip()[:40]!r} ({encoding})')
+    raise ConfigError(
+        f'{printable(name)!r} is not UTF-8, and may have {" or ".join(meanings) or repr(line)}; '
+        f'{remedy}.'
+    )
 
 
 def read_lines(path: str | Path) -> list[str]:

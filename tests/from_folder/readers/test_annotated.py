@@ -394,7 +394,11 @@ def test_names_are_compared_as_people_read_them(tmp_path):
 def test_names_in_latin_1(tmp_path):
     labelimg_yolo(tmp_path)
     write(tmp_path, 'labels/classes.txt', 'bär\nsquare\n', encoding='latin-1')
-    assert read(tmp_path).classes == ('bär', 'square')
+    found = read(tmp_path)
+    assert found.classes == ('bär', 'square')
+    (what, _, [line]) = found.findings.rows()[0]
+    assert 'read as Windows-1252' in what
+    assert line.startswith("'bär' in ")
 
 
 def test_images_of_one_name_are_told_apart_by_their_part(tmp_path):

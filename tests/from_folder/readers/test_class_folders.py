@@ -208,8 +208,20 @@ def test_names_in_latin_1(tmp_path):
     os.rename(os.fsencode(tmp_path / 'digit 0'), os.fsencode(tmp_path) + b'/b\xe4r')
     found = read(tmp_path)
     assert found.classes == ('b\u00e4r', 'digit 1', 'digit 2')
+    (what, _, [name]) = found.findings.rows()[0]
+    assert 'read as Windows-1252' in what
+    assert name == 'b\u00e4r'
     rows = json.loads(found.as_json(found.train))['data_list']
     assert all(Path(found.root, row['img_path']).is_file() for row in rows)
+
+
+def test_a_name_in_an_unknown_encoding_is_an_error(tmp_path):
+    write_digits(tmp_path, per_class=4)
+    os.rename(
+        os.fsencode(tmp_path / 'digit 0'), os.fsencode(tmp_path) + b'/' + '猫咪'.encode('gbk')
+    )
+    with pytest.raises(ConfigError, match=r"not UTF-8.*'猫咪' \(gb18030\).*rename this folder"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize('run', ['.', 'mine', 'digit 1/run'])

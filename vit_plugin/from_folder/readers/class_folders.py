@@ -19,7 +19,7 @@ from .image_tree import (
     read_sizes,
 )
 from .label_tables import are_measured, read_tables
-from .listing import Listing, readable
+from .listing import Listing, is_encodable, readable
 from .records import ImageRecord
 from .split_lists import read_lists
 from .splits import Split, alike_parts, split_of
@@ -63,6 +63,10 @@ def read_class_folders(
     records, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
     multi_label, tables = False, list[Path]()
     places = {(folder_of(record.path), record.labels) for record in records}
+    findings.note_all(
+        'names of folders not in UTF-8, read as Windows-1252; rename those with wrong letters',
+        sorted({name for place, (name,) in places if not is_encodable(Path(place).name)}),
+    )
     findings.note_all(
         'folders within those of classes, whose images are of the class',
         sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),

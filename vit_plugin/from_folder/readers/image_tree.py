@@ -10,6 +10,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_os_metadata, walk_files
+from vit_plugin.files.text import GUESSED
 
 from .depth import note_depth
 from .findings import Findings
@@ -177,6 +178,10 @@ def read_sizes(
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
     read = set(map(str, used))
+    findings.note_all(
+        'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8',
+        (f'{GUESSED[name]!r} in {name}' for name in sorted(read & GUESSED.keys())),
+    )
     findings.note_all(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )

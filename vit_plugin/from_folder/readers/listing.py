@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import decode_unknown
 
 from .class_names import class_name
 from .findings import Findings
@@ -196,6 +197,13 @@ def is_encodable(text: str) -> bool:
 
 
 def readable(name: str) -> str:
-    """A name from a disk as that of a class, Latin-1 where it is not UTF-8."""
-    text = name if is_encodable(name) else os.fsencode(name).decode('cp1252', errors='replace')
-    return class_name(text)
+    """A name from a disk as that of a class.
+
+    Raises:
+        ConfigError: if its encoding is not known, see :func:`~vit_plugin.files.text.read_text`.
+    """
+    if not is_encodable(name):
+        name = decode_unknown(
+            os.fsencode(name), name, 'rename this folder in UTF-8, as convmv does'
+        )
+    return class_name(name)
