@@ -69,9 +69,9 @@ class LoadImage(LoadImageFromFile):
     """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation.
 
     Args:
-        window: the lower and the upper value of the file that become 0 and 255 in float32. What is
-            beyond is cut. It is for images of more than 8 bits: ``(0, 4095)`` for all of 12 bits.
-            Without it, 8 bits are read.
+        window: the lower and the upper value of the file that become 0 and 255, in uint8, or with
+            ``to_float32`` without rounding. What is beyond is cut. It is for images of more than 8
+            bits: ``(0, 4095)`` for all of 12 bits. Without it, 8 bits are read.
         bands: number of bands of images in NumPy's format or TIFF, whose values are read as they
             are, in float32, see :mod:`vit_plugin.files.bands`. Without it, photographs are read.
         **kwargs: arguments of ``LoadImageFromFile``.
@@ -124,7 +124,9 @@ class LoadImage(LoadImageFromFile):
                 reader = needed_class('imdecode_backend', 'mmcv:imfrombytes')
                 image = reader(content, self.color_type, backend=self.imdecode_backend)
         if self.window:
-            return windowed(image, self.window)
+            image = windowed(image, self.window)
+            # Pillow resizes nothing else.
+            return image if self.to_float32 else np.rint(image).astype(np.uint8)
         return image.astype(np.float32) if self.to_float32 else image
 
 

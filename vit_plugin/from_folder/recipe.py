@@ -101,6 +101,9 @@ def data_sections(task: Task) -> dict[str, Any]:
     """
     listing = task.listing
     train_pipeline, test_pipeline = task.pipelines()
+    for pipeline in filter(None, (train_pipeline, test_pipeline)):
+        if window := task.looks.window:
+            pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
     sections: dict[str, Any] = dict(
         train_pipeline=train_pipeline,
         test_pipeline=test_pipeline,

@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vit_plugin.config import read_config
 from vit_plugin.data.images import LoadImage
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import decode
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
 from vit_plugin.from_folder.readers.image_tree import Tree
+from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.write import write_config
 
 
 def write(folder, values: np.ndarray, name: str = '{}.png'):
@@ -40,15 +43,18 @@ def ramp(low: float, high: float, kind: str = 'uint16') -> np.ndarray:
 )
 @pytest.mark.parametrize('suffix', ['.png', '.tif'])
 def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values, window, suffix):
-    found = read_class_folders(Tree(write(tmp_path, values, '{}' + suffix)))
+    tree = Tree(write(tmp_path, values, '{}' + suffix))
+    found = read_class_folders(tree)
     said = [(what, count) for what, count, _ in found.findings.rows() if 'bits' in what]
     assert len(said) == bool(window)
     if window:
-        assert f'vit_plugin.LoadImage(window=({window}))' in said[0][0]
+        assert f'read by LoadImage(window=({window})) in training and prediction' in said[0][0]
         assert said[0][1] == 8
         lower, upper = map(float, window.split(','))
+        assert tree.looks.window == (lower, upper)
         seen = LoadImage(window=(lower, upper)).load(str(found.train[0].path))
         assert seen.shape == (16, 16, 3)
+        assert seen.dtype == np.uint8
         assert seen.max() - seen.min() > 190
 
 
@@ -58,10 +64,27 @@ def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values,
 )
 def test_values_of_32_bits_are_refused_and_can_be_read_by_a_window(tmp_path, kind, high, window):
     tree = Tree(write(tmp_path, ramp(0, high, kind), '{}.tif'))
-    with pytest.raises(ConfigError, match=rf'values of 32 bits.*window=\({window}\)'):
+    with pytest.raises(ConfigError, match=rf'values of 32 bits.*where \({window}\) becomes'):
         read_class_folders(tree)
     lower, upper = map(float, window.split(','))
     assert LoadImage(window=(lower, upper)).load(str(tree.images[0])).max() > 230
+
+
+def test_beside_images_of_8_bits_no_window_is_applied(tmp_path):
+    write(tmp_path, ramp(0, 4095))
+    write(tmp_path, ramp(0, 255, 'uint8'), '{}_8.png')
+    tree = Tree(tmp_path)
+    rows = read_class_folders(tree).findings.rows()
+    assert tree.looks.window is None
+    assert [count for what, count, _ in rows if 'save all images with as many bits' in what] == [8]
+
+
+def test_a_config_reads_the_window_in_training_and_test(tmp_path):
+    write(tmp_path / 'data', ramp(0, 4095))
+    cfg = read_config(write_config(Request(str(tmp_path / 'data'), work_dir=str(tmp_path / 'run'))))
+    for split in ('train', 'val', 'test'):
+        first = cfg[f'{split}_dataloader'].dataset.pipeline[0]
+        assert first == dict(type='vit_plugin.LoadImage', window=(0, 4095))
 
 
 def test_one_image_of_32_bits_can_be_left_out(tmp_path):

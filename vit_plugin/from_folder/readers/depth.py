@@ -10,30 +10,42 @@ from .look import Look
 CONTRAST = 64  # of 255, between the lowest and the highest value
 
 
-def note_depth(bits: int, found: Sequence[tuple[Path, Look]], findings: Findings) -> None:
+def note_depth(
+    bits: int, found: Sequence[tuple[Path, Look]], findings: Findings, alone: bool
+) -> tuple[float, float] | None:
     """Name the range of values where 8 bits of them are dark, and reject 32 bits.
 
     Args:
         bits: of a value, 16 or 32.
         found: images of so many bits, of which some were decoded.
         findings: gets the window that shows them.
+        alone: whether there are no images of other bits.
+
+    Returns:
+        The window that all images are to be read with, if they need one.
     """
     paths, ends = [path for path, _ in found], [look.values for _, look in found if look.values]
     if not ends:
-        return
+        return None
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
     least, most = low, high
     if high > 1 and 0 <= low < high / 4:  # black is 0, and white the end of the bits in use
         least, most = 0.0, float(2 ** ceil(log2(high + 1)) - 1)
     window = f'window=({least:.10g}, {most:.10g})'
-    remedy = f'save them with 8 bits, or load them by vit_plugin.LoadImage({window}) in a config'
     if bits > 16:
         for path in paths:
             what = f'images have values of {bits} bits, which are not read as photographs'
+            remedy = f'save them with 8 or 16 bits, where {window[7:]} becomes black and white'
             findings.reject(what, remedy, str(path))
     elif (high - low) / 257 < CONTRAST:
         findings.note_all(
-            f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, of which '
-            f'the upper 8 bits are read; {remedy}',
+            f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, '
+            + (
+                f'read by LoadImage({window}) in training and prediction; change it in the config'
+                if alone
+                else 'of which the upper 8 bits are read; save all images with as many bits'
+            ),
             paths,
         )
+        return (least, most) if alone else None
+    return None

@@ -171,7 +171,8 @@ def read_sizes(
         if look.fault or look.bits > 16:
             unread.add(record.path)
     for bits, found in deep.items():
-        note_depth(bits, found, findings)
+        window = note_depth(bits, found, findings, len(found) == sum(map(bool, looks)))
+        tree.looks.window = window or tree.looks.window
     return [record for record in records if record.path not in unread]
 
 

@@ -45,6 +45,7 @@ class Looks:
 
     Attributes:
         images, decoded: how many were asked for, and of these were decoded, also earlier.
+        window: the values that are to be black and white, of images of more than 8 bits.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Looks:
         self._start = '' if start == os.path.join('.', '') else start
         self.file, self.decode_all = file, decode_all
         self.images = self.decoded = 0
+        self.window: tuple[float, float] | None = None
 
     @property
     def summary(self) -> str:
