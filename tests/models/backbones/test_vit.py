@@ -387,6 +387,18 @@ def test_pyramid_of_a_hybrid_is_its_cnn_and_the_transformer(tiny_hybrid):
     assert (model.strides, model.channels) == ((8,), (32,))
 
 
+def test_pyramid_with_the_class_token_behind_each_patch(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid, out_type='pyramid_cls').eval()
+    assert model.channels == (128, 64)
+    images = torch.randn(2, 3, 40, 48)
+    outs = {}
+    for model.out_type in ('pyramid_cls', 'pyramid', 'cls_token'):
+        outs[model.out_type] = model(images)
+    (fine, tokens), pyramid, (class_token,) = outs.values()
+    torch.testing.assert_close((fine, tokens[:, :32]), pyramid)
+    torch.testing.assert_close(tokens[:, 32:], class_token[..., None, None].expand(2, 32, 5, 6))
+
+
 @pytest.mark.parametrize(
     ('arch', 'strides', 'channels'),
     [

@@ -39,7 +39,7 @@ class LayeredBackbone(LoadableBackbone):
     @property
     def stem_maps(self) -> tuple[int, ...]:
         """Indices of the CNN's maps that are returned."""
-        if self.out_type != 'pyramid':
+        if not self.out_type.startswith('pyramid'):
             return ()
         strides = self.patch_embed.feature_strides
         return tuple(i for i, stride in enumerate(strides) if stride < self.patch_embed.stride)
@@ -48,7 +48,8 @@ class LayeredBackbone(LoadableBackbone):
     def channels(self) -> tuple[int, ...]:
         """Channels of each output."""
         of_stem = (self.patch_embed.feature_channels[i] for i in self.stem_maps)
-        return (*of_stem, *(self.embed_dims for _ in self.out_indices))
+        width = self.embed_dims * (1 + (self.out_type == 'pyramid_cls'))
+        return (*of_stem, *(width for _ in self.out_indices))
 
     @property
     def strides(self) -> tuple[int, ...]:

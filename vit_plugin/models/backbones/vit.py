@@ -59,6 +59,8 @@ class VisionTransformer(LayeredBackbone):
         out_type: ``'cls_token'`` (B, C; default), ``'avg_featmap'`` (B, C), ``'featmap'`` (B, C, h,
             w) or ``'raw'`` (B, prefix + h*w, C), each after the final norm. ``'pyramid'`` first
             returns the CNN's maps that are finer than the tokens, then the feature maps.
+            ``'pyramid_cls'`` has the class token behind each patch of them (B, 2 * C, h, w), as in
+            DINOv2's linear heads and DPT's readout.
         drop_rate: dropout after the position embedding, after attention and in the MLP.
         drop_path_rate: stochastic depth of the last block of the arch. It grows linearly from 0 in
             the first block.

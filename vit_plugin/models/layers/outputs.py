@@ -17,25 +17,32 @@ def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
     return x[:, prefix:].transpose(1, 2).unflatten(2, grid).contiguous()
 
 
-OutType = Literal['raw', 'cls_token', 'avg_featmap', 'featmap', 'pyramid']
-# How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramid are as in
-# MMPretrain.
+def to_map_and_class(x: Tensor, prefix: int, grid: Grid) -> Tensor:
+    """The same with the class token behind the channels of each patch, (B, 2 * C, h, w)."""
+    class_token = x[:, 0, :, None, None].expand(-1, -1, *grid)
+    return torch.cat((to_map(x, prefix, grid), class_token), dim=1)
+
+
+OutType = Literal['raw', 'cls_token', 'avg_featmap', 'featmap', 'pyramid', 'pyramid_cls']
+# How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramids are as
+# in MMPretrain.
 OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'raw': lambda x, prefix, grid: x,
     'cls_token': lambda x, prefix, grid: x[:, 0],  # (B, C)
     'avg_featmap': lambda x, prefix, grid: x[:, prefix:].mean(dim=1),  # (B, C)
     'featmap': to_map,
     'pyramid': to_map,
+    'pyramid_cls': to_map_and_class,
 }
-# The outputs that are maps.
-MAPS = tuple(name for name, make in OUT_TYPES.items() if make is to_map)
+MAPS = ('featmap', 'pyramid', 'pyramid_cls')  # the outputs that are maps
+OF_CLASS = ('cls_token', 'pyramid_cls')  # those with the class token
 
 
 def check_out_type(out_type: str, prefix_tokens: Sequence[str]) -> None:
     """Raise a ``ConfigError`` if the output is a class token and there is none."""
-    if out_type == 'cls_token' and 'cls_token' not in prefix_tokens:
+    if out_type in OF_CLASS and 'cls_token' not in prefix_tokens:
         raise ConfigError(
-            "with_cls_token must be True when out_type='cls_token'; without a class token "
+            f'with_cls_token must be True when out_type={out_type!r}; without a class token '
             "choose out_type='avg_featmap', or 'featmap' or 'pyramid' for a detector."
         )
 
