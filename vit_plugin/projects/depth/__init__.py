@@ -1,0 +1,19 @@
+"""Depth of an image: DPT and Depth Anything, linear heads, losses, and maps of depth."""
+
+from vit_plugin.project import Project
+
+PROJECT = Project(
+    registered={
+        'MODELS': {
+            'DPTDepthHead': 'vit_plugin.projects.depth.dpt_head',
+            'LinearDepthHead': 'vit_plugin.projects.depth.depth_head',
+            'SiLogLoss': 'vit_plugin.projects.depth.depth_losses',
+            'ScaleShiftInvariantLoss': 'vit_plugin.projects.depth.depth_losses',
+        },
+    },
+    formats={
+        'hf_dpt': 'vit_plugin.projects.depth.depth_names:HF_DPT',
+        'hf_depth_anything': 'vit_plugin.projects.depth.depth_names:HF_DEPTH_ANYTHING',
+    },
+    published={'depth': 'vit_plugin.projects.depth.published_depth:depth'},
+)

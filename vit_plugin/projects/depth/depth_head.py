@@ -1,0 +1,112 @@
+"""What heads for depth share in MMSegmentation's ``DepthEstimator``, and DINOv2's linear head."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import InitConfig, Positive, PositiveInt, PositiveInts
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import MODELS
+
+Target = Literal['depth', 'disparity']
+NEAREST = 1e-3  # meters, below which there is no depth: of a sensor it means that there is none
+BINS_OFFSET = 0.1  # AdaBins' and DINOv2's, which leaves no bin without a gradient
+LOSS = dict(type='vit_plugin.SiLogLoss')
+
+
+class DepthHead(BaseModule):
+    """Maps -> a value of each pixel, and its losses.
+
+    It has the attributes that MMSegmentation's ``DepthEstimator`` asks of a head. Its
+    ``BaseDecodeHead`` makes layers of classes, and its losses get the classes of pixels.
+
+    Args:
+        target: ``'depth'`` in meters; or ``'disparity'``, the inverse of the depth, up to a scale
+            and a shift where the loss says nothing of these.
+        loss_decode: one loss or several, each of the prediction and the truth, (B, 1, H, W) both,
+            where 0 of the truth is a pixel that does not count.
+        init_cfg: MMEngine's initialization config.
+    """
+
+    num_classes = out_channels = 1
+    align_corners = False  # of the resizing to an image's own size
+
+    def __init__(
+        self, target: Target = 'depth', loss_decode: Any = LOSS, init_cfg: InitConfig = None
+    ) -> None:
+        super().__init__(init_cfg)
+        self.target = target
+        losses = [loss_decode] if isinstance(loss_decode, Mapping) else loss_decode
+        self.losses = nn.ModuleList(map(MODELS.build, losses))
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: Sequence[Any], _: Any) -> dict:
+        """The losses of maps and their data samples, by name."""
+        truth = torch.stack([sample.gt_depth_map.data for sample in data_samples])
+        found = resized(self(inputs), truth.shape[2:])
+        if self.target == 'disparity':
+            truth = inverse(truth)
+        return {one.loss_name: one(found, truth) for one in self.losses}
+
+    def predict(self, inputs: Sequence[Tensor], metas: Sequence[Mapping], _: Any) -> Tensor:
+        """Maps -> the prediction (B, 1, H, W) at the size of the padded images."""
+        return resized(self(inputs), metas[0].get('pad_shape', metas[0]['img_shape'])[:2])
+
+
+def resized(values: Tensor, size: Sequence[int]) -> Tensor:
+    """Values (B, C, h, w) at another height and width."""
+    return F.interpolate(values, tuple(size), mode='bilinear', align_corners=False)
+
+
+def inverse(values: Tensor) -> Tensor:
+    """One over each value, where 0 stays 0: the disparity of a depth, and back."""
+    return torch.where(values > 0, 1 / values.clamp(min=1e-6), 0)
+
+
+@MODELS.register_module()
+class LinearDepthHead(DepthHead):
+    """DINOv2's linear head (arXiv:2304.07193, Section 7.4; ``decode_heads/linear_head.py``).
+
+    All maps are brought to ``upsample`` times the finest of them. A linear layer gives each pixel a
+    share of bins at equal distances, and the depth is their mean (AdaBins, arXiv:2011.14141). With
+    ``out_type='pyramid_cls'`` of a backbone it reads the class token, as theirs does.
+
+    Args:
+        in_channels: channels of the maps.
+        max_depth: depth of the last bin, in meters.
+        min_depth: depth of the first bin.
+        num_bins: number of bins.
+        upsample: see above.
+        loss_decode, init_cfg: see :class:`DepthHead`.
+    """
+
+    def __init__(
+        self,
+        in_channels: PositiveInt | PositiveInts,
+        max_depth: Positive,
+        min_depth: Positive = NEAREST,
+        num_bins: PositiveInt = 256,
+        upsample: PositiveInt = 4,
+        loss_decode: Any = LOSS,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__('depth', loss_decode, init_cfg)
+        self.in_channels, self.upsample = in_channels, upsample
+        if min_depth >= max_depth:
+            raise ConfigError(
+                f'LinearDepthHead: max_depth={max_depth} must be more than min_depth={min_depth}.'
+            )
+        width = in_channels if isinstance(in_channels, int) else sum(in_channels)
+        self.conv_depth = nn.Conv2d(width, num_bins, 1)
+        bins = torch.linspace(min_depth, max_depth, num_bins)
+        self.register_buffer('bins', bins[:, None, None], persistent=False)
+
+    def forward(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Maps (B, C_i, h_i, w_i), the finest first -> depths (B, 1, h, w)."""
+        size = [self.upsample * side for side in inputs[0].shape[2:]]
+        x = torch.cat([resized(level, size) for level in inputs], dim=1)
+        shares = self.conv_depth(x).relu() + BINS_OFFSET
+        return (shares * self.bins).sum(1, keepdim=True) / shares.sum(1, keepdim=True)

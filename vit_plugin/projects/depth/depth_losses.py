@@ -1,0 +1,124 @@
+"""Losses of depth: with the scale of the data, and for data whose scale and shift are unknown."""
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import Count, Fraction, NotNegative
+from vit_plugin.registry import MODELS
+
+LEAST = 1e-6  # of a value whose logarithm is taken, and of a spread
+
+
+class DepthLoss(nn.Module):
+    """The mean over the images of a batch of what :meth:`of_image` says, times ``loss_weight``.
+
+    Args:
+        loss_weight: factor of the loss.
+        loss_name: name of the loss in the logs. It must begin with ``loss_``.
+    """
+
+    def __init__(self, loss_weight: NotNegative, loss_name: str) -> None:
+        super().__init__()
+        self.loss_weight, self.loss_name = loss_weight, loss_name
+
+    def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
+        """The loss of an image from its maps (H, W), which has known pixels."""
+        raise NotImplementedError
+
+    def forward(self, found: Tensor, true: Tensor) -> Tensor:
+        """Predictions and truth (B, 1, H, W), 0 where it is not known, -> the loss in float32.
+
+        An image without a known pixel has the loss 0.
+        """
+        total = 0 * found.float().sum()  # a gradient, if there is nothing else
+        for one, other in zip(found[:, 0].float(), true[:, 0].float(), strict=True):
+            known = other > 0
+            if known.any():
+                total = total + self.of_image(one, other, known)
+        return self.loss_weight * total / len(found)
+
+
+@MODELS.register_module()
+class SiLogLoss(DepthLoss):
+    r"""The scale-invariant logarithmic error (arXiv:1406.2283, Equation 3), and its root.
+
+    It is ``sqrt(mean(d^2) - variance_focus * mean(d)^2)`` with d = log(prediction) - log(truth) of
+    the known pixels. The gradient of MMSegmentation's ``SiLogLoss`` is NaN if an image has none of
+    them, as a crop of a sky, and its factor is always 0.5.
+
+    Args:
+        variance_focus: 1 leaves out the scale, 0 is the error of logarithms. 0.85 is that of BTS
+            (arXiv:1907.10326), AdaBins and Depth Anything.
+        loss_weight, loss_name: see :class:`DepthLoss`.
+    """
+
+    def __init__(
+        self,
+        variance_focus: Fraction = 0.85,
+        loss_weight: NotNegative = 1.0,
+        loss_name: str = 'loss_silog',
+    ) -> None:
+        super().__init__(loss_weight, loss_name)
+        self.variance_focus = variance_focus
+
+    def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
+        d = found[known].clamp(min=LEAST).log() - true[known].log()
+        error = d.square().mean() - self.variance_focus * d.mean().square()
+        return error.clamp(min=LEAST).sqrt()
+
+
+@MODELS.register_module()
+class ScaleShiftInvariantLoss(DepthLoss):
+    r"""MiDaS' loss of disparities with unknown scale and shift (arXiv:1907.01341, Section 5).
+
+    Prediction and truth are each aligned: less the median, over the mean distance from it (Equation
+    5). The loss is the mean of their distances without the largest ones (Equation 7, 'ssitrim'),
+    and ``gradient_weight`` times the differences between neighbors of this distance, at several
+    scales (Equation 11).
+
+    Args:
+        trim: share of the known pixels, those of the largest distances, that do not count.
+        gradient_weight: see above.
+        scales: number of scales, each with every second pixel of the one before.
+        loss_weight, loss_name: see :class:`DepthLoss`.
+    """
+
+    def __init__(
+        self,
+        trim: Fraction = 0.2,
+        gradient_weight: NotNegative = 0.5,
+        scales: Count = 4,
+        loss_weight: NotNegative = 1.0,
+        loss_name: str = 'loss_ssi',
+    ) -> None:
+        super().__init__(loss_weight, loss_name)
+        self.trim, self.gradient_weight, self.scales = trim, gradient_weight, scales
+
+    def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
+        difference = aligned(found, known) - aligned(true, known)
+        number = known.sum()
+        kept = max(int((1 - self.trim) * number), 1)
+        loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)
+        for scale in range(self.scales):
+            part, there = (x[:: 2**scale, :: 2**scale] for x in (difference, known))
+            steps = [
+                (part.diff(dim=axis).abs() * (there & there.roll(-1, axis)).narrow(axis, 0, length))
+                for axis in (0, 1)
+                if (length := there.shape[axis] - 1) > 0
+            ]
+            total = sum(step.sum() for step in steps)
+            loss = loss + self.gradient_weight * total / there.sum().clamp(min=1)
+        return loss
+
+
+def aligned(values: Tensor, known: Tensor) -> Tensor:
+    """Values (H, W) less their median, over the mean distance of known ones from it."""
+    shifted = values - values[known].median()
+    return shifted / shifted[known].abs().mean().clamp(min=LEAST)
+
+
+def fitted(found: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+    """The scale and the shift that bring values (N,) to others by least squares (Equation 4)."""
+    columns = torch.stack([found, torch.ones_like(found)], dim=1)
+    scale, shift = torch.linalg.lstsq(columns, true[:, None]).solution[:, 0]
+    return scale, shift

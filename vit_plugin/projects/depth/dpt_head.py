@@ -1,0 +1,187 @@
+"""DPT's decoder: maps of several sizes from a transformer's tokens (arXiv:2103.13413, Section 3)."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import InitConfig, NormConfig, Positive, PositiveInt, PositiveInts
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.numerics import build_map_norm
+from vit_plugin.registry import MODELS
+
+from .depth_head import LOSS, DepthHead, Target, resized
+
+Readout = Literal['ignore', 'add', 'project']
+
+
+class Reassemble(nn.Module):
+    """Section 3.1: read, concatenate and resample the tokens of a block to a map of a size.
+
+    Args:
+        in_channels: channels C of the tokens' map, which with ``'add'`` and ``'project'`` are
+            followed by as many of the class token.
+        out_channels: channels of the result.
+        readout_type: what becomes of the class token, Equations 2 to 4.
+        factor: of the height and width, a whole number or one over it.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, readout_type: Readout, factor: Fraction
+    ) -> None:
+        super().__init__()
+        self.readout_type = readout_type
+        if readout_type == 'project':
+            self.read = nn.Linear(2 * in_channels, in_channels)
+        self.projection = nn.Conv2d(in_channels, out_channels, 1)
+        self.resize: nn.Module = nn.Identity()
+        up, down = factor.as_integer_ratio()
+        if up > 1:
+            self.resize = nn.ConvTranspose2d(out_channels, out_channels, up, up)
+        elif down > 1:
+            self.resize = nn.Conv2d(out_channels, out_channels, 3, down, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The map (B, C or 2 * C, h, w) -> (B, C_out, h', w')."""
+        if self.readout_type == 'add':
+            x = sum(x.chunk(2, dim=1))
+        elif self.readout_type == 'project':
+            x = F.gelu(self.read(x.movedim(1, -1))).movedim(-1, 1)
+        return self.resize(self.projection(x))
+
+
+class ResidualUnit(nn.Module):
+    """Two convolutions, each after a ReLU, around a shortcut, as in RefineNet."""
+
+    def __init__(self, channels: int, norm_cfg: Mapping[str, Any] | None) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = (
+            nn.Conv2d(channels, channels, 3, padding=1, bias=norm_cfg is None) for _ in range(2)
+        )
+        self.norm1, self.norm2 = (
+            build_map_norm(norm_cfg, channels) if norm_cfg else nn.Identity() for _ in range(2)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, h, w) -> the same shape."""
+        return x + self.norm2(self.conv2(self.norm1(self.conv1(x.relu())).relu()))
+
+
+class Fusion(nn.Module):
+    """Section 3.2: add a map to what came from the coarser ones, and enlarge the sum.
+
+    The coarsest map is the sum itself. ``unit1`` has no use there, but the files of others have it.
+    """
+
+    def __init__(self, channels: int, norm_cfg: Mapping[str, Any] | None) -> None:
+        super().__init__()
+        self.unit1, self.unit2 = (ResidualUnit(channels, norm_cfg) for _ in range(2))
+        self.projection = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x: Tensor, level: Tensor | None, size: Sequence[int]) -> Tensor:
+        """What came, and a map, both (B, C, h, w) -> (B, C, *size)."""
+        if level is not None:
+            x = x + self.unit1(level)
+        x = F.interpolate(self.unit2(x), tuple(size), mode='bilinear', align_corners=True)
+        return self.projection(x)
+
+
+@MODELS.register_module()
+class DPTDepthHead(DepthHead):
+    """DPT (arXiv:2103.13413), also of Depth Anything (arXiv:2401.10891, arXiv:2406.09414).
+
+    Of the maps, the last but one keeps its stride s, and the others become s / 4, s / 2 and 2 s:
+    maps of four blocks of a plain transformer are resampled to four sizes, and a CNN's maps of
+    these strides are taken as they are, as in DPT-Hybrid. Each map is as fine as the sum of those
+    before. MMSegmentation's ``DPTHead`` has a segmentor's head on these blocks, which no public
+    model of depth has, and takes no other maps than a transformer's of one stride.
+
+    Args:
+        in_channels: channels of the maps, as in ``backbone.channels``.
+        strides: their strides, as in ``backbone.strides``. Those of the last one's stride are made
+            of tokens.
+        readout_type: the class token of these maps: ``'ignore'``, ``'add'`` or ``'project'``. The last
+            two need ``out_type='pyramid_cls'`` of the backbone.
+        level_channels: channels of each map after it was resampled. Those of a CNN's map are its
+            own. Default: ``channels`` for the others.
+        channels: channels of the sums.
+        head_channels: channels before the last convolution.
+        norm_cfg: norms of the residual units. None: none.
+        max_depth: the depth is so many meters times a sigmoid. None: a ReLU without an end.
+        target, loss_decode, init_cfg: see :class:`DepthHead`.
+
+    Raises:
+        ConfigError: if the lists have different lengths, if a map cannot become one of its stride,
+            or if a CNN's map would have other channels.
+    """
+
+    def __init__(
+        self,
+        in_channels: PositiveInts,
+        strides: PositiveInts,
+        readout_type: Readout = 'ignore',
+        level_channels: PositiveInts | None = None,
+        channels: PositiveInt = 256,
+        head_channels: PositiveInt = 32,
+        norm_cfg: NormConfig | None = None,
+        max_depth: Positive | None = None,
+        target: Target = 'depth',
+        loss_decode: Any = LOSS,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__(target, loss_decode, init_cfg)
+        self.in_channels, self.stride, self.max_depth = in_channels, strides[-1], max_depth
+        counts = {len(one) for one in (in_channels, strides, level_channels or in_channels)}
+        if len(counts) > 1:
+            raise ConfigError(
+                'DPTDepthHead: in_channels, strides and level_channels have one value for each '
+                f'map, but {len(in_channels)}, {len(strides)} and {len(level_channels or ())}.'
+            )
+        self.reassemble, self.convs = nn.ModuleList(), nn.ModuleList()
+        keeps = max(len(strides) - 2, 0)
+        for i, (width, stride) in enumerate(zip(in_channels, strides, strict=True)):
+            # How much finer the map becomes.
+            factor = Fraction(stride, strides[keeps]) * Fraction(2) ** (keeps - i)
+            of_tokens = stride == strides[-1]
+            wanted = level_channels[i] if level_channels else channels
+            if min(factor.as_integer_ratio()) > 1:
+                raise ConfigError(
+                    f'DPTDepthHead: a map of stride {stride} does not become {float(factor):g} '
+                    f'times as fine; leave stride {stride} out of the maps.'
+                )
+            if factor == 1 and not of_tokens:
+                if level_channels and wanted != width:
+                    raise ConfigError(
+                        f'DPTDepthHead: level_channels[{i}]={wanted}, but the map of the CNN has '
+                        f'{width} channels; give these.'
+                    )
+                self.reassemble.append(nn.Identity())
+                wanted = width
+            else:
+                read = readout_type if of_tokens else 'ignore'
+                width //= 1 + (read != 'ignore')
+                self.reassemble.append(Reassemble(width, wanted, read, factor))
+            self.convs.append(nn.Conv2d(wanted, channels, 3, padding=1, bias=False))
+        self.fusion = nn.ModuleList(Fusion(channels, norm_cfg) for _ in strides)
+        self.fusion[0].unit1.requires_grad_(False)  # DDP would wait for its gradient
+        self.conv1 = nn.Conv2d(channels, channels // 2, 3, padding=1)
+        self.conv2 = nn.Conv2d(channels // 2, head_channels, 3, padding=1)
+        self.conv3 = nn.Conv2d(head_channels, 1, 1)
+
+    def forward(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Maps (B, C_i, h_i, w_i), the finest first -> (B, 1, H, W), of the tokens' pixels."""
+        levels = [
+            conv(reassemble(x))
+            for conv, reassemble, x in zip(self.convs, self.reassemble, inputs, strict=True)
+        ]
+        x, *finer = reversed(levels)
+        sizes = [*(level.shape[2:] for level in finer), [2 * side for side in levels[0].shape[2:]]]
+        x = self.fusion[0](x, None, sizes[0])
+        for fuse, level, size in zip(self.fusion[1:], finer, sizes[1:], strict=True):
+            x = fuse(x, level, size)
+        pixels = [self.stride * side for side in inputs[-1].shape[2:]]
+        x = F.interpolate(self.conv1(x), pixels, mode='bilinear', align_corners=True)
+        x = self.conv3(self.conv2(x).relu())
+        return x.relu() if self.max_depth is None else self.max_depth * x.sigmoid()
