@@ -30,6 +30,7 @@ FLAGS_OF_DATA = (
     'balance',
     'patience',
     'skip_invalid',
+    'depth_scale',
 )
 
 
@@ -43,11 +44,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_flags(
         data,
         '--data',
-        help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or '
-        "masks; 'digits' for scikit-learn's",
+        help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML, masks '
+        "or maps of depth; 'digits' for scikit-learn's",
     )
     data.add_argument(
-        '--task', help='classification (default), detection, instance or segmentation'
+        '--task', help='classification (default), detection, instance, segmentation or depth'
     )
     data.add_argument(
         '--model',
@@ -64,6 +65,13 @@ def make_parser() -> argparse.ArgumentParser:
         '--skip-invalid',
         **given,
         help='leave out boxes, masks and images that cannot be right, rather than stop',
+    )
+    data.add_argument(
+        '--depth-scale',
+        type=at_least(1e-9, float),
+        metavar='METERS',
+        help="meters of a value of 1 in maps of depth; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
+        'in .npy and .tiff',
     )
     data.add_argument(
         '--check',
@@ -134,6 +142,8 @@ def check(args: argparse.Namespace) -> None:
             f'--{given[0].replace("_", "-")} goes with --data; change a config with --cfg-options, '
             'such as train_cfg.max_epochs=10 or load_from=CHECKPOINT.'
         )
+    if args.depth_scale and args.task != 'depth':
+        raise ConfigError('--depth-scale is for --task depth; leave it out, or give this task.')
     if args.data:
         check_data(args.data)
         check_choice('--task', args.task, TASKS)
@@ -158,7 +168,8 @@ def main(args: argparse.Namespace) -> None:
     if args.check:
         from vit_plugin.from_folder.write import draw_pictures
 
-        print('Look at', ' and '.join(map(str, draw_pictures(Path(args.config)))))
+        if pictures := draw_pictures(Path(args.config)):
+            print('Look at', ' and '.join(map(str, pictures)))
         return
     cfg = load_config(args)
     apply_train_flags(cfg, args)

@@ -55,7 +55,7 @@ def _kind(model: nn.Module) -> type[Deployed]:
     """
     if isinstance(model, Classifier):
         return DeployedModule if model.num_classes else DeployedFeatures
-    for (part, name), adapter in {**KINDS, **declared('deployed')}.items():
+    for (part, name), adapter in {**declared('deployed'), **KINDS}.items():
         classes = type(getattr(model, part, None)).__mro__
         if hasattr(model, part) and (not name or name in (one.__name__ for one in classes)):
             return resolve_name(adapter) if isinstance(adapter, str) else adapter

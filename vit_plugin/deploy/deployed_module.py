@@ -121,6 +121,12 @@ class DeployedSegmentor(Deployed):
         ).float()
 
 
+class DeployedDepth(DeployedSegmentor):
+    """A model of depth -> depth or disparity (B, 1, H, W)."""
+
+    outputs = ('depth',)
+
+
 class DeployedQueries(Deployed):
     """EoMT for instances or panoptic masks -> class logits and mask logits.
 

@@ -95,7 +95,12 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
 
 
 def apart(found: Prediction, wanted: Prediction) -> float:
-    """Largest difference of a class's score, share of map pixels that differ, or box distance."""
+    """Largest difference of a class's score, share of map pixels that differ, or box distance.
+
+    Of a depth it is the largest difference, relative to the largest depth.
+    """
+    if wanted.depth is not None and found.depth is not None:
+        return float(np.abs(found.depth - wanted.depth).max() / np.abs(wanted.depth).max())
     if wanted.map is not None and found.map is not None:
         return float(np.not_equal(found.map, wanted.map).mean())
     if wanted.boxes is None:

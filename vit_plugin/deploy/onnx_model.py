@@ -74,7 +74,7 @@ class OnnxModel:
         self.size = tuple(size)  # height and width, or the names of what is open
         names = {output.name for output in self.session.get_outputs()}
         # Else the framework's own code makes segments of them.
-        self.answers = bool({'logits', 'boxes'} & names)
+        self.answers = bool({'logits', 'boxes', 'depth'} & names)
 
     def __call__(self, image: np.ndarray) -> Prediction:
         """The prediction for the pixels (H, W, 3) of an image, in BGR."""
@@ -123,8 +123,8 @@ class OnnxModel:
         height, width = placed.pixels.shape[:2]
         if min(height, width) < patch:
             raise ConfigError(
-                f'The file cannot be run on an image of {width} x {height} pixels, which is smaller '
-                f'than one patch of {patch} x {patch}; give a larger image, or export with '
+                f'The file cannot be run on an image of {width} x {height} pixels, which is '
+                f'smaller than one patch of {patch} x {patch}; give a larger image, or export with '
                 '--img-size.'
             )
         return placed
@@ -153,6 +153,11 @@ class OnnxModel:
             masks = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
             stacked = np.array(masks, bool).reshape(-1, height, width)
             return Prediction(None, labels, names, scores, boxes, stacked)
+        if 'depth' in outputs:
+            height, width = placed.inner
+            values = outputs['depth'][0, :height, :width]
+            depth = resized(values, image.shape[:2], False)
+            return Prediction.of_depth(depth, str(self.facts.get('target')))
         if 'logits' not in outputs:
             raise ConfigError(
                 f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
@@ -248,7 +253,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
     head = type(getattr(model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
     decode_head: Any = getattr(model, 'decode_head', None)
-    binary = getattr(decode_head, 'out_channels', 0) == 1
+    binary = getattr(decode_head, 'out_channels', 0) == 1 and not trained.target
     stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
     return json.dumps(
         dict(
@@ -256,6 +261,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
             multi_label=multi_label,
             align_corners=bool(getattr(decode_head, 'align_corners', False)),
             threshold=decode_head.threshold if binary else None,
+            target=trained.target,
             rgb=takes_rgb(model.data_preprocessor),
             patch=getattr(stem, 'stride', 1),
             steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),

@@ -5,7 +5,7 @@ from vit_plugin.project import declared
 from vit_plugin.suggestions import check_choice
 
 DIGITS = 'digits'  # a folder that is written if it is not there
-TASKS = ('classification', 'detection', 'instance', 'segmentation', 'pretraining')
+TASKS = ('classification', 'detection', 'instance', 'segmentation', 'depth', 'pretraining')
 METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill')
 # The frameworks' own heads, see Project.models. The first of a task is its default.
 MODELS = {

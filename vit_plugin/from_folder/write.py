@@ -22,6 +22,7 @@ from vit_plugin.suggestions import check_choice
 from . import data_report
 from .choices import DIGITS
 from .classification import Classification
+from .depth_estimation import DepthEstimation
 from .detection import Detection, InstanceSegmentation
 from .pretraining import Pretraining
 from .recipe import contents, recipe_of, text_of
@@ -35,6 +36,7 @@ TASKS: dict[str, type[Task]] = {
     'detection': Detection,
     'instance': InstanceSegmentation,
     'segmentation': Segmentation,
+    'depth': DepthEstimation,
     PRETRAINING: Pretraining,
 }
 

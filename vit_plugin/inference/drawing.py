@@ -23,6 +23,8 @@ OPACITY = 0.45
 CROWDED = 0.15  # of the picture, from which on there are no texts at the boxes
 BACKGROUND = 'background'  # the name of a class that is not tinted
 WHITE = (255, 255, 255)
+LEAST_DEPTH = 1e-3  # meters, whose inverse is shown
+SHOWN = (0.02, 0.98)  # of the disparities of an image, the ends of the colors
 DARK = 140  # the brightness of a color from which on text on it is black
 
 
@@ -31,11 +33,14 @@ def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndar
 
     Boxes above the score have their masks, if there are any, and their classes. Where these would
     cover much of the picture, a legend says how many there are of each color. It also says the
-    classes of an image, or of a map.
+    classes of an image, or of a map. Of a depth, the picture is its colors.
     """
     times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
     picture = np.ascontiguousarray(_enlarged(as_photograph(image), times)[..., ::-1])
-    if prediction.boxes is not None:
+    if prediction.depth is not None:
+        picture = _colored(_enlarged(prediction.depth, times), bool(prediction.unit))
+        _draw_legend(picture, [(prediction.text(score_thr), WHITE)])
+    elif prediction.boxes is not None:
         _draw_boxes(picture, prediction, score_thr, times)
     elif prediction.map is None:
         entries = [(f'{row["class"]} {row["score"]:.2f}', WHITE) for row in prediction.rows()]
@@ -50,6 +55,15 @@ def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndar
         ]
         _draw_legend(picture, entries)
     return np.ascontiguousarray(picture[..., ::-1])
+
+
+def _colored(depth: np.ndarray, in_meters: bool) -> np.ndarray:
+    """A depth or a disparity (H, W) in colors (H, W, 3), bright nearby."""
+    disparity = 1 / np.maximum(depth, LEAST_DEPTH) if in_meters else depth
+    low, high = np.quantile(disparity, SHOWN)
+    levels = 255 * np.clip((disparity - low) / max(high - low, 1e-9), 0, 1)
+    colored = cv2.applyColorMap(levels.astype(np.uint8), cv2.COLORMAP_INFERNO)
+    return np.ascontiguousarray(colored[..., ::-1])
 
 
 def _draw_boxes(picture: np.ndarray, prediction: Prediction, score_thr: float, times: int) -> None:

@@ -159,6 +159,8 @@ class CsvTable(Table):
 class Pictures:
     """A picture for each image and a video for each video below a folder.
 
+    Beside the picture of a depth, ``NAME_depth.tiff`` has its values, in float32.
+
     Args:
         folder: the folder.
         inputs: what is read.
@@ -189,7 +191,13 @@ class Pictures:
         if not frame.source.is_video:
             with replacing(target) as path:
                 path.write_bytes(cv2.imencode('.png', picture)[1].tobytes())
-            return str(target)
+            if prediction.depth is None:
+                return str(target)
+            values = target.with_name(f'{target.stem}_depth.tiff')
+            with replacing(values, [frame.source.name]) as path:
+                encoded = cv2.imencode('.tiff', prediction.depth.astype(np.float32))[1]
+                path.write_bytes(encoded.tobytes())
+            return f'{target}, {values}'
         if is_new:
             is_file = frame.source.reader == 'video'
             fps = frame_rate(frame.source.name) if is_file else WEBCAM_FPS

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a file in ONNX is asked without torch
 from . import SCORE_THR
 
 NUM_TOP = 5  # classes that are listed of an image
+ENDS = ('least', 'median', 'most')  # of the depth of an image
 SIDES = ('left', 'top', 'right', 'bottom')
 
 
@@ -31,9 +32,22 @@ class Prediction:
     boxes: np.ndarray | None = None
     masks: np.ndarray | None = None  # (boxes, H, W): the pixels of each instance
     map: np.ndarray | None = None  # (H, W): the number of the class of each pixel
+    depth: np.ndarray | None = None  # (H, W): of each pixel
+    unit: str = 'm'  # of the depth; nothing of a disparity, which is larger nearby
 
     @classmethod
-    def of(cls, sample: 'BaseDataElement', classes: Sequence[str]) -> 'Prediction':
+    def of_depth(
+        cls, depth: np.ndarray, target: str, sample: 'BaseDataElement | None' = None
+    ) -> 'Prediction':
+        """The prediction of a model whose target is a ``'depth'`` or a ``'disparity'`` (H, W)."""
+        nothing = np.empty(0)
+        unit = 'm' if target == 'depth' else ''
+        return cls(sample, nothing, [], nothing, depth=depth, unit=unit)
+
+    @classmethod
+    def of(
+        cls, sample: 'BaseDataElement', classes: Sequence[str], target: str | None = None
+    ) -> 'Prediction':
         """The prediction in a sample of MMPretrain, MMDetection or MMSegmentation, on the CPU."""
         if 'pred_instances' in sample:
             found = sample.pred_instances
@@ -47,6 +61,8 @@ class Prediction:
                 found.bboxes.float().numpy(),
                 masks,
             )
+        if target is not None:
+            return cls.of_depth(sample.pred_depth_map.data[0].float().numpy(), target, sample)
         if 'pred_sem_seg' in sample:
             labels, counts = sample.pred_sem_seg.data.unique(return_counts=True)
             order = counts.argsort(descending=True, stable=True)
@@ -65,10 +81,15 @@ class Prediction:
         """The names of the values in a row."""
         if self.boxes is not None:
             return ('class', 'score', *SIDES)
+        if self.depth is not None:
+            return ENDS
         return ('class', 'score') if self.map is None else ('class', 'share')
 
     def rows(self, score_thr: float = SCORE_THR) -> list[dict[str, Any]]:
         """Plain values by name: the top five classes, boxes above a score, or a map's classes."""
+        if self.depth is not None:
+            ends = np.quantile(self.depth, (0, 0.5, 1)).tolist()
+            return [dict(zip(ENDS, ends, strict=True))]
         entries = zip(self.names, self.scores.tolist(), strict=True)
         if self.boxes is not None:
             return [
@@ -83,6 +104,10 @@ class Prediction:
     def text(self, score_thr: float = SCORE_THR) -> str:
         """The rows in a line, boxes counted by class."""
         rows = self.rows(score_thr)
+        if self.depth is not None:
+            least, median, most = (f'{rows[0][name]:.2f} {self.unit}'.strip() for name in ENDS)
+            what = 'depth' if self.unit else 'disparity'
+            return f'{what} from {least} to {most}, {median} in the middle'
         if self.boxes is not None:
             counts = Counter(row['class'] for row in rows).most_common()
             return ', '.join(f'{count} {name}' for name, count in counts) or 'nothing'

@@ -50,7 +50,7 @@ class TrainedModel:
     Attributes:
         classes: the names of the classes, as far as they are known.
         has_pixels: whether the steps from an image to a sample are known.
-        task: ``'classification'``, ``'detection'`` or ``'segmentation'``.
+        task: ``'classification'``, ``'detection'``, ``'segmentation'`` or ``'depth'``.
     """
 
     def __init__(
@@ -62,7 +62,9 @@ class TrainedModel:
     ) -> None:
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
-        self.task = of_framework(TASKS, cfg)
+        # 'depth' or 'disparity' of a head for depth.
+        self.target: str | None = getattr(getattr(model, 'decode_head', None), 'target', None)
+        self.task = 'depth' if self.target else of_framework(TASKS, cfg)
         self._pixels = pixels
         self._size = (
             min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmTransform) else None
@@ -186,14 +188,15 @@ class TrainedModel:
             indices = list(group)
             results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
             found |= {
-                i: Prediction.of(one.cpu(), self.classes)
+                i: Prediction.of(one.cpu(), self.classes, self.target)
                 for i, one in zip(indices, results, strict=True)
             }
         return [found[i] for i in range(len(samples))]
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
-        """The shape that samples of a batch share, for segmentation with the original size."""
-        original = sample['data_samples'].ori_shape if self.task == 'segmentation' else ()
+        """The shape that samples of a batch share, where pixels are predicted with the original."""
+        of_pixels = self.task in ('segmentation', 'depth')
+        original = sample['data_samples'].ori_shape if of_pixels else ()
         return (*sample['inputs'].shape, *original)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:

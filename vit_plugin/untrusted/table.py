@@ -172,7 +172,7 @@ PLACES = dict(
         ISPRSDataset LIPDataset LoveDADataset NightDrivingDataset PascalContextDataset
         PascalContextDataset59 PascalVOCDataset PotsdamDataset STAREDataset iSAIDDataset
         ClassBalancedDataset ConcatDataset KFoldDataset MultiImageMixDataset RepeatDataset Digits
-        VolumeSlices stratified_subset
+        DepthMaps VolumeSlices stratified_subset
         """,
         arguments=OF_A_DATASET
         | each('dataset datasets', 'dataset')

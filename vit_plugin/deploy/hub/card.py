@@ -20,6 +20,7 @@ TASKS = dict(
     classification='image-classification',
     detection='object-detection',
     segmentation='image-segmentation',
+    depth='depth-estimation',
 )
 SHOWN = 50  # names of classes
 BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')  # settings that name weights

@@ -65,7 +65,7 @@ class ImageRecord:
         stated: width and height by the annotation, ``(0, 0)`` where it says nothing.
         labels: names of its classes.
         instances: objects in it.
-        mask: the file with the class of each pixel, or None.
+        mask: the file with the class, or the depth, of each pixel, or None.
         origin: what says it, for messages.
     """
 

@@ -10,10 +10,16 @@ PROJECT = Project(
             'SiLogLoss': 'vit_plugin.projects.depth.depth_losses',
             'ScaleShiftInvariantLoss': 'vit_plugin.projects.depth.depth_losses',
         },
+        'METRICS': {'DepthMetric': 'vit_plugin.projects.depth.depth_metric'},
+        'DATASETS': {'DepthMaps': 'vit_plugin.projects.depth.load_depth'},
+        'TRANSFORMS': {'LoadDepth': 'vit_plugin.projects.depth.load_depth'},
     },
     formats={
         'hf_dpt': 'vit_plugin.projects.depth.depth_names:HF_DPT',
         'hf_depth_anything': 'vit_plugin.projects.depth.depth_names:HF_DEPTH_ANYTHING',
+    },
+    deployed={
+        ('decode_head', 'DepthHead'): 'vit_plugin.deploy.deployed_module:DeployedDepth',
     },
     published={'depth': 'vit_plugin.projects.depth.published_depth:depth'},
 )

@@ -23,6 +23,7 @@ ANSWERS = {  # by task
     'classification': 'says which class a picture is of',
     'detection': 'finds objects in a picture',
     'segmentation': 'says the class of every pixel of a picture',
+    'depth': 'says how far away every pixel of a picture is',
 }
 # The title of each section, and its caption.
 SECTIONS = {

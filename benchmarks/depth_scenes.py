@@ -1,0 +1,140 @@
+"""Rendered scenes with known depth: spheres and boxes on a floor before a wall, with photographs.
+
+A scene follows from its seed, split and size. Its photographs are scikit-image's, of which the left
+two thirds are for training and the rest for a test. ``write`` makes a folder for ``train --data
+FOLDER --task depth``: images, and maps of depth in PNG of 16 bits in millimeters.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import skimage.data
+
+PHOTOGRAPHS = ('astronaut', 'brick', 'chelsea', 'coffee', 'coins', 'grass', 'gravel', 'rocket')
+WIDTH, HEIGHT = 128, 96
+TEXELS = 90  # pixels of a photograph for a meter
+AMBIENT = 0.35  # share of the light that comes from everywhere
+
+
+class Hit(NamedTuple):
+    """What rays meet: how far along, the normals, and the place on a surface in meters."""
+
+    distance: np.ndarray  # (H, W), infinite where nothing is met
+    normal: np.ndarray  # (H, W, 3)
+    place: np.ndarray  # (H, W, 2)
+
+
+def textures(test: bool) -> list[np.ndarray]:
+    """The photographs, or their parts of a split, (H, W, 3) in RGB."""
+    found = []
+    for name in PHOTOGRAPHS:
+        photo = getattr(skimage.data, name)()
+        photo = np.stack([photo] * 3, axis=-1) if photo.ndim == 2 else photo[..., :3]
+        cut = photo.shape[1] * 2 // 3
+        found.append(photo[:, cut:] if test else photo[:, :cut])
+    return found
+
+
+def plane(rays: np.ndarray, normal: np.ndarray, offset: float) -> Hit:
+    """The plane of points p with normal * p = offset, which faces the camera at the origin."""
+    along = rays @ normal
+    with np.errstate(divide='ignore'):
+        distance = np.where(offset / along > 0, offset / along, np.inf)
+    points = np.where(np.isfinite(distance), distance, 0)[..., None] * rays
+    axes = [axis for axis in range(3) if abs(normal[axis]) < 0.5]
+    return Hit(distance, np.broadcast_to(-normal, rays.shape), points[..., axes])
+
+
+def sphere(rays: np.ndarray, center: np.ndarray, radius: float) -> Hit:
+    """A ball. Rays have any length; the distance is in their lengths."""
+    a, b = (rays**2).sum(-1), rays @ center
+    root = b**2 - a * (center @ center - radius**2)
+    distance = np.where(root > 0, (b - np.sqrt(np.maximum(root, 0))) / a, np.inf)
+    points = np.where(np.isfinite(distance), distance, 0)[..., None] * rays - center
+    normal = points / radius
+    around = np.arctan2(normal[..., 0], -normal[..., 2])
+    return Hit(distance, normal, radius * np.stack((around, np.arcsin(normal[..., 1].clip(-1, 1))), -1))
+
+
+def box(rays: np.ndarray, center: np.ndarray, sides: np.ndarray, turn: float) -> Hit:
+    """A block, turned about the vertical."""
+    cos, sin = np.cos(turn), np.sin(turn)
+    into = np.array([(cos, 0, sin), (0, 1, 0), (-sin, 0, cos)])
+    local, start = rays @ into.T, -(into @ center)
+    with np.errstate(divide='ignore', invalid='ignore'):
+        ends = np.stack([(sign * sides / 2 - start) / local for sign in (-1, 1)])
+    near, far = ends.min(0), ends.max(0)
+    axis = near.argmax(-1)
+    distance = near.max(-1)
+    distance = np.where((distance < far.min(-1)) & (distance > 0), distance, np.inf)
+    points = np.where(np.isfinite(distance), distance, 0)[..., None] * local + start
+    face = np.eye(3)[axis]
+    others = np.array([(1, 2), (0, 2), (0, 1)])[axis]
+    normal = -np.sign((local * face).sum(-1, keepdims=True)) * face
+    return Hit(distance, normal @ into, np.take_along_axis(points, others, -1))
+
+
+def colors(photo: np.ndarray, place: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The photograph at places in meters, mirrored where it ends, (H, W, 3)."""
+    size = np.array(photo.shape[1::-1])
+    at = np.abs((place * TEXELS + shift) % (2 * size) - size).astype(np.float32)
+    return cv2.remap(photo, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+
+
+def scene(
+    seed: int, test: bool = False, size: tuple[int, int] = (WIDTH, HEIGHT)
+) -> tuple[np.ndarray, np.ndarray]:
+    """An image (H, W, 3) in RGB, and the depth (H, W) of its pixels in meters, along the view.
+
+    Args:
+        seed: of all that is random.
+        test: whether it has the photographs of the test.
+        size: width and height in pixels.
+    """
+    rng = np.random.default_rng((seed, test))
+    width, height = size
+    focal = width / (2 * np.tan(np.radians(rng.uniform(50, 70)) / 2))
+    x, y = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
+    rays = np.stack([(x - width / 2) / focal, (y - height / 2) / focal, np.ones_like(x)], axis=-1)
+    tilt = np.radians(rng.uniform(5, 20))  # the camera looks down a little
+    cos, sin = np.cos(tilt), np.sin(tilt)
+    rays = rays @ np.array([(1, 0, 0), (0, cos, sin), (0, -sin, cos)]).T
+    floor, wall = rng.uniform(1.0, 1.8), rng.uniform(5.0, 9.0)  # meters below, and ahead
+    hits = [plane(rays, np.array([0, 1.0, 0]), floor), plane(rays, np.array([0, 0, 1.0]), wall)]
+    for _ in range(rng.integers(3, 8)):
+        z = rng.uniform(1.8, wall - 0.8)
+        center = np.array([rng.uniform(-0.45, 0.45) * z, 0.0, z])
+        if rng.random() < 0.5:
+            radius = rng.uniform(0.15, 0.6)
+            center[1] = floor - radius
+            hits.append(sphere(rays, center, radius))
+        else:
+            sides = rng.uniform(0.2, 1.2, 3)
+            center[1] = floor - sides[1] / 2
+            hits.append(box(rays, center, sides, rng.uniform(0, np.pi)))
+    distances = np.stack([hit.distance for hit in hits])
+    which = distances.argmin(0)
+    light = np.array([rng.uniform(-1, 1), -1.5, -1.0])
+    light /= np.linalg.norm(light)
+    photos, image = textures(test), np.zeros((height, width, 3))
+    for number, hit in enumerate(hits):
+        photo = photos[rng.integers(len(photos))]
+        shade = AMBIENT + (1 - AMBIENT) * np.maximum(hit.normal @ light, 0)[..., None]
+        painted = shade * colors(photo, hit.place, rng.uniform(0, 500, 2))
+        image = np.where((which == number)[..., None], painted, image)
+    image = image + rng.normal(0, 3, image.shape)
+    return image.clip(0, 255).astype(np.uint8), distances.min(0).astype(np.float32)
+
+
+def write(folder: Path, train: int = 400, test: int = 100) -> None:
+    """Write scenes as a folder of images and of maps of depth."""
+    for split, number in (('train', train), ('val', test)):
+        for kind in ('images', 'depth'):
+            (folder / split / kind).mkdir(parents=True, exist_ok=True)
+        for seed in range(number):
+            image, depth = scene(seed, split == 'val')
+            cv2.imwrite(str(folder / split / f'images/{seed:04}.jpg'), image[..., ::-1])
+            millimeters = (1000 * depth).round().clip(0, 65535).astype(np.uint16)
+            cv2.imwrite(str(folder / split / f'depth/{seed:04}.png'), millimeters)

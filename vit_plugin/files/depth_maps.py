@@ -1,0 +1,40 @@
+"""Maps of depth in files: 16-bit PNG, TIFF and NumPy's arrays."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+DEPTH_SUFFIXES = ('.png', '.npy', '.tif', '.tiff', '.exr')
+
+
+def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
+    """The depth (H, W) of each pixel in meters, in float32; 0 where it is not known.
+
+    What is not known is 0, negative, infinite or NaN in the file.
+
+    Args:
+        path: a file with one value for each pixel.
+        scale: meters of a value of 1.
+
+    Raises:
+        ValueError: if it cannot be read, or has other than one number for each pixel. OpenCV's
+            wheels read no EXR.
+        OSError: if the file cannot be opened.
+    """
+    path = Path(path)
+    if path.suffix.lower() == '.npy':
+        values = np.load(path, allow_pickle=False)
+    elif path.suffix.lower() == '.exr':
+        raise ValueError('EXR is not read; save the depth as .npy, or as a TIFF of 32 bits')
+    else:
+        values = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
+    if values is None or values.dtype.kind not in 'uif':
+        raise ValueError('it is damaged, or has no numbers')
+    values = values.squeeze()
+    if values.ndim != 2:
+        raise ValueError(f'it has the shape {values.shape}, not one value for each pixel')
+    if path.suffix.lower() == '.png' and values.dtype == np.uint8:
+        raise ValueError('it has 8 bits, which is a picture; depth in PNG has 16')
+    depth = values.astype(np.float32) * np.float32(scale)
+    return np.where(np.isfinite(depth) & (depth > 0), depth, np.float32(0))

@@ -1,0 +1,154 @@
+"""A model of depth with DPT's decoder (arXiv:2103.13413) for images and maps of depth."""
+
+import json
+import math
+import os
+from functools import cached_property
+from typing import Any, ClassVar
+
+from .multispectral import backbone_of, normalization_of, reader_of
+from .readers.depth_folders import DepthRange, read_depth_folder
+from .readers.listing import Listing
+from .readers.splits import Split
+from .schedule import Schedule, muon
+from .starting_point import SMALL
+from .task import Pipeline, Task, rounded_up
+
+LARGEST = 512  # pixels of the longer side
+WIDE, NARROW = 128, 64  # channels of the decoder; of that of the small hybrid
+LEVELS = 4  # maps of a plain transformer, of blocks at equal distances
+
+
+class DepthEstimation(Task):
+    """A training on images and maps of depth."""
+
+    packages = ('mmseg',)
+    small_rows = (SMALL, SMALL)
+    schedules: ClassVar = dict(
+        small=Schedule(1000, (12, 72), (4, 4), 4e-3, 4, 12, optimizer=muon),
+        scratch=Schedule(2000, (12, 72), (4, 4), 1e-3, 4, 12),
+        fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
+    )
+    bases = ('_base_/mmseg_runtime.py',)
+    monitor = 'delta1'
+    takes_bands, takes_balance = True, False
+    more: ClassVar = dict(log_processor=dict(by_epoch=True))
+    checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
+
+    @cached_property
+    def found(self) -> tuple[Listing, DepthRange]:
+        """See :func:`~vit_plugin.from_folder.readers.depth_folders.read_depth_folder`."""
+        request = self.request
+        return read_depth_folder(
+            self.tree(), request.depth_scale, request.skip_invalid, self.looks.decode_all
+        )
+
+    @property
+    def listing(self) -> Listing:
+        return self.found[0]
+
+    @property
+    def farthest(self) -> float:
+        """The largest depth of the model in meters, with two digits."""
+        farthest = self.found[1].farthest
+        unit = 10.0 ** (math.floor(math.log10(farthest)) - 1)
+        return float(f'{math.ceil(farthest / unit) * unit:.2g}')
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """The width and height within which images are resized."""
+        return self.image_scale(LARGEST)
+
+    def model(self) -> dict[str, Any]:
+        """A hybrid's maps and tokens, or the maps of four blocks, for DPT's decoder."""
+        start, listing, shorter = self.start, self.listing, min(self.size)
+        arguments = {**backbone_of(start, shorter, listing.bands), 'out_type': 'pyramid'}
+        if not start.arch.startswith('timm://') and start.from_scratch:
+            arguments['with_cls_token'] = False
+        plain = start.meta_backbone(shorter, **arguments)
+        stride, blocks = plain.strides[-1], plain.num_layers
+        width, height = (rounded_up(side, stride) for side in self.size)
+        arguments['img_size'] = (height, width)
+        if len(plain.strides) == 1:
+            every = max(blocks // LEVELS, 1)
+            arguments['out_indices'] = list(range(blocks - 1, -1, -every))[:LEVELS][::-1]
+        built = start.meta_backbone(shorter, **arguments)
+        if not start.from_scratch:
+            arguments['init_cfg'] = dict(type='Pretrained', checkpoint=start.weights)
+        head = dict(
+            type='vit_plugin.DPTDepthHead',
+            in_channels=list(built.channels),
+            strides=list(built.strides),
+            channels=NARROW if start.is_small else WIDE,
+            norm_cfg=dict(type='GN', num_groups=16),
+            max_depth=self.farthest,
+        )
+        return dict(
+            type='DepthEstimator',
+            backbone=dict(type='vit_plugin.VisionTransformer', **arguments),
+            decode_head=head,
+            data_preprocessor=dict(
+                type='SegDataPreProcessor',
+                **normalization_of(start, listing),
+                bgr_to_rgb=not listing.bands,
+                size=(height, width),
+                seg_pad_val=0,
+                test_cfg=dict(size_divisor=stride),
+            ),
+            train_cfg=dict(),
+            test_cfg=dict(mode='whole'),
+        )
+
+    def pipelines(self) -> tuple[Pipeline, Pipeline]:
+        """The steps for an image in training, and in a test.
+
+        No image is enlarged at random: an object would seem nearer at the same depth.
+        """
+        reader = reader_of(self.listing.bands)
+        resize = dict(type='Resize', scale=self.size, keep_ratio=True)
+        load = dict(type='vit_plugin.LoadDepth', scale=self.found[1].scale, max_depth=self.farthest)
+        pack = dict(type='PackSegInputs')
+        color = [] if self.listing.bands else [dict(type='PhotoMetricDistortion')]
+        crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # where other images are larger
+        train: Pipeline = [
+            dict(reader, type='vit_plugin.LoadImage'), load, resize, crop, *self.flip(), *color,
+            pack,
+        ]  # fmt: skip
+        # The depth after the resize: maps are compared in the file's pixels.
+        return train, [reader, resize, load, pack]
+
+    def list_name(self, split: Split) -> str:
+        return f'{split}.json'
+
+    def list_of(self, split: Split) -> str:
+        """The images and their maps, as MMEngine's JSON."""
+        root = self.listing.root
+        rows = [
+            dict(
+                img_path=self.listing.name_of(record),
+                depth_map_path=os.path.relpath(record.mask or '', root).replace(os.sep, '/'),
+            )
+            for record in self.listing.parts[split]
+        ]
+        return json.dumps(dict(metainfo={}, data_list=rows))
+
+    def dataset(self, split: Split) -> dict[str, Any]:
+        """The data set of such a list."""
+        root = str(self.listing.root)
+        return dict(
+            type='vit_plugin.DepthMaps',
+            ann_file=self.list_path(self.list_name(split)),
+            data_prefix=dict(img_path=root, depth_map_path=root),
+        )
+
+    def metric(self, split: Split) -> dict[str, Any]:
+        """AbsRel, RMSE and the shares within a ratio."""
+        return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest)
+
+    def summary(self) -> str:
+        depths = self.found[1]
+        return (
+            f'{super().summary()} Depth from {depths.nearest:.2f} to {depths.farthest:.2f} m, '
+            f'{depths.median:.2f} m in the middle, in {depths.maps} maps, at {depths.scale:g} m a '
+            'value (--depth-scale).'
+        )

@@ -1,0 +1,196 @@
+"""Folders of images and maps of depth: which belong together, and what range they have."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from vit_plugin.data.dataset_facts import evenly_spaced
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.depth_maps import DEPTH_SUFFIXES, read_depth
+
+from .division import divide
+from .findings import Findings
+from .identity import KINDS, Index
+from .image_tree import Tree, note_unused, read_sizes
+from .listing import Listing
+from .records import ImageRecord
+from .split_lists import read_lists
+from .splits import without_split
+
+# The word for depth in a name, and what the name of its image may have in its place: nothing, or
+# rgb_00000.jpg of NYU's sync_depth_00000.png, or image of KITTI's groundtruth_depth.
+WORD = re.compile(r'(^|[_-])((sync|groundtruth|gt)_)?depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)
+IMAGE_WORDS = ('', 'rgb', 'image', 'img', 'color')
+KITTI = re.compile(r'proj_depth|groundtruth_depth')
+MILLIMETERS, KITTIS = 1e-3, 1 / 256  # meters of a value in PNG, which has integers alone
+MOST_MAPS = 500  # of which the values are read
+FARTHEST = 500.0  # meters, of a median that is believed
+
+
+class DepthRange(NamedTuple):
+    """What is known of the depth in a folder.
+
+    Attributes:
+        scale: meters of a value of 1.
+        nearest, median, farthest: of known pixels, in meters.
+        maps: number of maps of which the values were read.
+    """
+
+    scale: float
+    nearest: float
+    median: float
+    farthest: float
+    maps: int
+
+
+def read_depth_folder(
+    tree: Tree, scale: float | None = None, skip_invalid: bool = False, check_all: bool = False
+) -> tuple[Listing, DepthRange]:
+    """Read images and their maps of depth.
+
+    A map is a PNG of 16 bits, a TIFF or an array of NumPy, in a folder with ``depth`` in its name,
+    or a folder of annotations, or beside its image; it has the name of its image, maybe with a word
+    for depth. NYU's and KITTI's layouts are such. Without images to validate, a tenth is held out.
+
+    Args:
+        tree: the files of the folder.
+        scale: meters of a value of 1. None: 1 / 256 in KITTI's layout, else a millimeter in PNG,
+            and a meter in other files.
+        skip_invalid: whether maps that cannot be right are left out, rather than an error.
+        check_all: whether all maps are read, rather than 500.
+
+    Raises:
+        ConfigError: if there are no pairs, if a map cannot be read or has another size than its
+            image, or if the values are no depth in meters.
+    """
+    findings = Findings(skip_invalid)
+    maps = _maps_of(tree)
+    known = {*maps}
+    images = [path for path in tree.images if path not in known]
+    pairs = Index(tree.folder, images).pair(
+        {path: _names_of_image(path) for path in maps}, findings
+    )
+    if not pairs.image_of:
+        raise ConfigError(
+            f"--data: {str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
+            'by the same names, as PNG of 16 bits, .npy or .tiff, for --task depth.'
+        )
+    lists = read_lists(tree, findings)
+    map_of = {image: path for path, image in pairs.image_of.items()}
+    records = [
+        ImageRecord(
+            image,
+            lists.splits.get(image) or tree.split(image) or tree.split(path),
+            mask=path,
+            origin=str(path),
+        )
+        for image, path in map_of.items()
+    ]
+    findings.note_all(
+        'images left out, which have no map of depth',
+        (path for path in images if path not in map_of),
+    )
+    findings.note_all('maps of depth left out, which have no image of their name', pairs.lost)
+    note_unused(tree, [*images, *maps, *lists.files], findings)
+    records = read_sizes(tree, records, findings)
+    found = scale or _scale_of(tree, [record.mask for record in records if record.mask])
+    records, depths = _checked(records, found, check_all, findings)
+    findings.check()
+    parts, held_out = divide(records, tree, findings)
+    listing = Listing('images and maps of depth', tree.folder, (), parts, held_out, findings)
+    return listing, depths
+
+
+def _maps_of(tree: Tree) -> list[Path]:
+    """The files that are maps of depth, by their folder or their name."""
+    photographs = {path.with_suffix('') for path in tree.images if path.suffix.lower() != '.npy'}
+    maps = []
+    for path in [*tree.images, *tree.others]:
+        suffix = path.suffix.lower()
+        if suffix not in DEPTH_SUFFIXES:
+            continue
+        folders = [part.casefold() for part in tree.parts(path)]
+        named = WORD.search(path.stem) or any(
+            'depth' in part or without_split(part) in KINDS['mask'] for part in folders
+        )
+        beside = path.with_suffix('') in photographs and suffix in ('.npy', '.exr')
+        if named or beside:
+            maps.append(path)
+    return maps
+
+
+def _names_of_image(path: Path) -> list[str]:
+    names = [path.stem]
+    if WORD.search(path.stem):
+        for word in IMAGE_WORDS:
+            name = WORD.sub(lambda found, word=word: found[1] + word if word else '', path.stem)
+            names.append(name.strip('_-'))
+    return names
+
+
+def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
+    """The scale where nobody says it, by the layout and the type of the values."""
+    if any(KITTI.search('/'.join(tree.parts(path)).casefold()) for path in maps):
+        return KITTIS
+    suffixes = {path.suffix.lower() for path in maps}
+    if len(suffixes) > 1 and '.png' in suffixes:
+        raise ConfigError(
+            f'--data: maps of depth are {" and ".join(sorted(suffixes))}, whose units differ; keep '
+            'one of them, or give --depth-scale, the meters of a value of 1.'
+        )
+    return MILLIMETERS if suffixes == {'.png'} else 1.0
+
+
+def _checked(
+    records: list[ImageRecord], scale: float, check_all: bool, findings: Findings
+) -> tuple[list[ImageRecord], DepthRange]:
+    """The images without those whose map is wrong, and the range of depth.
+
+    Raises:
+        ConfigError: if there is no depth, or none that can be in meters.
+    """
+    count = len(records)
+    read = range(count) if check_all else evenly_spaced(count, MOST_MAPS)
+    values, wrong = [], set()
+    for i in read:
+        record = records[i]
+        assert record.mask is not None
+        try:
+            depth = read_depth(record.mask, scale)
+        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+            what, remedy = 'maps of depth cannot be read', 'replace or remove them'
+            findings.reject(what, remedy, f'{record.mask} ({first_line(error)})')
+            wrong.add(i)
+            continue
+        if depth.shape[::-1] != tuple(record.size):
+            size, seen = (f'{one[0]} x {one[1]}' for one in (depth.shape[::-1], record.size))
+            findings.reject(
+                'maps of depth have another size than their image as it is seen',
+                'make them equal',
+                f'{record.mask} with {size} pixels, and {record.path} with {seen}',
+            )
+            wrong.add(i)
+        elif not (known := depth[depth > 0]).size:
+            findings.note('maps of depth without a known pixel', record.mask)
+        else:
+            values.append((known.min(), np.median(known), known.max()))
+    findings.check()
+    if not values:
+        raise ConfigError(
+            '--data: no map of depth has a value above 0; look at how they were saved.'
+        )
+    nearest, median, farthest = (
+        float(how(column))
+        for how, column in zip((np.min, np.median, np.max), np.array(values).T, strict=True)
+    )
+    if median > FARTHEST:
+        raise ConfigError(
+            f'--data: at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is '
+            'no photograph; give --depth-scale, the meters of a value of 1, such as 0.001 for '
+            'millimeters.'
+        )
+    kept = [record for i, record in enumerate(records) if i not in wrong]
+    return kept, DepthRange(scale, nearest, median, farthest, len(read))

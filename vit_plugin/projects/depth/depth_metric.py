@@ -1,0 +1,95 @@
+"""Errors of depth by image, also of predictions whose scale and shift say nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Positive
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.registry import METRICS
+
+from .depth_head import NEAREST, inverse
+from .depth_losses import fitted
+
+with needed_by('DepthMetric'):
+    leave_out_multimodal()
+    from mmseg.evaluation.metrics import DepthMetric as OfMMSegmentation
+
+NAMES = {  # MMSegmentation's names, and those of the papers
+    'abs_rel': 'AbsRel',
+    'rmse': 'RMSE',
+    'rmse_log': 'RMSElog',
+    'log10': 'log10',
+    'd1': 'delta1',
+    'd2': 'delta2',
+    'd3': 'delta3',
+}
+
+
+@METRICS.register_module()
+class DepthMetric(OfMMSegmentation):
+    """The means over images of ``AbsRel``, ``RMSE`` in meters, ``delta1`` to ``delta3``, and more.
+
+    The formulas are MMSegmentation's. Its own class takes no list of metrics (it compares with
+    ``[tuple, list]``), its result is NaN if one image has no known pixel, and is infinite if one
+    prediction is 0.
+
+    Args:
+        min_depth_eval, max_depth_eval: pixels whose true depth is nearer or farther do not count,
+            in meters; predictions are brought between both.
+        mode: ``'disparity'`` fits each predicted disparity to the true one by a scale and a shift,
+            as for MiDaS (arXiv:1907.01341, Section 6). ``'depth'`` takes meters.
+        collect_device, prefix: those of MMEngine's ``BaseMetric``.
+
+    Raises:
+        ConfigError: when it evaluates, if no image has a known pixel.
+    """
+
+    def __init__(
+        self,
+        min_depth_eval: Positive = NEAREST,
+        max_depth_eval: Positive = 1000.0,
+        mode: Literal['depth', 'disparity'] = 'depth',
+        collect_device: Literal['cpu', 'gpu'] = 'cpu',
+        prefix: str | None = None,
+    ) -> None:
+        super().__init__(
+            min_depth_eval=min_depth_eval,
+            max_depth_eval=max_depth_eval,
+            collect_device=collect_device,
+            prefix=prefix,
+        )
+        self.mode = mode
+
+    def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
+        """Score the images that have known pixels."""
+        for sample in data_samples:
+            found = sample['pred_depth_map']['data'][0].float()
+            true = sample['gt_depth_map']['data'][0].to(found)
+            known = self._get_eval_mask(true)
+            if known.any():
+                depths = self.in_meters(found[known], true[known])
+                scores = self._calc_all_metrics(true[known], depths)
+                self.results.append({name: scores[name] for name in NAMES})
+
+    def in_meters(self, found: Tensor, true: Tensor) -> Tensor:
+        """Predictions (N,) as depths within the bounds."""
+        if self.mode == 'disparity':
+            scale, shift = fitted(found, inverse(true))
+            found = 1 / (scale * found + shift).clamp(min=1 / self.max_depth_eval)
+        return found.clamp(self.min_depth_eval, self.max_depth_eval)
+
+    def compute_metrics(self, results: list[dict[str, float]]) -> dict[str, float]:
+        """The mean of each score over the images."""
+        if not results:
+            raise ConfigError(
+                f'DepthMetric: no pixel of the data has a depth between {self.min_depth_eval} and '
+                f'{self.max_depth_eval} meters; correct the scale of the depth maps, or '
+                'min_depth_eval and max_depth_eval.'
+            )
+        return {
+            title: float(torch.tensor([scores[name] for scores in results]).double().mean())
+            for name, title in NAMES.items()
+        }

@@ -1,0 +1,62 @@
+"""Images and maps of depth, in MMSegmentation's pipelines."""
+
+from typing import Any
+
+from mmengine.dataset import BaseDataset
+
+from vit_plugin.arguments.fields import Positive
+from vit_plugin.data.images import reading
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.files.depth_maps import read_depth
+from vit_plugin.registry import DATASETS, TRANSFORMS
+
+with needed_by('LoadDepth'):
+    leave_out_multimodal()
+    from mmcv.transforms import BaseTransform
+
+
+@DATASETS.register_module()
+class DepthMaps(BaseDataset):
+    """Images with maps of depth, listed in a file of MMEngine's form.
+
+    Args:
+        **kwargs: arguments of MMEngine's ``BaseDataset``. Its ``ann_file`` is a JSON
+            ``{"metainfo": {}, "data_list": [{"img_path": ..., "depth_map_path": ...}, ...]}``, and
+            both names may have a folder in ``data_prefix``.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+
+@TRANSFORMS.register_module()
+class LoadDepth(BaseTransform):
+    """The map (H, W) in the file ``depth_map_path``, in meters, as ``gt_depth_map``.
+
+    Pixels without a depth are 0. MMSegmentation's ``LoadDepthAnnotation`` reads neither NumPy's
+    arrays nor TIFF with 32 bits by one setting, and leaves NaN in the map. In a test it follows
+    the resizing, so that predictions are compared in the pixels of the file.
+
+    Args:
+        scale: meters of a value of 1 in the file.
+        max_depth: in meters; what is farther counts as unknown.
+
+    Raises:
+        UnreadableError: if the file cannot be read, or has another size than its image.
+    """
+
+    def __init__(self, scale: Positive = 1.0, max_depth: Positive = 1000.0) -> None:
+        self.scale, self.max_depth = scale, max_depth
+
+    def transform(self, results: dict) -> dict:
+        path, size = results['depth_map_path'], tuple(results['ori_shape'][:2])
+        with reading(path):
+            depth = read_depth(path, self.scale)
+            if depth.shape != size:
+                raise ValueError(
+                    f'it has {depth.shape[1]} x {depth.shape[0]} pixels, and its image '
+                    f'{size[1]} x {size[0]}'
+                )
+        depth[depth > self.max_depth] = 0
+        fields = [*results.get('seg_fields', ()), 'gt_depth_map']
+        return dict(results, gt_depth_map=depth, seg_fields=fields)
