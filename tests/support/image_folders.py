@@ -103,6 +103,20 @@ def write_masks(folder: Path, count: int = 6) -> Path:
     return folder
 
 
+def write_depth(folder: Path, count: int = 6) -> Path:
+    """Images with maps of depth in millimeters, from 1 to 3.15 m, whose first rows are unknown."""
+    random = np.random.default_rng(0)
+    for kind in ('images', 'depth'):
+        (folder / kind).mkdir(parents=True)
+    for i in range(count):
+        pixels = random.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f'images/{i}.jpg')
+        depth = np.linspace(1000, 3150, 48 * 64).reshape(48, 64).astype(np.uint16)
+        depth[:4] = 0
+        Image.fromarray(depth).save(folder / f'depth/{i}.png')
+    return folder
+
+
 def write_bands(folder: Path, bands: int = 6, count: int = 4, suffix: str = '.tif') -> Path:
     """Noise of several bands as ``folder/{dry,wet}/<n>``; the last band is large if wet."""
     generator = np.random.default_rng(0)

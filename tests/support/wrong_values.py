@@ -310,6 +310,24 @@ RIGHT: dict[str, dict[str, Any]] = {
         ignore_index=255,
     ),
     'SoftDiceLoss': dict(class_weight=(0.5, 1.0), loss_weight=1.0, eps=1e-5),
+    'DPTDepthHead': dict(
+        in_channels=(8, 32),
+        strides=(8, 16),
+        readout_type='ignore',
+        level_channels=(8, 16),
+        channels=8,
+        head_channels=4,
+        norm_cfg=dict(type='BN', eps=1e-5),
+        max_depth=10.0,
+        target='depth',
+    ),
+    'LinearDepthHead': dict(
+        in_channels=(32,), max_depth=10.0, min_depth=0.001, num_bins=8, upsample=4
+    ),
+    'SiLogLoss': dict(variance_focus=0.85, loss_weight=1.0),
+    'ScaleShiftInvariantLoss': dict(trim=0.2, gradient_weight=0.5, scales=4, loss_weight=1.0),
+    'DepthMetric': dict(min_depth_eval=0.001, max_depth_eval=80.0, mode='depth'),
+    'LoadDepthAnnotations': dict(scale=0.001, max_depth=80.0),
     'DistilledViTClsHead': dict(
         num_classes=3, in_channels=32, distillation='hard', alpha=0.5, tau=3.0
     ),
@@ -559,6 +577,7 @@ def image_results() -> dict:
 
 # What each object does with a tiny input.
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
+DEPTHS = torch.rand(2, 1, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
         (
@@ -604,6 +623,11 @@ WORKS: dict[str, Callable[[Any], Any]] = {
         dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True
     ),
     **dict.fromkeys(('SimpleFPN', 'C2fProjector', 'LWDETRHead'), lambda built: built((MAP,))),
+    'LinearDepthHead': lambda built: built((MAP,)),
+    'DPTDepthHead': lambda built: built((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),
+    **dict.fromkeys(
+        ('SiLogLoss', 'ScaleShiftInvariantLoss'), lambda built: built(DEPTHS + 0.1, DEPTHS)
+    ),
     'TokenPooling': lambda built: built((TOKENS,)),
     'ViTClsHead': lambda built: built((TOKENS[:, 0],)),
     'DistilledViTClsHead': lambda built: built((TOKENS,)),

@@ -65,6 +65,8 @@ WITHOUT_PARAMETERS = {
     'IoUAwareBCELoss',
     'LeJEPAHead',
     'MultiViewPreprocessor',
+    'ScaleShiftInvariantLoss',
+    'SiLogLoss',
     'SoftDiceLoss',
 }
 WITH_AVERAGES = {'DINO'}

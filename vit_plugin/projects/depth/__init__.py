@@ -11,8 +11,8 @@ PROJECT = Project(
             'ScaleShiftInvariantLoss': 'vit_plugin.projects.depth.depth_losses',
         },
         'METRICS': {'DepthMetric': 'vit_plugin.projects.depth.depth_metric'},
-        'DATASETS': {'DepthMaps': 'vit_plugin.projects.depth.load_depth'},
-        'TRANSFORMS': {'LoadDepth': 'vit_plugin.projects.depth.load_depth'},
+        'DATASETS': {'DepthMaps': 'vit_plugin.projects.depth.depth_annotations'},
+        'TRANSFORMS': {'LoadDepthAnnotations': 'vit_plugin.projects.depth.depth_annotations'},
     },
     formats={
         'hf_dpt': 'vit_plugin.projects.depth.depth_names:HF_DPT',

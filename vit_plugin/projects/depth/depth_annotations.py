@@ -10,7 +10,7 @@ from vit_plugin.errors import leave_out_multimodal, needed_by
 from vit_plugin.files.depth_maps import read_depth
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
-with needed_by('LoadDepth'):
+with needed_by('LoadDepthAnnotations'):
     leave_out_multimodal()
     from mmcv.transforms import BaseTransform
 
@@ -30,7 +30,7 @@ class DepthMaps(BaseDataset):
 
 
 @TRANSFORMS.register_module()
-class LoadDepth(BaseTransform):
+class LoadDepthAnnotations(BaseTransform):
     """The map (H, W) in the file ``depth_map_path``, in meters, as ``gt_depth_map``.
 
     Pixels without a depth are 0. MMSegmentation's ``LoadDepthAnnotation`` reads neither NumPy's

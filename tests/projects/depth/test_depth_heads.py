@@ -1,0 +1,90 @@
+"""The heads take the maps of any backbone, and read the class token as the paper says."""
+
+import pytest
+import torch
+from tiny_models import TINY, TINY_SIZES
+from torch.nn import functional as F
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import DPTDepthHead, LinearDepthHead, VisionTransformer
+from vit_plugin.projects.depth.dpt_head import Reassemble
+
+CNN = dict(TINY_SIZES, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))
+BACKBONES = {
+    'tokens of four blocks': dict(arch=dict(TINY, num_layers=4), out_indices=(0, 1, 2, 3)),
+    'with the class token': dict(
+        arch=dict(TINY, num_layers=4), out_indices=(0, 1, 2, 3), out_type='pyramid_cls'
+    ),
+    "a hybrid's maps and tokens": dict(arch=CNN, out_type='pyramid_cls'),
+    "a CNN's maps": dict(arch=dict(CNN, num_layers=0), out_type='pyramid', with_cls_token=False),
+    'one map': dict(arch=TINY, out_type='featmap'),
+}
+
+
+@pytest.mark.parametrize('name', BACKBONES)
+@pytest.mark.parametrize('kind', ['DPT', 'linear'])
+def test_a_depth_for_each_pixel_and_gradients_for_each_weight(name, kind):
+    backbone = VisionTransformer(**{'img_size': 32, 'out_type': 'pyramid', **BACKBONES[name]})
+    channels, of_class = backbone.channels, backbone.out_type == 'pyramid_cls'
+    head = (
+        LinearDepthHead(channels, max_depth=10.0, num_bins=8)
+        if kind == 'linear'
+        else DPTDepthHead(
+            channels,
+            backbone.strides,
+            readout_type='project' if of_class else 'ignore',
+            channels=16,
+            max_depth=10.0,
+        )
+    )
+    depth = head(backbone(torch.randn(2, 3, 32, 48)))
+    factor = 1 if kind == 'DPT' else backbone.strides[0] / 4
+    assert depth.shape == (2, 1, 32 / factor, 48 / factor)
+    assert 0 < depth.min() < depth.max() < 10
+    depth.sum().backward()
+    lacking = [
+        name for name, weight in head.named_parameters() if weight.requires_grad and weight.grad is None
+    ]
+    assert not lacking
+
+
+@pytest.mark.parametrize('readout_type', ['ignore', 'add', 'project'])
+def test_the_three_ways_to_read_the_class_token(readout_type):
+    """Equations 2 to 4 of the paper."""
+    part = Reassemble(4, 4, readout_type, 1)
+    part.projection = torch.nn.Identity()
+    tokens, class_token = torch.randn(2, 6, 4), torch.randn(2, 1, 4)
+    both = torch.cat((tokens, class_token.expand_as(tokens)), dim=-1)
+    wanted = {
+        'ignore': lambda: tokens,
+        'add': lambda: tokens + class_token,
+        'project': lambda: F.gelu(F.linear(both, part.read.weight, part.read.bias)),
+    }[readout_type]()
+    given = tokens if readout_type == 'ignore' else both
+    found = part(given.transpose(1, 2).unflatten(2, (2, 3)))
+    torch.testing.assert_close(found.flatten(2).transpose(1, 2), wanted)
+
+
+def test_linear_head_is_the_mean_of_the_bins():
+    head = LinearDepthHead(2, max_depth=3.0, min_depth=1.0, num_bins=3, upsample=1)
+    torch.nn.init.zeros_(head.conv_depth.weight)
+    head.conv_depth.bias.data = torch.tensor([-1.0, 0.4, 0.9])
+    shares = torch.tensor([0.1, 0.5, 1.0]) / 1.6
+    wanted = (shares * torch.tensor([1.0, 2.0, 3.0])).sum()
+    torch.testing.assert_close(head((torch.randn(1, 2, 1, 1),)), wanted.reshape(1, 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (dict(in_channels=(8, 8), strides=(8,)), 'one value for each map, but 2, 1 and 0'),
+        (dict(in_channels=(8, 8, 8), strides=(4, 6, 16)), 'stride 4 does not become'),
+        (
+            dict(in_channels=(8, 16), strides=(4, 8), level_channels=(4, 16)),
+            r'level_channels\[0\]=4, but the map of the CNN has 8',
+        ),
+    ],
+)
+def test_maps_that_do_not_go_together(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        DPTDepthHead(**arguments)
