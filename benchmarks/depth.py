@@ -125,9 +125,8 @@ def boundary_f1(found: np.ndarray, true: np.ndarray) -> float:
     scores = []
     for ratio in RATIOS:
         pair = [edges(depth, ratio) for depth in (found, true)]
-        near = [
-            np.stack([cv2.dilate(part, np.ones((3, 3), np.uint8)) for part in each]) for each in pair
-        ]
+        around = np.ones((3, 3), np.uint8)
+        near = [np.stack([cv2.dilate(part, around) for part in each]) for each in pair]
         if pair[1].any():
             precision, recall = (
                 (one & other).sum() / max(one.sum(), 1)

@@ -55,7 +55,8 @@ def sphere(rays: np.ndarray, center: np.ndarray, radius: float) -> Hit:
     points = np.where(np.isfinite(distance), distance, 0)[..., None] * rays - center
     normal = points / radius
     around = np.arctan2(normal[..., 0], -normal[..., 2])
-    return Hit(distance, normal, radius * np.stack((around, np.arcsin(normal[..., 1].clip(-1, 1))), -1))
+    above = np.arcsin(normal[..., 1].clip(-1, 1))
+    return Hit(distance, normal, radius * np.stack((around, above), -1))
 
 
 def box(rays: np.ndarray, center: np.ndarray, sides: np.ndarray, turn: float) -> Hit:

@@ -37,6 +37,7 @@ HOSTS = {
 }
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
 ADAPTER = 'vit_plugin.ViTAdapter'
+UNREAD = 'decode_head.fusion.0.unit1.'  # of DPT: in its files, and of no use
 VITS = tuple(
     f'vit_plugin.{name}' for name in ('VisionTransformer', 'IBOTViT', 'MAEViT', 'SimMIMViT')
 )
@@ -368,8 +369,9 @@ def train_a_step(cfg: Config) -> None:
     transformer, prefix = cfg.model.backbone, 'backbone.'
     if transformer.type == ADAPTER:
         transformer, prefix = transformer.backbone, 'backbone.backbone.'
-    untrained = {name for name, parameter in model.named_parameters() if parameter.grad is None}
-    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    learned = [(name, one) for name, one in model.named_parameters() if UNREAD not in name]
+    untrained = {name for name, parameter in learned if parameter.grad is None}
+    frozen = {name for name, parameter in learned if not parameter.requires_grad}
     assert untrained == frozen  # any other breaks DDP
     assert all(name.startswith(prefix) for name in frozen)
     assert bool(frozen) == (transformer.get('frozen_stages', -1) > 0)
@@ -455,10 +457,11 @@ def segmentation_batch() -> dict:
 
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     labels = torch.randint(0, 150, (2, 1, 64, 64))
-    return dict(
-        inputs=list(images),
-        data_samples=[SegDataSample(gt_sem_seg=PixelData(data=label)) for label in labels],
-    )
+    samples = [
+        SegDataSample(gt_sem_seg=PixelData(data=label), gt_depth_map=PixelData(data=0.1 * label))
+        for label in labels
+    ]
+    return dict(inputs=list(images), data_samples=samples)
 
 
 DENSE_BATCH = {'mmdet': detection_batch, 'mmseg': segmentation_batch}

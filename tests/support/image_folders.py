@@ -110,10 +110,10 @@ def write_depth(folder: Path, count: int = 6) -> Path:
         (folder / kind).mkdir(parents=True)
     for i in range(count):
         pixels = random.integers(0, 256, (48, 64, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f'images/{i}.jpg')
+        cv2.imwrite(str(folder / f'images/{i}.jpg'), pixels)
         depth = np.linspace(1000, 3150, 48 * 64).reshape(48, 64).astype(np.uint16)
         depth[:4] = 0
-        Image.fromarray(depth).save(folder / f'depth/{i}.png')
+        cv2.imwrite(str(folder / f'depth/{i}.png'), depth)
     return folder
 
 

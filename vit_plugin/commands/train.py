@@ -44,8 +44,8 @@ def make_parser() -> argparse.ArgumentParser:
     add_flags(
         data,
         '--data',
-        help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML, masks '
-        "or maps of depth; 'digits' for scikit-learn's",
+        help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML, '
+        "masks or maps of depth; 'digits' for scikit-learn's",
     )
     data.add_argument(
         '--task', help='classification (default), detection, instance, segmentation or depth'

@@ -106,9 +106,8 @@ class DepthEstimation(Task):
         """
         reader = reader_of(self.listing.bands)
         resize = dict(type='Resize', scale=self.size, keep_ratio=True)
-        load = dict(
-            type='vit_plugin.LoadDepthAnnotations', scale=self.found[1].scale, max_depth=self.farthest
-        )
+        limits = dict(scale=self.found[1].scale, max_depth=self.farthest)
+        load = dict(type='vit_plugin.LoadDepthAnnotations', **limits)
         pack = dict(type='PackSegInputs')
         color = [] if self.listing.bands else [dict(type='PhotoMetricDistortion')]
         crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # where other images are larger

@@ -42,10 +42,7 @@ def test_a_depth_for_each_pixel_and_gradients_for_each_weight(name, kind):
     assert depth.shape == (2, 1, 32 / factor, 48 / factor)
     assert 0 < depth.min() < depth.max() < 10
     depth.sum().backward()
-    lacking = [
-        name for name, weight in head.named_parameters() if weight.requires_grad and weight.grad is None
-    ]
-    assert not lacking
+    assert all(weight.grad is not None for weight in head.parameters() if weight.requires_grad)
 
 
 @pytest.mark.parametrize('readout_type', ['ignore', 'add', 'project'])

@@ -53,7 +53,8 @@ def test_the_farthest_pixels_are_trimmed():
     outlier = true.clone()
     outlier[:, :, 0, 0] = 1.2 * true.max()
     kept, all_of_them = (
-        ScaleShiftInvariantLoss(trim=trim, gradient_weight=0.0)(outlier, true) for trim in (0.2, 0.0)
+        ScaleShiftInvariantLoss(trim=part, gradient_weight=0.0)(outlier, true)
+        for part in (0.2, 0.0)
     )
     assert kept < all_of_them
 
@@ -62,7 +63,8 @@ def test_gradients_are_those_of_neighbors_that_are_both_known():
     true = torch.tensor([[1.0, 2.0, 0.0, 4.0]])[None, None]
     found = torch.tensor([[1.0, 3.0, 9.0, 2.0]])[None, None]
     with_term, without = (
-        ScaleShiftInvariantLoss(gradient_weight=weight, scales=1)(found, true) for weight in (1.0, 0.0)
+        ScaleShiftInvariantLoss(gradient_weight=factor, scales=1)(found, true)
+        for factor in (1.0, 0.0)
     )
     # Median 2 and mean distance 2 / 3 of the prediction; 2 and 1 of the truth.
     first, second = ((1 - 2) / (2 / 3) - (1 - 2), (3 - 2) / (2 / 3) - (2 - 2))

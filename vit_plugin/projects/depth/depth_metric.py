@@ -41,6 +41,7 @@ class DepthMetric(OfMMSegmentation):
             in meters; predictions are brought between both.
         mode: ``'disparity'`` fits each predicted disparity to the true one by a scale and a shift,
             as for MiDaS (arXiv:1907.01341, Section 6). ``'depth'`` takes meters.
+        crop_type: ``'nyu_crop'`` counts the part of NYU's images that Eigen et al. count.
         collect_device, prefix: those of MMEngine's ``BaseMetric``.
 
     Raises:
@@ -52,12 +53,14 @@ class DepthMetric(OfMMSegmentation):
         min_depth_eval: Positive = NEAREST,
         max_depth_eval: Positive = 1000.0,
         mode: Literal['depth', 'disparity'] = 'depth',
+        crop_type: Literal['nyu_crop'] | None = None,
         collect_device: Literal['cpu', 'gpu'] = 'cpu',
         prefix: str | None = None,
     ) -> None:
         super().__init__(
             min_depth_eval=min_depth_eval,
             max_depth_eval=max_depth_eval,
+            crop_type=crop_type,
             collect_device=collect_device,
             prefix=prefix,
         )

@@ -1,4 +1,4 @@
-"""DPT's decoder: maps of several sizes from a transformer's tokens (arXiv:2103.13413, Section 3)."""
+"""DPT's decoder: maps of several sizes from a transformer's tokens (arXiv:2103.13413)."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.numerics import build_map_norm
 from vit_plugin.registry import MODELS
 
-from .depth_head import LOSS, DepthHead, Target, resized
+from .depth_head import LOSS, DepthHead, Target
 
 Readout = Literal['ignore', 'add', 'project']
 
@@ -102,8 +102,8 @@ class DPTDepthHead(DepthHead):
         in_channels: channels of the maps, as in ``backbone.channels``.
         strides: their strides, as in ``backbone.strides``. Those of the last one's stride are made
             of tokens.
-        readout_type: the class token of these maps: ``'ignore'``, ``'add'`` or ``'project'``. The last
-            two need ``out_type='pyramid_cls'`` of the backbone.
+        readout_type: the class token of these maps: ``'ignore'``, ``'add'`` or ``'project'``. The
+            last two need ``out_type='pyramid_cls'`` of the backbone.
         level_channels: channels of each map after it was resampled. Those of a CNN's map are its
             own. Default: ``channels`` for the others.
         channels: channels of the sums.

@@ -1,7 +1,7 @@
 """DPT and Depth Anything in the form of transformers."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from vit_plugin.arguments.fields import Positive, PositiveInts
