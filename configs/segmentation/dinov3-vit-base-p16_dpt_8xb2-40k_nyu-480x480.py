@@ -7,32 +7,15 @@ run it yet.
 """
 
 _base_ = [
+    '../_base_/models/dpt_depth.py',
     'mmseg::_base_/datasets/nyu.py',
     '../_base_/backbones/dinov3-vit-base-p16.py',
     '../_base_/schedules/adamw_linear_40k.py',
 ]
 
 model = dict(
-    type='DepthEstimator',
-    data_preprocessor=dict(
-        type='SegDataPreProcessor',
-        **_base_.pixels,
-        bgr_to_rgb=True,
-        size=(480, 480),
-        seg_pad_val=0,
-        test_cfg=dict(size_divisor=16),
-    ),
-    backbone=dict(_base_.backbone, img_size=480, out_type='pyramid_cls', out_indices=(2, 5, 8, 11)),
-    decode_head=dict(
-        type='vit_plugin.DPTDepthHead',
-        in_channels=[1536, 1536, 1536, 1536],
-        strides=[16, 16, 16, 16],
-        readout_type='project',
-        level_channels=[96, 192, 384, 768],
-        max_depth=10.0,
-    ),
-    train_cfg=dict(),
-    test_cfg=dict(mode='whole'),
+    data_preprocessor=_base_.pixels,
+    backbone=dict(_base_.backbone, img_size=480, out_indices=(2, 5, 8, 11)),
 )
 optim_wrapper = dict(
     optimizer=dict(lr=1e-4),

@@ -1,7 +1,5 @@
 """Images and maps of depth, in MMSegmentation's pipelines."""
 
-from typing import Any
-
 from mmengine.dataset import BaseDataset
 
 from vit_plugin.arguments.fields import Positive
@@ -20,13 +18,10 @@ class DepthMaps(BaseDataset):
     """Images with maps of depth, listed in a file of MMEngine's form.
 
     Args:
-        **kwargs: arguments of MMEngine's ``BaseDataset``. Its ``ann_file`` is a JSON
+        *args, **kwargs: arguments of MMEngine's ``BaseDataset``. Its ``ann_file`` is a JSON
             ``{"metainfo": {}, "data_list": [{"img_path": ..., "depth_map_path": ...}, ...]}``, and
             both names may have a folder in ``data_prefix``.
     """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
 
 
 @TRANSFORMS.register_module()

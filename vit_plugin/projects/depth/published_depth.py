@@ -16,7 +16,7 @@ from vit_plugin.weights.published import (
 
 FACTORS = [4, 2, 1, 0.5]  # of the sizes of the maps, by the tokens'
 TOKENS = 'embeddings.position_embeddings'
-BIT = 'dpt.embeddings.backbone.bit.encoder.stages.'
+BIT = 'dpt.embeddings.backbone.bit.'
 UNSUPPORTED = {  # entries of a config.json, and what they make of the model
     'add_projection': 'its head has one more convolution',
     'use_swiglu_ffn': 'its MLPs have gates',
@@ -49,14 +49,14 @@ def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     backbone, head = make(published, config, encoder)
     widths, arch = list(required(config, 'neck_hidden_sizes', PositiveInts)), backbone['arch']
     finer, width = widths[: 4 - len(backbone['out_indices'])], arch['embed_dims']
-    doubled = 2 if backbone['out_type'] == 'pyramid_cls' else 1
+    width *= 1 + (backbone['out_type'] == 'pyramid_cls')
     patch = backbone.pop('stride')
     model = dict(
         type='DepthEstimator',
         backbone=dict(type='vit_plugin.VisionTransformer', **backbone),
         decode_head=dict(
             type='vit_plugin.DPTDepthHead',
-            in_channels=[*finer, *[doubled * width] * (4 - len(finer))],
+            in_channels=[*finer, *[width] * (4 - len(finer))],
             strides=[*[patch // 4, patch // 2][: len(finer)], *[patch] * (4 - len(finer))],
             level_channels=widths,
             channels=published.shape('neck.convs.0.weight')[0],
@@ -84,9 +84,10 @@ def _dpt(
     arch = _arch(published, blocks, 'intermediate.dense', config)
     indices, readout = required(config, 'backbone_out_indices', list), told_of['readout_type']
     if bit:
-        depths = tuple(published.count(f'{BIT}{i}.layers.') for i in range(published.count(BIT)))
-        width = published.shape('dpt.embeddings.backbone.bit.embedder.convolution.weight')[0]
-        arch['resnet'], arch['patch_size'] = dict(stage_depths=depths, width=width), 1
+        stages = f'{BIT}encoder.stages.'
+        depths = [published.count(f'{stages}{i}.layers.') for i in range(published.count(stages))]
+        width = published.shape(f'{BIT}embedder.convolution.weight')[0]
+        arch |= dict(resnet=dict(stage_depths=depths, width=width), patch_size=1)
         indices, stride = indices[2:], 2 ** (len(depths) + 1)
     else:
         kernel = published.shape('dpt.embeddings.patch_embeddings.projection.weight')

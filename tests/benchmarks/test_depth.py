@@ -1,0 +1,40 @@
+"""The scenes of depth are what they say, and every model of the campaign learns from them."""
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip('skimage')
+pytest.importorskip('mmseg')
+
+from benchmarks.depth import Model, boundary_f1, data, evaluate, models, predict, train
+from benchmarks.depth_scenes import scene
+
+
+def test_a_scene_follows_from_its_seed():
+    image, depth = scene(3)
+    again, _ = scene(3)
+    assert np.array_equal(image, again)
+    assert not np.array_equal(image, scene(3, test=True)[0])
+    assert image.shape == (96, 128, 3)
+    assert 0.5 < depth.min() < depth.max() < 12
+
+
+def test_boundaries_are_found_within_a_pixel():
+    true = np.full((20, 20), 4.0)
+    true[5:15, 5:15] = 2.0
+    assert boundary_f1(true, true) == 1
+    assert boundary_f1(np.roll(true, 1, axis=1), true) == 1
+    assert boundary_f1(np.full_like(true, 3.0), true) == 0
+    assert 0 < boundary_f1(np.roll(true, 3, axis=1), true) < 1
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', models())
+def test_a_model_takes_steps(name):
+    torch.manual_seed(0)
+    images, depths = data(4, False)
+    model = Model(*models()[name])
+    assert train(model, images, depths, 1.0, 0) > 0
+    assert evaluate(predict(model, images), depths).keys() == {'AbsRel', 'delta1', 'boundary F1'}
