@@ -145,7 +145,7 @@ class StartingPoint:
         queries = bool(getattr(backbone, 'added_classifiers', ()))
         if not (queries or hasattr(head, 'class_layers')):
             return None
-        masks = queries or 'masks' in head.outputs
+        masks = queries or 'masks' in getattr(head, 'outputs', ())
         of_boxes = 'instance' if masks else 'detection'
         cfg.task = 'segmentation' if cfg.default_scope == 'mmseg' else of_boxes
         cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))

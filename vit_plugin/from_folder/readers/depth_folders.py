@@ -126,7 +126,7 @@ def _names_of_image(path: Path) -> list[str]:
     names = [path.stem]
     if WORD.search(path.stem):
         for word in IMAGE_WORDS:
-            name = WORD.sub(lambda found, word=word: found[1] + word if word else '', path.stem)
+            name = WORD.sub(rf'\g<1>{word}' if word else '', path.stem)
             names.append(name.strip('_-'))
     return names
 
@@ -182,10 +182,8 @@ def _checked(
         raise ConfigError(
             '--data: no map of depth has a value above 0; look at how they were saved.'
         )
-    nearest, median, farthest = (
-        float(how(column))
-        for how, column in zip((np.min, np.median, np.max), np.array(values).T, strict=True)
-    )
+    least, middle, most = np.array(values).T
+    nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
     if median > FARTHEST:
         raise ConfigError(
             f'--data: at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is '
