@@ -91,25 +91,24 @@ class RFDETRSegHead(Base):
         losses: dict[str, Tensor] = {}
         last = len(logits) - 1
         names = ['enc_', *(f'd{i}.' for i in range(last)), '']
-        outputs: list[tuple[Any, ...]] = [
+        outputs: list[Any] = [
             (*proposals, features),
             *zip(logits, boxes, hidden, strict=True),
         ]
         targets = [Targets.of(sample) for sample in batch_data_samples]
         for name, level, found in zip(names, self.masks.maps(x[0]), outputs, strict=True):
-            parts = self._losses(level, *found, targets=targets)
+            parts = self._losses(level, found, targets)
             losses |= {f'{name}loss_{key}': value for key, value in parts.items()}
         return losses
 
     def _losses(
         self,
         level: Tensor,
-        logits: Tensor,
-        boxes: Tensor,
-        features: Tensor,
+        found: tuple[Tensor, Tensor, Tensor],
         targets: Sequence['Targets'],
     ) -> dict[str, Tensor]:
-        """The losses of a layer, with its enlarged map, and with the queries of all groups."""
+        """The losses of a layer: its enlarged map, and logits, boxes and features of all groups."""
+        logits, boxes, features = found
         dtype = torch.promote_types(level.dtype, torch.float32)
         factors = self.masks.factors(level, features)
         logits, boxes, places, queries = (part.to(dtype) for part in (logits, boxes, *factors))
