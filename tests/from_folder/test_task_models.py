@@ -107,7 +107,10 @@ def test_queries_follow_the_objects_and_the_maps():
     assert made.queries('dino', 100) == 100
     assert facts(objects=80).queries('dino', 100) == 160
     assert made.queries('dino', 100, [16]) == 24  # half of 6 x 8
-    with pytest.raises(ConfigError, match='80 objects, more than half of the 48 positions'):
+    assert made.queries('dino', 100, [16], 1) == 48
+    with pytest.raises(
+        ConfigError, match='80 objects, and the maps propose 24 at most; give a larger'
+    ):
         facts(objects=80).queries('dino', 100, [16])
 
 

@@ -113,21 +113,30 @@ class ModelFacts:
         )
         return self.backbone('featmap'), neck, [round(stride / scale) * 2**i for i in range(levels)]
 
-    def queries(self, name: str, least: int, strides: Sequence[int] = ()) -> int:
-        """Twice the most objects and at least so many, and half of the positions of maps at most.
+    def queries(
+        self, name: str, least: int, strides: Sequence[int] = (), share: float = 0.5
+    ) -> int:
+        """Twice the most objects, and at least so many.
+
+        Args:
+            name: the model.
+            least: see above.
+            strides: of the maps whose positions propose boxes.
+            share: of these positions, that there are in each image: half, since one that stands
+                upright among others that lie has a bit more. All, if images are stretched.
 
         Raises:
-            ConfigError: if an image has more objects.
+            ConfigError: if an image has more objects than that.
         """
         number = min(max(least, 2 * self.objects), MOST_QUERIES)
         positions = sum(math.prod(-(-side // stride) for side in self.size) for stride in strides)
-        if strides and (number := min(number, positions // 2)) < max(self.objects, 1):
+        most = int(share * positions)
+        if strides and most < max(self.objects, 1):
             raise ConfigError(
-                f'--model {name}: an image has {self.objects} objects, more than half of the '
-                f'{positions} positions of the maps, which propose them; give a larger --img-size '
-                'or another --model.'
+                f'--model {name}: an image has {self.objects} objects, and the maps propose {most} '
+                'at most; give a larger --img-size or another --model.'
             )
-        return number
+        return min(number, most) if strides else number
 
     @property
     def points(self) -> int:

@@ -73,10 +73,13 @@ def _mask_rcnn(facts: ModelFacts) -> dict[str, Any]:
 
 def _vitdet(facts: ModelFacts) -> dict[str, Any]:
     """The pyramid of the last map, and deeper heads, with the norm for small batches."""
-    head: dict[str, Any] = dict(
-        type='Shared4Conv1FCBBoxHead', conv_out_channels=facts.channels, norm_cfg=NORM
+    model = _rcnn(
+        facts,
+        *facts.simple_pyramid(facts.channels, facts.levels),
+        type='Shared4Conv1FCBBoxHead',
+        conv_out_channels=facts.channels,
+        norm_cfg=NORM,
     )
-    model = _rcnn(facts, *facts.simple_pyramid(facts.channels, facts.levels), **head)
     model['rpn_head']['num_convs'] = 2
     return model
 

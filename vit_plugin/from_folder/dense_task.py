@@ -44,7 +44,7 @@ class DenseTask(Task):
         self.name = request.model or next(iter(places))
         if self.name in places:
             self.row: TaskModel = resolve_name(places[self.name])
-            self.packages = (*self.packages, *self.row.imports)
+            self.packages = (*self.row.imports, *self.packages)  # our ops before MMDetection
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
         saved = self.start.detector

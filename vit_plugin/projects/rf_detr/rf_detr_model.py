@@ -20,9 +20,14 @@ def _rf_detr(facts: ModelFacts, layers: int) -> dict[str, Any]:
         ConfigError: if the backbone has no windows with a class token.
     """
     depths = facts.depths()
-    options = dict(facts.arguments.get('encoder', {}))
+    named = str(facts.arguments['arch'])
+    is_plain = facts.arguments['arch'] == named and not named.startswith('timm://')
+    # A plain name computes as DINOv2 does, whose weights fit.
+    like_dinov2 = dict(layer_scale_init_value=1.0) if is_plain else {}
+    options = {**like_dinov2, **facts.arguments.get('encoder', {})}
     options['window'] = dict(number=WINDOWS, global_blocks=[end + 1 for end in depths[:-1]])
     backbone = {
+        **(dict(numerics='timm') if is_plain else {}),
         **facts.arguments,
         'with_cls_token': True,
         'out_indices': depths,
@@ -41,7 +46,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> dict[str, Any]:
     decoder: dict[str, Any] = dict(num_layers=layers, num_points=2)
     if not facts.is_wide:
         decoder |= dict(num_heads=4, num_cross_heads=8, feedforward_channels=4 * width)
-    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, [stride])
+    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, [stride], 1)
     return dict(
         type='SingleStageDetector',
         backbone=dict(type='vit_plugin.WindowedViT', **backbone),

@@ -1,0 +1,43 @@
+"""RF-DETR by its name: the paper's sizes, and what its windows do not fit."""
+
+import pytest
+import torch
+
+from vit_plugin.config.task_model import ModelFacts
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.projects.rf_detr.rf_detr_model import LARGE, NANO, RF_DETR
+
+
+def facts(arch: object, side: int = 384) -> ModelFacts:
+    arguments = dict(arch=arch, img_size=(side, side), with_cls_token=False)
+
+    def build(**more: object) -> VisionTransformer:
+        with torch.device('meta'):
+            return VisionTransformer(**{**arguments, **more})
+
+    return ModelFacts(3, (side, side), arguments, build)
+
+
+@pytest.mark.parametrize(('row', 'layers', 'side'), [(NANO, 2, 384), (LARGE, 4, 704)])
+def test_a_size_is_that_of_the_paper(row, layers, side):
+    model = row.build(facts(row.arch, side))
+    assert (row.side, row.stretched, row.arch) == (side, True, 'S/16')
+    head, backbone = model['bbox_head'], model['backbone']
+    assert (head['decoder']['num_layers'], head['num_queries']) == (layers, 300)
+    assert head['embed_dims'] == model['neck']['out_channels'] == 256
+    assert backbone['out_indices'] == (2, 5, 8, 11)
+    assert backbone['encoder']['window'] == dict(number=2, global_blocks=[3, 6, 9])
+    assert backbone['encoder']['layer_scale_init_value'] == 1.0
+
+
+def test_a_narrow_backbone_has_a_narrow_head():
+    head = RF_DETR.build(facts('Ti/16'))['bbox_head']
+    assert (head['embed_dims'], head['num_groups'], head['num_queries']) == (96, 4, 60)
+
+
+def test_rotary_positions_have_no_windows():
+    with pytest.raises(
+        ConfigError, match=r'--model rf-detr: its windows do not fit .*Give another --arch'
+    ):
+        RF_DETR.build(facts('timm://vit_small_patch16_dinov3.lvd1689m'))
