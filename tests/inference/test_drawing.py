@@ -85,3 +85,12 @@ def test_labels_of_boxes_at_one_place_do_not_cover_each_other():
     picture = draw(np.full((400, 400, 3), 128, np.uint8), found, 0.3)
     for label in range(3):
         assert (picture == color_of(label)[::-1]).all(axis=-1).sum() > 300
+
+
+@pytest.mark.parametrize(('target', 'nearest'), [('depth', 0), ('disparity', -1)])
+def test_a_depth_is_bright_nearby(target, nearest):
+    values = np.linspace(1, 5, 40)[:, None].repeat(800, axis=1)
+    image = np.zeros((40, 800, 3), np.uint8)
+    picture = draw(image, Prediction.of_depth(values, target), 0.3)
+    right = picture[:, -1].astype(int).sum(axis=-1)  # beside the legend
+    assert right[nearest] == right.max() > right.min() == right[-1 - nearest]

@@ -1,4 +1,4 @@
-"""Depth Anything's decoder (arXiv:2401.10891) on four maps of 768 channels, for depth up to 10 m."""
+"""Depth Anything's decoder (arXiv:2401.10891) on four maps of 768 channels, up to 10 m."""
 
 model = dict(
     type='DepthEstimator',
