@@ -6,7 +6,7 @@
 ``transformers`` and ``torch``. It writes each file as the vendor's library does, and computes
 boxes, logits and masks with the vendor's model. This package reads the file as ``infer`` does.
 Compared are a square and, without masks, two rectangles, and for RF-DETR the predictions of
-``rfdetr`` on six photographs of scikit-image. 2 GB of memory, and 6 GB for the largest with masks.
+``rfdetr`` on six photographs of scikit-image. 2 GB of memory without masks.
 """
 
 import argparse
