@@ -165,6 +165,7 @@ def test_a_step_that_cannot_be_done_is_one_sentence():
 def test_without_a_pipeline_images_are_stretched():
     trained = SimpleNamespace(
         classes=['cat'],
+        target=None,
         has_pixels=False,
         model=SimpleNamespace(
             backbone=SimpleNamespace(img_size=(8, 12)),
@@ -181,6 +182,7 @@ def test_without_a_pipeline_images_are_stretched():
         multi_label=False,
         align_corners=False,
         threshold=None,
+        target=None,
         rgb=True,
         patch=1,
         steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],

@@ -10,8 +10,7 @@ from mmengine.registry import MODELS, init_default_scope
 from published_models import QUERIES, eomt_folder, roboflow_file
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.detection import Detection
-from vit_plugin.from_folder.instance_masks import InstanceSegmentation
+from vit_plugin.from_folder.detection import Detection, InstanceSegmentation
 from vit_plugin.from_folder.recipe import recipe_of, text_of
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.segmentation import Segmentation

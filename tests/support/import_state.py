@@ -29,6 +29,7 @@ for name in (
     'mmpretrain.models',
     'mmdet.models',
     'mmseg.datasets',
+    'mmseg.evaluation',
     'mmseg.models',
     'timm',
     'torchvision.transforms.v2',

@@ -295,6 +295,15 @@ RIGHT: dict[str, dict[str, Any]] = {
             drop_rate=0.1,
         ),
     ),
+    'RFDETRSegHead': dict(
+        mask_scale=2.0,
+        num_classes=3,
+        num_queries=4,
+        num_groups=2,
+        num_levels=1,
+        embed_dims=32,
+        decoder=dict(num_layers=1, num_heads=2, num_cross_heads=2, feedforward_channels=32),
+    ),
     'IoUAwareBCELoss': dict(alpha=0.25, gamma=2.0, loss_weight=1.0),
     'EoMTDecodeHead': dict(num_classes=3, ignore_index=255, align_corners=False),
     'TransUNetHead': dict(
@@ -622,7 +631,9 @@ WORKS: dict[str, Callable[[Any], Any]] = {
     'MultiViewPreprocessor': lambda built: built(
         dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True
     ),
-    **dict.fromkeys(('SimpleFPN', 'C2fProjector', 'LWDETRHead'), lambda built: built((MAP,))),
+    **dict.fromkeys(
+        ('SimpleFPN', 'C2fProjector', 'LWDETRHead', 'RFDETRSegHead'), lambda built: built((MAP,))
+    ),
     'LinearDepthHead': lambda built: built((MAP,)),
     'DPTDepthHead': lambda built: built((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),
     **dict.fromkeys(
