@@ -19,6 +19,18 @@ def test_a_guess_is_known_until_the_file_is_mended(tmp_path):
         assert GUESSED.get(str(file)) == guessed
 
 
+def test_utf_16_without_a_mark_is_an_error(tmp_path):
+    (tmp_path / 'x.txt').write_bytes('dog\ncat\n'.encode('utf-16-le'))
+    with pytest.raises(ConfigError, match='is not UTF-8; save it as UTF-8'):
+        read_text(tmp_path / 'x.txt')
+
+
+def test_the_first_unknown_letters_of_a_long_line_are_shown(tmp_path):
+    (tmp_path / 'x.json').write_bytes((f'{"a" * 99}狗猫{"b" * 99}').encode('gbk'))
+    with pytest.raises(ConfigError, match=r"'a{10}狗猫b{18}' \(gb18030\)"):
+        read_text(tmp_path / 'x.json')
+
+
 @pytest.mark.parametrize(
     ('text', 'encoding'),
     [

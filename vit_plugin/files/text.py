@@ -36,7 +36,8 @@ def read_text(path: str | Path) -> str:
     GUESSED.pop(str(path), None)
     encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), 'utf-8')
     with suppress(UnicodeDecodeError):
-        return content.decode(encoding)
+        if '\0' not in (text := content.decode(encoding)):  # else UTF-16 without a mark
+            return text
     text = decode_unknown(content, str(path), 'save it as UTF-8')
     GUESSED[str(path)] = next(line for line in text.splitlines() if not line.isascii())
     return text
@@ -48,16 +49,16 @@ def decode_unknown(content: bytes, name: str, remedy: str) -> str:
     Raises:
         ConfigError: with what it may be, if it is anything else.
     """
-    if ACCENT.sub(b'', content).isascii():
+    if ACCENT.sub(b'', content).isascii() and b'\0' not in content:
         return content.decode('cp1252')
-    line, meanings = next(line for line in content.splitlines() if not line.isascii()), []
-    for encoding in OTHERS:
+    line, meanings = next((line for line in content.splitlines() if not line.isascii()), b''), []
+    for encoding in OTHERS if line else ():
         with suppress(UnicodeDecodeError):
-            meanings.append(f'{line.decode(encoding).strip()[:40]!r} ({encoding})')
-    raise ConfigError(
-        f'{printable(name)!r} is not UTF-8, and may have {" or ".join(meanings) or repr(line)}; '
-        f'{remedy}.'
-    )
+            text = line.decode(encoding)
+            start = next(i for i, letter in enumerate(text) if not letter.isascii())
+            meanings.append(f'{text[max(start - 10, 0) : start + 20].strip()!r} ({encoding})')
+    may = ', and may have ' * bool(meanings) + ' or '.join(meanings)
+    raise ConfigError(f'{printable(name)!r} is not UTF-8{may}; {remedy}.')
 
 
 def read_lines(path: str | Path) -> list[str]:

@@ -401,6 +401,23 @@ def test_names_in_latin_1(tmp_path):
     assert line.startswith("'bär' in ")
 
 
+@pytest.mark.parametrize('form', ['{} {}', '{}: {}', '{},{}'])
+def test_names_with_numbers_before_them_are_in_the_order_of_these(tmp_path, form):
+    labelimg_yolo(tmp_path)
+    known = read(tmp_path).classes
+    lines = [form.format(i, name) for i, name in enumerate(known)]
+    write(tmp_path, 'labels/classes.txt', '\n'.join(reversed(lines)))
+    assert read(tmp_path).classes == known
+
+
+def test_names_that_no_object_has_are_named(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'labels/classes.txt', 'circle\nsquare\nother')
+    assert ('names of classes left out, which no object to train on has', 1, ['other']) in (
+        read(tmp_path).findings.rows()
+    )
+
+
 def test_images_of_one_name_are_told_apart_by_their_part(tmp_path):
     for split, count in (('train', 6), ('val', 3)):
         for i, (image, _) in enumerate(scenes(count)):

@@ -191,7 +191,7 @@ def test_files_are_images_by_their_content(tmp_path):
 def test_classes_that_differ_by_case_are_named(tmp_path):
     write_digits(tmp_path, per_class=4, classes=2)
     (tmp_path / 'digit 1').rename(tmp_path / 'Digit 0')
-    row = ('classes whose names differ in case, blanks or letters that look the same', 1)
+    row = ('classes whose names differ in case, blanks, look-alike letters or (1) alone', 1)
     assert read(tmp_path).findings.rows() == [(*row, ["'digit 0' and 'Digit 0'"])]
 
 

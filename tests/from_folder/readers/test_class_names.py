@@ -42,6 +42,8 @@ def test_letters_of_a_name_stay(name):
         ('\u0441ar', 'car', True),  # Cyrillic
         ('\u0391lpha', 'alpha', True),  # Greek
         ('CAR', '\u0421\u0410R', True),
+        ('car (1)', 'Car', True),
+        ('car - Copy (2)', 'car', True),
         ('car', 'cart', False),
         ('1_0', '10', False),
         ('\u043a\u043e\u0442', '\u043a\u0438\u0442', False),

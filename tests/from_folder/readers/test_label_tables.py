@@ -72,6 +72,7 @@ def test_an_image_may_have_several_classes(tmp_path, header, row):
     found = read(tmp_path)
     assert found.multi_label
     assert found.classes == ('green', 'red')
+    assert any('(multi-label)' in what for what, _, _ in found.findings.rows())
     labels = {photo.path.stem: {*photo.labels} for photo in found.train + found.val}
     assert labels == {
         str(i): {name for name, on in (('red', red), ('green', green)) if on}

@@ -87,7 +87,7 @@ def _json(file: Path) -> Any:
     """The content of a file, without the pixels that LabelMe writes into it."""
     try:
         content = json.loads(read_text(file))
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise ConfigError(
             f'--data: {str(file)!r} is not JSON ({first_line(error)}); correct or remove it.'
         ) from error
@@ -181,7 +181,10 @@ def read_format(
             (found.origin for found in lost),
         )
         record.instances = [found for found in record.instances if found.name in {*known, ''}]
-    classes = tuple(name for name in dict.fromkeys(names or sorted(known)) if name in known)
+    named = dict.fromkeys(names or sorted(known))
+    unused = (name for name in named if name not in known)
+    findings.note_all('names of classes left out, which no object to train on has', unused)
+    classes = tuple(name for name in named if name in known)
     return Listing(form.name, tree.folder, classes, parts, held_out, findings)
 
 

@@ -1,5 +1,6 @@
 """Names of classes as they are compared: what looks the same is the same."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
@@ -15,6 +16,7 @@ ALIKE = str.maketrans(
     'асеорхуіјѕԁһкмтвнАВЕКМНОРСТХУІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνα',
     'aceopxyijsdhkmtbhABEKMHOPCTXYIJSABEZHIKMNOPTYXopva',
 )
+COPY = re.compile(r' (\(\d+\)|- copy( \(\d+\))?)$', re.IGNORECASE)  # of Windows and browsers
 
 
 def nfc(name: str) -> str:
@@ -54,6 +56,7 @@ def near_twins(names: Iterable[str]) -> dict[str, str]:
 
 def twin_key(name: str) -> str:
     """What is left of a name where only its look counts."""
+    name = COPY.sub('', name)
     plain = name.translate(ALIKE).translate(JOINERS).casefold()
     bare = ''.join(letter for letter in plain if letter not in ' _-')
     return name if bare.isdecimal() else bare

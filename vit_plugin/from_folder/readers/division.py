@@ -160,7 +160,7 @@ def check_classes(
     known = {name for record in parts['train'] for name in names(record)}
     alike = near_twins(known)
     findings.note_all(
-        'classes whose names differ in case, blanks or letters that look the same',
+        'classes whose names differ in case, blanks, look-alike letters or (1) alone',
         (f'{name!r} and {first!r}' for name, first in alike.items() if name != first),
     )
     foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')

@@ -109,6 +109,10 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         what = 'images left out, of which a table says no class, or two'
         findings.note_all(what, (record.path for record in others))
         return [record for record in found if len(record.labels) == 1], False, tables
+    findings.note_all(
+        'images of several classes or none, so that each class is learned on its own (multi-label)',
+        (record.path for record in others),
+    )
     return found, True, tables
 
 

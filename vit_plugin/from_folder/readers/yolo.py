@@ -88,11 +88,19 @@ def find_names(tree: Tree, settings: Settings | None) -> tuple[Path, list[str]] 
             )
         return settings[0], [str(name).strip() for name in names]
     for name in NAMES:
-        found = [(file, read_lines(file)) for file in tree.others if fnmatch(file.name, name)]
+        files = (file for file in tree.others if fnmatch(file.name, name))
+        found = [(file, _numbered(read_lines(file))) for file in files]
         _check_alike(found)
         if found:
             return found[0]
     return None
+
+
+def _numbered(lines: list[str]) -> list[str]:
+    """The names in the order of the numbers before them, where all lines have one, from 0 on."""
+    parts = [re.match(r'(\d+)(?:\s*[:,;]\s*|\s+)(?=\S)', line) for line in lines]
+    names = {int(part[1]): part.string[part.end() :] for part in parts if part}
+    return [names[i] for i in range(len(lines))] if {*names} == {*range(len(lines))} else lines
 
 
 def _has_labels(file: Path) -> bool:
