@@ -74,7 +74,9 @@ class Model(nn.Module):
         )
         widths, strides = self.backbone.channels, self.backbone.strides
         norm: dict[str, Any] = dict(norm_cfg=dict(type='GN', num_groups=16), channels=64)
-        more = dict(strides=strides, **norm) if head is DPTDepthHead else {}
+        # Bins are at a stride of 4, as with DINOv2's patches of 14 pixels, enlarged four times.
+        linear = dict(upsample=max(strides[0] // 4, 1))
+        more = dict(strides=strides, **norm) if head is DPTDepthHead else linear
         self.head = head(in_channels=widths, max_depth=MAX_DEPTH, **more)
 
     def forward(self, images: Tensor) -> Tensor:
