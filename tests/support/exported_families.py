@@ -12,6 +12,20 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
+TWO_STAGES = dict(
+    rpn=dict(
+        assigner=dict(type='MaxIoUAssigner', pos_iou_thr=0.7, neg_iou_thr=0.3),
+        sampler=dict(type='RandomSampler', num=16, pos_fraction=0.5),
+        allowed_border=-1,
+        pos_weight=-1,
+    ),
+    rpn_proposal=dict(nms_pre=20, max_per_img=10, nms=dict(type='nms', iou_threshold=0.7)),
+    rcnn=dict(
+        assigner=dict(type='MaxIoUAssigner', pos_iou_thr=0.5, neg_iou_thr=0.5),
+        sampler=dict(type='RandomSampler', num=16, pos_fraction=0.25),
+        pos_weight=-1,
+    ),
+)
 ARCH = dict(TINY, num_layers=3)
 ADDED = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic'))
 VIT = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap', **ADDED)
@@ -267,7 +281,7 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         'mmdet',
         detector(
             'FasterRCNN',
-            train_cfg={},
+            train_cfg=TWO_STAGES,
             backbone=VIT,
             neck=SIMPLE_FPN,
             rpn_head=dict(

@@ -15,6 +15,7 @@ from . import SCORE_THR
 
 NUM_TOP = 5  # classes that are listed of an image
 ENDS = ('least', 'median', 'most')  # of the depth of an image
+PANOPTIC_OFFSET = 1000  # of MMDetection: a segment is class + 1000 * number
 SIDES = ('left', 'top', 'right', 'bottom')
 
 
@@ -63,15 +64,21 @@ class Prediction:
             )
         if target is not None:
             return cls.of_depth(sample.pred_depth_map.data[0].float().numpy(), target, sample)
+        found = None
         if 'pred_sem_seg' in sample:
-            labels, counts = sample.pred_sem_seg.data.unique(return_counts=True)
+            found = sample.pred_sem_seg.data
+        elif 'pred_panoptic_seg' in sample:  # the class of each segment, without its number
+            found = sample.pred_panoptic_seg.sem_seg % PANOPTIC_OFFSET
+            classes = [*classes, 'no segment']
+        if found is not None:
+            labels, counts = found.unique(return_counts=True)
             order = counts.argsort(descending=True, stable=True)
             return cls(
                 sample,
                 labels[order].numpy(),
                 names_of(labels[order], classes),
                 (counts[order] / counts.sum()).numpy(),
-                map=sample.pred_sem_seg.data[0].numpy(),
+                map=found[0].numpy(),
             )
         scores, labels = sample.pred_score.float().sort(descending=True, stable=True)
         return cls(sample, labels.numpy(), names_of(labels, classes), scores.numpy())

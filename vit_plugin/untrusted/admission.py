@@ -71,6 +71,8 @@ class _Admission(NamedTuple):
                 self.check_type(value, place, where, scope)
             elif key in place.unused.split():
                 continue
+            elif key in place.emptied.split():
+                value = None
             elif key != '_scope_':
                 if rule is None and place.others == 'left out':
                     continue

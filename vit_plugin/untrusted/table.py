@@ -50,6 +50,7 @@ class Place(NamedTuple):
         others: what becomes of other arguments. Those that are taken are plain values, or further
             parts of the same kind.
         unused: arguments that are left out.
+        emptied: arguments that are None, since some classes cannot be built without them.
         words: types that are in no registry, by the argument that they are in.
     """
 
@@ -61,6 +62,7 @@ class Place(NamedTuple):
     arguments: Mapping[str, Rule] = {}
     others: Literal['refused', 'taken', 'left out'] = 'refused'
     unused: str = ''
+    emptied: str = ''
     words: Mapping[str, str] = {}
 
 
@@ -110,7 +112,8 @@ PLACES = dict(
             WORD,
         ),
         others='taken',
-        unused='init_cfg pretrained train_cfg batch_augments augments teacher',
+        unused='init_cfg pretrained batch_augments augments teacher',
+        emptied='train_cfg',
         words=dict(
             pos_embed='learned learned_2d none sincos2d',
             norm_cfg='BN GN IN LN LN2d RMSN SyncBN',
