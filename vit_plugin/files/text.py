@@ -17,9 +17,11 @@ ENCODINGS = {
 # What else text may be, shown where it is not known: of Chinese, Japanese, Korean, Russian, and
 # Western European languages.
 OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1252')
-# A letter of Western Europe between those of ASCII. Letters of other scripts take two such bytes,
-# or whole words of them.
-ACCENT = re.compile(rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])')
+# A letter of Western Europe between those of ASCII, or two within a word. Letters of other scripts
+# take two such bytes, and words of theirs have no letters of ASCII.
+ACCENT = re.compile(
+    rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
+)
 GUESSED: dict[str, str] = {}  # files that read_text took for Windows-1252, and a line of each
 
 
@@ -44,7 +46,7 @@ def read_text(path: str | Path) -> str:
 
 
 def decode_unknown(content: bytes, name: str, remedy: str) -> str:
-    """Text in Windows-1252, where all that is not ASCII are accented letters, each on its own.
+    """Text in Windows-1252, where all that is not ASCII are accented letters among others.
 
     Raises:
         ConfigError: with what it may be, if it is anything else.
