@@ -33,6 +33,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.report.pictures.pictures import draw_maps
+from vit_plugin.untrusted import IMPORTED
 from vit_plugin.weights import Checkpoint
 
 pytest.importorskip('mmpretrain')
@@ -151,15 +152,16 @@ def test_a_checkpoint_names_no_code(tmp_path, text, words):
         load(tmp_path / 'x.pth', device='cpu')
 
 
-def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
-    """A detector trained on a folder needs it, and a process that predicts has not imported it."""
+def test_a_checkpoint_may_name_what_our_recipes_import(tmp_path, monkeypatch):
+    """Queries need both, and a process that predicts has imported neither."""
     imported = []
     monkeypatch.setattr('vit_plugin.inference.saved_model.import_module', imported.append)
-    monkeypatch.setitem(sys.modules, 'vit_plugin.detection', sys)
+    for name in IMPORTED:
+        monkeypatch.setitem(sys.modules, name, sys)
     kind = 'mmpretrain.ImageClassifier'
-    text = f"model = dict(type='{kind}')\ncustom_imports = dict(imports=['vit_plugin.detection'])"
+    text = f"model = dict(type='{kind}')\ncustom_imports = dict(imports={[*IMPORTED[::-1]]})"
     assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == kind
-    assert imported == ['vit_plugin.detection']
+    assert imported == ['vit_plugin.detection', 'mmdet.models']  # the ops first
 
 
 def test_a_name_of_timm_brings_arch_and_normalization(tmp_path):

@@ -16,13 +16,12 @@ from vit_plugin.config import (
     check_checkpoint,
     read_config,
 )
-from vit_plugin.config.read import DETECTION
 from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.place import moved
-from vit_plugin.untrusted import UNTRUSTED_REMEDY, admit
+from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import address_of, as_run
@@ -131,8 +130,10 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
             f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
-    if DETECTION in modules:
-        import_module(DETECTION)
+    for name in IMPORTED:
+        if name in modules:
+            with needed_by(f'The model in {path!r}'):
+                import_module(name)
     missing = [name for name in modules if name not in sys.modules]
     if missing:
         raise ConfigError(

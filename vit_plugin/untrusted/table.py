@@ -66,6 +66,8 @@ class Place(NamedTuple):
     words: Mapping[str, str] = {}
 
 
+# What the recipes of detectors and of queries import, in this order.
+IMPORTED = ('vit_plugin.detection', 'mmdet.models')
 DATA_MODULES = """
 mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data
 vit_plugin.projects
