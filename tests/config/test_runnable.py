@@ -164,7 +164,7 @@ def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
         (dict(val_evaluator='Accuracy'), "val_evaluator='Accuracy' must be a dict with settings"),
         (
             dict(env_cfg=dict(mp_cfg=dict(mp_start_method='x'))),
-            "mp_start_method='x' must be 'fork'",
+            "mp_start_method='x' must be 'fork",
         ),
         (
             {'model.head.num_classes': 3, 'test_evaluator.topk': (1, 5)},
