@@ -129,6 +129,8 @@ def digits_config(tmp_path) -> Config:
             'val_dataloader.dataset.indices': 30,
             'test_dataloader.dataset.indices': 30,
             'work_dir': str(tmp_path / 'work'),
+            # Its time stamp has seconds, and MMEngine warns of two runs of one name in a process.
+            'experiment_name': tmp_path.name,
             'log_level': 'WARNING',
             'custom_hooks.0.pictures': False,  # they take seconds
         }
