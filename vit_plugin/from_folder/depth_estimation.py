@@ -6,11 +6,12 @@ import os
 from functools import cached_property
 from typing import Any, ClassVar
 
+from .dense_task import SCHEDULES
 from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.depth_folders import DepthRange, read_depth_folder
 from .readers.listing import Listing
 from .readers.splits import Split
-from .schedule import Schedule, muon
+from .schedule import muon
 from .starting_point import SMALL
 from .task import Pipeline, Task, rounded_up
 
@@ -24,10 +25,10 @@ class DepthEstimation(Task):
 
     packages = ('mmseg',)
     small_rows = (SMALL, SMALL)
-    schedules: ClassVar = dict(
-        small=Schedule(1000, (12, 72), (4, 4), 4e-3, 4, 12, optimizer=muon),
-        scratch=Schedule(2000, (12, 72), (4, 4), 1e-3, 4, 12),
-        fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
+    schedules: ClassVar = dict(  # those of a segmentor with the same backbones
+        SCHEDULES,
+        small=SCHEDULES['small']._replace(rate=4e-3, optimizer=muon),
+        scratch=SCHEDULES['scratch']._replace(rate=1e-3),
     )
     bases = ('_base_/mmseg_runtime.py',)
     monitor = 'delta1'

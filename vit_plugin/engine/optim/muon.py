@@ -75,8 +75,7 @@ class Muon(Optimizer):
     and weight decay of AdamW are a good start for both. A convolution is a matrix with a row for
     each output channel. Each step costs about ``30 * m`` operations for each number of a matrix of
     m rows or columns, whichever are fewer, and on a CPU about half if it is four times as long.
-    Positions and tokens, of three dimensions, are not
-    matrices.
+    Positions and tokens, of three dimensions, are not matrices.
 
     Args:
         params: parameters or groups of them.
