@@ -128,7 +128,7 @@ def measure(case: Case, rounds: int) -> tuple[dict[str, float], float, Counter[s
         name: step_of(case, model.train(case.mode == 'train'), images)
         for name, model in models.items()
     }
-    optimize(models[OURS])
+    optimize(models[OURS], frozen=True)
     with Trace() as trace:
         calls[PLAIN]()
     with torch.set_grad_enabled(False):

@@ -23,7 +23,7 @@ LAYOUT = {
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS = {  # the most that it may have, and where it should get
-    'kernel': (134_500, 105_000),
+    'kernel': (135_000, 105_000),
     **dict.fromkeys(FOLDERS, (5_500, 5_000)),
     'inference': (13_750, 9_500),
     'from_folder': (48_500, 27_000),
@@ -31,8 +31,8 @@ BUDGETS = {  # the most that it may have, and where it should get
     'deploy': (15_250, 11_000),
     'measure': (12_250, 12_000),
     'commands': (13_250, 10_000),
-    'tests': (356_250, 240_000),
-    'wheel': (305_500, 220_000),
+    'tests': (356_500, 240_000),
+    'wheel': (305_750, 220_000),
 }
 
 

@@ -74,15 +74,22 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize('write', WRITES.values(), ids=WRITES)
+# Of these, what a frozen model sees too.
+SEEN = {'in place', 'data replaced', 'parameter replaced', 'loaded'}
+
+
+@pytest.mark.parametrize(
+    ('write', 'frozen'),
+    [(write, frozen) for write in WRITES for frozen in {False, write in SEEN}],
+)
 @pytest.mark.parametrize('name', PARAMETERS)
-def test_it_follows_every_write(tiny_hybrid, name, write):
+def test_it_follows_every_write(tiny_hybrid, name, write, frozen):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
-    fold(model)
+    fold(model, frozen)
     with torch.no_grad():
         before = model(images)[0]
         new = torch.randn_like(model.get_parameter(name))
-        write(model, name, new)
+        WRITES[write](model, name, new)
         after = model(images)[0]
         assert torch.equal(model.get_parameter(name), new)
         unfold(model)
@@ -105,6 +112,15 @@ def test_it_is_computed_once_while_the_grid_stays(tiny_hybrid):
         sum(isinstance(m, StdConv2d) for m in model.modules()),
         2,
     )
+
+
+def test_the_parameters_of_a_frozen_model_are_not_read(tiny_hybrid, monkeypatch):
+    model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
+    fold(model, frozen=True)
+    with torch.no_grad():
+        first = model(images)[0]
+        monkeypatch.delattr(torch, 'equal')
+        assert (model(images)[0] == first).all()
 
 
 def test_names_and_state_stay_and_it_is_undone(tiny_hybrid):

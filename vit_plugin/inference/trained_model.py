@@ -217,7 +217,7 @@ class TrainedModel:
     def optimized(self) -> 'TrainedModel':
         """This model, with the passes for its device unless the config has ``optimize=False``."""
         if self.cfg.get('optimize', True):
-            self.model = optimize(self.model)
+            self.model = optimize(self.model, frozen=True)
         return self
 
 

@@ -23,25 +23,25 @@ class Folded:
     """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
     It compares the values of the parameter, because some writes leave no other trace
-    (``p.data.copy_``, a collective of ``torch.distributed``). It calls the method itself for a
-    parameter that needs a gradient or is not plain (as under ``torch.func``), and while a graph is
-    traced.
+    (``p.data.copy_``, a collective of ``torch.distributed``). With ``frozen`` it does not read
+    them, and sees the other writes only. It calls the method itself for a parameter that needs a
+    gradient or is not plain (as under ``torch.func``), and while a graph is traced.
     """
 
-    def __init__(self, method: Callable[..., Tensor]) -> None:
-        self.method = method
-        # values of the parameter, other arguments, result
-        self.cached: tuple[Tensor | None, tuple, Tensor] | None = None
+    def __init__(self, method: Callable[..., Tensor], frozen: bool = False) -> None:
+        self.method, self.frozen = method, frozen
+        # what tells whether the parameter is the same, other arguments, result
+        self.cached: tuple[Any, tuple, Tensor] | None = None
 
     def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
         if not _is_at_rest(source):
             return self.method(source, *others)
+        remember, same = (_state, _is_unwritten) if self.frozen else (_values, _has_values)
         cached = self.cached  # other threads may replace self.cached
-        if cached is None or cached[1] != others or not _same(cached[0], source):
+        if cached is None or cached[1] != others or not same(cached[0], source):
             # An inference tensor could not train later.
             with torch.inference_mode(False), torch.no_grad():
-                values = None if source is None else source.clone()
-                self.cached = cached = values, others, self.method(source, *others)
+                self.cached = cached = remember(source), others, self.method(source, *others)
         return cached[2]
 
 
@@ -55,22 +55,39 @@ def _is_at_rest(source: Tensor | None) -> bool:
     )
 
 
-def _same(cached: Tensor | None, source: Tensor | None) -> bool:
-    if cached is None or source is None:
-        return cached is source
+def _values(source: Tensor | None) -> Tensor | None:
+    return None if source is None else source.clone()
+
+
+def _has_values(values: Tensor | None, source: Tensor | None) -> bool:
+    if values is None or source is None:
+        return values is source
     return (
-        cached.dtype == source.dtype
-        and cached.device == source.device
-        and torch.equal(cached, source)
+        values.dtype == source.dtype
+        and values.device == source.device
+        and torch.equal(values, source)
     )
 
 
-def fold(model: nn.Module) -> None:
-    """Cache what standardized convolutions and position tables compute from their parameters."""
+def _state(source: Tensor | None) -> tuple[Any, ...]:
+    return (source,) if source is None else (source, source.data_ptr(), source._version)
+
+
+def _is_unwritten(state: tuple[Any, ...], source: Tensor | None) -> bool:
+    return state[0] is source and state[1:] == _state(source)[1:]
+
+
+def fold(model: nn.Module, frozen: bool = False) -> None:
+    """Cache what standardized convolutions and position tables compute from their parameters.
+
+    Args:
+        model: changed in place.
+        frozen: see :func:`vit_plugin.passes.optimize`.
+    """
     for module in model.modules():
         for kind, method in FOLDED_METHODS:
             if isinstance(module, kind) and method not in vars(module):
-                setattr(module, method, Folded(getattr(module, method)))
+                setattr(module, method, Folded(getattr(module, method), frozen))
 
 
 def unfold(model: nn.Module) -> None:

@@ -8,7 +8,9 @@ from .fold import fold, unfold
 from .onednn import use_onednn, use_torch
 
 
-def optimize(model: nn.Module, device: str | torch.device | None = None) -> nn.Module:
+def optimize(
+    model: nn.Module, device: str | torch.device | None = None, frozen: bool = False
+) -> nn.Module:
     """Make a model faster on its device, for inference.
 
     Names, parameters and state dict stay the same. The outputs stay the same up to rounding. On a
@@ -19,6 +21,9 @@ def optimize(model: nn.Module, device: str | torch.device | None = None) -> nn.M
     Args:
         model: the model, or any module that contains it. It is changed in place.
         device: the device where the model will run. Default: the device of its parameters.
+        frozen: the parameters will not change, so no forward compares them with those that the
+            results were computed from. A write that autograd counts is seen all the same, and one
+            past it (``p.data.copy_``, a collective) is not.
 
     Returns:
         The model.
@@ -28,7 +33,7 @@ def optimize(model: nn.Module, device: str | torch.device | None = None) -> nn.M
     if device.type == 'cpu' and not model.training:
         use_channels_last(model)
         use_onednn(model)
-        fold(model)
+        fold(model, frozen)
     return model
 
 

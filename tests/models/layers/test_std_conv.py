@@ -102,13 +102,26 @@ def test_convolution_pads_like_xla(size):
     torch.testing.assert_close(conv(image), expected)
 
 
-@pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (7, 8), (2, 3)])
+@pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (7, 8), (4, 3), (2, 3)])
 def test_pool_pads_with_minus_infinity(size):
     image = -torch.rand(1, 2, *size) - 1  # all negative: padding by zero would show
     (top, bottom), (left, right) = (((1, 1) if side % 2 else (0, 1)) for side in size)
     padded = pad(image, (left, right, top, bottom), value=-torch.inf)
     expected = padded.unfold(2, 3, 2).unfold(3, 3, 2).amax((-2, -1))
     assert torch.equal(max_pool(image), expected)
+
+
+@pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (5, 12), (3, 3), (4, 4)])
+@pytest.mark.parametrize('padding', ['same', 'valid'])
+def test_pool_with_and_without_gradients(size, padding):
+    image = torch.randn(2, 3, *size)
+    image[0, 0, 1, 1] = torch.nan
+    before = image.clone()
+    out = max_pool(image, padding)
+    with_gradients = max_pool(image.clone().requires_grad_(), padding)
+    torch.testing.assert_close(out, with_gradients, rtol=0, atol=0, equal_nan=True)
+    assert out.is_contiguous()
+    torch.testing.assert_close(image, before, rtol=0, atol=0, equal_nan=True)  # is not written to
 
 
 def test_lecun_normal_has_variance_one_over_fan_in():

@@ -110,7 +110,7 @@ def compare(
     ]
     if not case.compiled:  # a compiler has its own passes
         models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
-        optimize(models[OURS])
+        optimize(models[OURS], frozen=True)
     differences = _check_equal(case, models, batches[0], tolerance)
     flops = {name: count_flops(step_of(case, model, batches)) for name, model in models.items()}
     if case.compiled:

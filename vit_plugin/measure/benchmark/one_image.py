@@ -27,7 +27,7 @@ def eager(name: str, side: int, threads: int) -> Callable[[], Any]:
     from vit_plugin.passes import optimize
 
     torch.set_num_threads(threads)
-    model = optimize(deploy(create_model(name, img_size=side)))
+    model = optimize(deploy(create_model(name, img_size=side)), frozen=True)
     images = 255 * torch.rand(1, 3, side, side)
 
     def call() -> None:

@@ -131,12 +131,44 @@ def max_pool(x: Tensor, padding: PoolPadding = 'same') -> Tensor:
             only after the last element. ``ceil_mode`` does this without a copy. ``'valid'`` pads
             nothing and gives ceil(H / 2) - 1 rows.
     """
+    if _computes_rows_first(x):
+        return _rows_first(x, padding)
     if padding == 'valid':
         return F.max_pool2d(x, 3, 2)
     odd_rows, odd_columns = (side % 2 for side in x.shape[-2:])
     if is_open(x):
         return F.max_pool2d(F.pad(x, (odd_columns, 1, odd_rows, 1), value=-torch.inf), 3, 2)
     return F.max_pool2d(x, 3, 2, padding=(odd_rows, odd_columns), ceil_mode=True)
+
+
+def _computes_rows_first(x: Tensor) -> bool:
+    """Whether torch would compute this map (B, C, H, W) one element after the other."""
+    return (
+        type(x) is Tensor
+        and x.device.type == 'cpu'
+        and x.is_contiguous()
+        and min(x.shape[2:]) >= 3
+        and not (torch.is_grad_enabled() and x.requires_grad)
+        and not (torch.compiler.is_compiling() or torch.jit.is_tracing())
+    )
+
+
+def _rows_first(x: Tensor, padding: PoolPadding) -> Tensor:
+    """The same maxima along one axis and then the other, so that whole rows are compared."""
+    for axis in (2, 3):
+        lines = x.movedim(axis, 0)
+        if padding == 'same' and len(lines) % 2:
+            out = lines[::2].clone()
+            near = [(out[1:], lines[1::2]), (out[:-1], lines[1::2])]
+        else:
+            number = len(lines) // 2 if padding == 'same' else (len(lines) - 1) // 2
+            out = torch.maximum(lines[::2][:number], lines[1::2][:number])
+            third = lines[2::2][:number]
+            near = [(out[: len(third)], third)]
+        for part, other in near:
+            part.clamp_(min=other)
+        x = out.movedim(0, axis)
+    return x.contiguous()
 
 
 def is_open(x: Tensor) -> bool:

@@ -69,7 +69,7 @@ class Bottleneck(nn.Module):
         x = F.relu(self.norm1(self.conv1(x)), inplace=True)
         x = F.relu(self.norm2(self.conv2(x)), inplace=True)  # (B, width, H/s, W/s)
         x = self.norm3(self.conv3(x))  # (B, 4 * width, H/s, W/s)
-        return F.relu(x + shortcut, inplace=True)
+        return F.relu(x.add_(shortcut), inplace=True)
 
 
 class Stage(nn.Module):
