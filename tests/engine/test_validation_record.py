@@ -1,4 +1,6 @@
-from vit_plugin.engine.validation_record import in_per_cent
+from types import SimpleNamespace
+
+from vit_plugin.engine.validation_record import ValidationRecord, in_per_cent
 
 
 def test_metrics_are_in_per_cent():
@@ -12,3 +14,18 @@ def test_metrics_are_in_per_cent():
             'pascal_voc/mAP': 1.0,
         }
     ) == {'coco/bbox_mAP': 12.3, 'accuracy/top1': 50, 'mIoU': 7, 'pascal_voc/mAP': 100}
+
+
+def test_the_best_error_is_the_smallest():
+    metric = SimpleNamespace(errors=('AbsRel',))
+    loop = SimpleNamespace(evaluator=SimpleNamespace(metrics=[metric]))
+    runner = SimpleNamespace(val_loop=loop, train_loop=None)
+    rows = [
+        {'iter': step, 'depth/AbsRel': error, 'delta1': share}
+        for step, error, share in ((10, 0.5, 0.2), (20, 0.1, 0.6), (30, 0.3, 0.4))
+    ]
+    record = ValidationRecord(runner, dict(rows=rows, seconds=0))
+    assert record.table()[1:] == [
+        ['depth/AbsRel', '0.30', '0.10', '20'],
+        ['delta1', '0.40', '0.60', '20'],
+    ]

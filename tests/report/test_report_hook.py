@@ -33,7 +33,7 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert sum(map(sum, matrix)) == 30
     right = sum(matrix[i][i] for i in range(10))
     assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 30)
-    assert record['max']['accuracy/top1'] >= record['last']['accuracy/top1']
+    assert record['best']['accuracy/top1'] >= record['last']['accuracy/top1']
     for picture in ('learning_curve.png', 'confusion_matrix.png'):
         assert (folder / picture).stat().st_size > 5000
     rows = list(csv.DictReader((folder / 'results.csv').read_text().splitlines()))

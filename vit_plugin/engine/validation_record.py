@@ -32,11 +32,19 @@ class ValidationRecord:
     Attributes:
         unit: what the run counts, ``'epoch'`` or ``'iter'``.
         rows: the rows.
+        errors: metrics that are better if they are smaller, as the classes of metrics state them
+            in ``errors``.
     """
 
     def __init__(self, runner: Runner, resumed: Mapping[str, Any]) -> None:
         self.unit = 'epoch' if isinstance(runner.train_loop, EpochBasedTrainLoop) else 'iter'
         self.rows: list[dict[str, Any]] = list(resumed.get('rows', ()))
+        evaluator = getattr(runner.val_loop, 'evaluator', None)
+        self.errors = {
+            name
+            for metric in getattr(evaluator, 'metrics', ())
+            for name in getattr(metric, 'errors', ())
+        }
         self._start = time.perf_counter() - resumed.get('seconds', 0.0)
 
     @property
@@ -76,12 +84,16 @@ class ValidationRecord:
         return history
 
     def table(self) -> list[list[str]]:
-        """A row of titles, and one for each metric: the last and the highest value, and where."""
-        rows = [['', 'last', 'highest', f'at {self.unit}']]
+        """A row of titles, and one for each metric: the last and the best value, and where."""
+        rows = [['', 'last', 'best', f'at {self.unit}']]
         for name, points in self.history.items():
-            step, highest = max(points, key=lambda point: point[1])
-            rows.append([name, f'{points[-1][1]:.2f}', f'{highest:.2f}', str(step)])
+            step, best = self._best(name, points)
+            rows.append([name, f'{points[-1][1]:.2f}', f'{best:.2f}', str(step)])
         return rows
+
+    def _best(self, name: str, points: list[tuple[int, float]]) -> tuple[int, float]:
+        choose = min if name.rpartition('/')[2] in self.errors else max
+        return choose(points, key=lambda point: point[1])
 
     def write(self, runner: Runner, scores: Any, confusion: np.ndarray | None) -> None:
         """Write ``metrics.json`` and ``results.csv``.
@@ -94,7 +106,7 @@ class ValidationRecord:
         history = self.history
         record = dict(
             last={name: points[-1][1] for name, points in history.items()},
-            max={name: max(value for _, value in points) for name, points in history.items()},
+            best={name: self._best(name, points)[1] for name, points in history.items()},
             history=history,
             epochs=runner.epoch,
             iterations=runner.iter,

@@ -21,7 +21,7 @@ REPORT = dict(
 SCORES = dict(per_class=[dict(name=NAME, f1=90.0, samples=4)], macro=dict(f1=90.0))
 METRICS = dict(
     last={'accuracy/top1': 91.25},
-    max={'accuracy/top1': 92.5},
+    best={'accuracy/top1': 92.5},
     epochs=3,
     iterations=30,
     seconds=12.3,

@@ -74,7 +74,7 @@ def test_a_picture_is_its_pixels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'wrong', [[], dict(last={}), dict(last=dict(a='b'), max=dict(a=1)), '[' * 10_000]
+    'wrong', [[], dict(last={}), dict(last=dict(a='b'), best=dict(a=1)), '[' * 10_000]
 )
 def test_json_of_another_form_is_refused(tmp_path, wrong):
     text = wrong if isinstance(wrong, str) else json.dumps(wrong)

@@ -129,7 +129,7 @@ class Card:
             return
         yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
         for name, value in self.metrics['last'].items():
-            yield f'| {markdown(name)} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
+            yield f'| {markdown(name)} | {value:.2f} | {self.metrics["best"][name]:.2f} |'
         if self.scores:
             yield from ('', as_markdown(self.scores).rstrip())
         for name in self.pictures:

@@ -28,7 +28,7 @@ class Metrics(TypedDict):
     """``metrics.json``, as far as a card has it."""
 
     last: dict[Name, Number]
-    max: dict[Name, Number]
+    best: dict[Name, Number]
     epochs: NotRequired[Count]
     iterations: NotRequired[Count]
     seconds: NotRequired[float]

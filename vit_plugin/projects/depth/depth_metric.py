@@ -48,6 +48,8 @@ class DepthMetric(OfMMSegmentation):
         ConfigError: when it evaluates, if no image has a known pixel.
     """
 
+    errors = ('AbsRel', 'RMSE', 'RMSElog', 'log10')
+
     def __init__(
         self,
         min_depth_eval: Positive = NEAREST,

@@ -49,6 +49,8 @@ class SurfaceMetric(BaseMetric):
         MissingExtraError: if scipy is not installed.
     """
 
+    errors = ('mHD95',)
+
     def __init__(
         self,
         tolerance: Positive = 2.0,
