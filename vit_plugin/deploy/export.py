@@ -158,7 +158,7 @@ def write_pt2(
     # Since torch's own writer ends the process some time after it has met a full disk.
     archive = BytesIO()
     torch.export.save(program, archive)
-    path.write_bytes(archive.getbuffer())
+    path.write_bytes(archive.getvalue())
     return torch.export.load(path).module()
 
 
