@@ -916,6 +916,10 @@ def test_masks_and_numbers_of_labelme(tmp_path):
     found = read(tmp_path, with_masks=True)
     assert found.classes == ('7',)
     assert found.train[0].instances[0].box == (23, 32, 4, 6)
+    shape['mask'] = '!!'
+    write(tmp_path, '0.json', json.dumps(dict(shapes=[shape], imagePath='0.jpg')))
+    with pytest.raises(ConfigError, match=r'0\.json.*its mask is not a PNG in base64'):
+        read(tmp_path, with_masks=True)
 
 
 def test_names_may_be_those_of_urls(tmp_path):

@@ -44,6 +44,11 @@ def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
         ('2024/cam1/0.jpg 2025/cam1/0.jpg', 'labels/2025/cam1/0.txt', '2025/cam1/0.jpg'),
         ('VOC2007/JPEGImages/1.jpg VOC2012/JPEGImages/1.jpg', 'VOC2012/Annotations/1.xml',
          'VOC2012/JPEGImages/1.jpg'),
+        # masks of the same names, and one whose image is gone
+        ('JPEGImages/1.jpg SegmentationClass/1.png SegmentationObject/1.png', 'Annotations/1.xml',
+         'JPEGImages/1.jpg'),
+        ('images/1.jpg masks/1.png masks/2.png', 'labels/2.txt', ''),
+        ('masks/1.png', 'labels/1.txt', 'masks/1.png'),
         # images that are gone, and another of their name
         ('train/images/1.jpg', 'valid/labels/1.txt', ''),
         ('train/1.jpg test/2.jpg', 'test/1.xml', ''),

@@ -75,6 +75,12 @@ def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
     return Address(split, frozenset(names - {'', '.', '..'}))
 
 
+def kinds_of(folders: Iterable[str]) -> set[str]:
+    """The keys of :data:`KINDS` that the names of folders stand for."""
+    names = {folder.casefold() for folder in folders}
+    return {kind for kind, known in KINDS.items() if not names.isdisjoint(known)}
+
+
 def folder_of(path: Path) -> str:
     """The folder of a file. Data has too many for a path of each."""
     return str(path).rpartition(os.sep)[0]
@@ -115,11 +121,15 @@ class Index:
         self._parts = parts_below(folder)
         self._own = cache(lambda place: address_of(self._parts(place)))
         self._written = cache(address_of)
+        kinds = cache(lambda place: kinds_of(self._parts(place)))
+        known = any('image' in kinds(folder_of(path)) for path in images)
         for path in images:
             place, _, name = str(path).rpartition(os.sep)
             key, address = nfc(name).casefold(), self._own(place)
             stem = os.path.splitext(key)[0]
             self._by_path[str(path)] = path
+            if known and kinds(place) and 'image' not in kinds(place):
+                continue  # a mask, as in the folders of VOC
             self._by_name[key].append((path, address))
             self._by_stem[stem].append((path, address))
             self._stems[address].add(stem)

@@ -113,6 +113,8 @@ def _polygons(shape: Mapping[str, Any]) -> list[list[float]]:
 
 def _around(encoded: str, corner: tuple[float, float]) -> list[list[float]]:
     """The polygons of a mask, a PNG in base64 with its left upper corner there."""
-    pixels = decode(b64decode(encoded), 'grayscale')
+    if not (content := b64decode(encoded)):
+        raise ValueError('its mask is not a PNG in base64')
+    pixels = decode(content, 'grayscale')
     found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     return [(part[:, 0] + corner).flatten().tolist() for part in found if len(part) > 2]

@@ -134,6 +134,8 @@ def _instance(node: ET.Element, file: Path) -> Instance:
         box, degrees = (x - width / 2, y - height / 2, width, height), math.degrees(turn)
     elif node.find('bndbox') is None and corners:
         across, down = ([value for tag, value in corners if tag[0] == axis] for axis in 'xy')
+        if not across or not down:
+            raise ValueError('it has no bndbox, and its polygon no x1, y1, ...')
         left, top = min(across), min(down)
         box = left, top, max(across) - left, max(down) - top
     else:
