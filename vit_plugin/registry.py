@@ -116,6 +116,10 @@ OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin
 FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
 METRICS = _child(root.METRICS, 'vit_plugin.engine')
+LOOPS = _child(root.LOOPS, __name__)
+LOOPS.import_later(
+    dict.fromkeys(('SlicedTestLoop', 'SlicedValLoop'), 'vit_plugin.inference.sliced_loops')
+)
 
 
 def stand_in(scope: str) -> None:

@@ -47,7 +47,8 @@ def make_parser() -> argparse.ArgumentParser:
         '--slices',
         type=at_least(16),
         metavar='PIXELS',
-        help='of a detector: ask about overlapping squares of this side, too',
+        help='of a detector: ask about overlapping squares of this side, too; default: the side '
+        'that it was trained on by --tiles',
     )
     return parser
 
@@ -79,12 +80,15 @@ def onnx_model_of(args: argparse.Namespace) -> Any:
 
 def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """The model that predicts frames."""
-    if args.slices:
+    takes = getattr(model, 'takes', lambda frame: frame.image)
+    if side := args.slices or model.slices:
         from vit_plugin.inference.slices import Sliced
 
-        sliced = Sliced(model.predict, args.slices, model.classes, args.score_thr, args.batch_size)
-        return lambda frames: sliced([frame.image for frame in frames])
-    takes = getattr(model, 'takes', lambda frame: frame.image)
+        if not args.slices:
+            print(f'The model was trained on tiles: it sees slices of {side} pixels, too.')
+        sliced = Sliced(model.predict, side, model.classes, args.score_thr, args.batch_size)
+        read = getattr(model, 'read', lambda image: image)
+        return lambda frames: sliced([read(takes(frame)) for frame in frames])
     return lambda frames: model.predict([takes(frame) for frame in frames])
 
 

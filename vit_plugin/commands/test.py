@@ -128,6 +128,10 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
             logs = [dict(type='LocalVisBackend')]
             cfg.visualizer.update(save_dir=args.show_dir, vis_backends=logs)
     if args.tta:
+        if cfg.test_cfg.get('side'):
+            raise ConfigError(
+                '--tta: the model is tested by slices, of which none is flipped; leave it out.'
+            )
         apply_tta(cfg)
 
 

@@ -26,6 +26,7 @@ FLAGS_OF_DATA = (
     'epochs',
     'batch_size',
     'img_size',
+    'tiles',
     'no_flip',
     'balance',
     'patience',
@@ -72,6 +73,13 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='METERS',
         help="meters of a value of 1 in maps of depth; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
         'in .npy and .tiff',
+    )
+    data.add_argument(
+        '--tiles',
+        type=at_least(16),
+        metavar='PIXELS',
+        help='of boxes: train on overlapping squares of this side, for small objects in large '
+        'images; test and infer then see slices of it, too',
     )
     data.add_argument(
         '--check',
@@ -144,6 +152,8 @@ def check(args: argparse.Namespace) -> None:
         )
     if args.depth_scale and args.task != 'depth':
         raise ConfigError('--depth-scale is for --task depth; leave it out, or give this task.')
+    if args.tiles and args.task not in ('detection', 'instance'):
+        raise ConfigError('--tiles is for --task detection or instance; leave it out.')
     if args.data:
         check_data(args.data)
         check_choice('--task', args.task, TASKS)

@@ -11,11 +11,17 @@ from .subset import stratified_subset
 
 TRANSFORMS.import_later(
     {
+        'CutTile': 'vit_plugin.data.tiled_images',
         'LoadCachedImage': 'vit_plugin.data.images',
         'LoadImage': 'vit_plugin.data.images',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
     }
 )
-DATASETS.import_later({'HuggingFaceImages': 'vit_plugin.data.hugging_face_images'})
+DATASETS.import_later(
+    {
+        'HuggingFaceImages': 'vit_plugin.data.hugging_face_images',
+        'TiledCocoDataset': 'vit_plugin.data.tiled_images',
+    }
+)
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
 __all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', 'stratified_subset']

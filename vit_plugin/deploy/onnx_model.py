@@ -34,6 +34,7 @@ class Facts(TypedDict):
     rgb: bool
     steps: list[dict[str, Any]]
     patch: NotRequired[int]
+    slices: NotRequired[int | None]
 
 
 class OnnxModel:
@@ -69,6 +70,7 @@ class OnnxModel:
                 'vit-plugin export of this version.'
             )
         self.classes: list[str] = self.facts['classes']
+        self.slices: int | None = self.facts.get('slices')
         self.inputs = [given.name for given in self.session.get_inputs()]
         _, self.channels, *size = self.session.get_inputs()[0].shape
         self.size = tuple(size)  # height and width, or the names of what is open
@@ -264,6 +266,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
             target=trained.target,
             rgb=takes_rgb(model.data_preprocessor),
             patch=getattr(stem, 'stride', 1),
+            slices=trained.slices,
             steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
         )
     )

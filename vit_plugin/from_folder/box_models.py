@@ -8,6 +8,8 @@ from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
 from .schedule import muon
 
+# An anchor or proposal of which so much is in what is to be ignored is no background.
+ASSIGNER = dict(assigner=dict(ignore_iof_thr=0.5))
 CELLS = 14  # of the finest map, along a side of the largest object that is taken from it
 
 
@@ -22,7 +24,7 @@ def _retinanet(facts: ModelFacts) -> dict[str, Any]:
         norm_cfg=NORM,
         anchor_generator=dict(octave_base_scale=facts.anchor, strides=strides),
     )
-    return dict(backbone=backbone, neck=neck, bbox_head=head)
+    return dict(backbone=backbone, neck=neck, bbox_head=head, train_cfg=ASSIGNER)
 
 
 def _rcnn(
@@ -55,10 +57,13 @@ def _rcnn(
         feat_channels=channels,
         anchor_generator=dict(scales=[facts.anchor], strides=list(strides)),
     )
-    model = dict(backbone=backbone, neck=neck, rpn_head=rpn_head, roi_head=roi_head)
+    learned: dict[str, Any] = dict(rpn=ASSIGNER, rcnn=ASSIGNER)
+    model = dict(
+        backbone=backbone, neck=neck, rpn_head=rpn_head, roi_head=roi_head, train_cfg=learned
+    )
     if not wide:
         proposals = dict(nms_pre=500, max_per_img=250)
-        model['train_cfg'] = dict(rpn_proposal=proposals, rcnn=dict(sampler=dict(num=128)))
+        learned |= dict(rpn_proposal=proposals, rcnn=dict(ASSIGNER, sampler=dict(num=128)))
         model['test_cfg'] = dict(rpn=proposals)
     return model
 

@@ -1,11 +1,15 @@
 """A detector for a folder of images with boxes, or with polygons of objects."""
 
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
+import numpy as np
 from mmengine.config import Config
 
 from vit_plugin.config.task_model import ModelFacts
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
 
 from .continued import continued
 from .dense_task import DenseTask
@@ -14,7 +18,7 @@ from .readers.annotated import read_annotated_folder
 from .readers.listing import Listing
 from .readers.splits import Split
 from .starting_point import LARGE, SMALL
-from .task import Pipeline, rounded_up
+from .task import Pipeline, counted, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
 # Of the scale, where an image is seen so often that it is learned by heart otherwise.
@@ -48,6 +52,85 @@ class Detection(DenseTask):
         return read_annotated_folder(self.tree(), request.skip_invalid, self.with_masks)
 
     @cached_property
+    def views(self) -> list[View]:
+        """The tiles to train on, and the images of which there are several.
+
+        Raises:
+            ConfigError: if no image is larger than a tile.
+        """
+        side, train = self.request.tiles or 0, self.listing.train
+        largest = max(max(record.size) for record in train)
+        if side >= largest:
+            raise ConfigError(
+                f'--tiles {side}: the longest side of an image to train on has {largest} pixels; '
+                'give a smaller tile, or leave it out.'
+            )
+        images = []
+        for record in train:
+            found = record.instances
+            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # as in the listing
+            boxes[:, 2:] += boxes[:, :2]
+            images.append((record.size, boxes, [one.crowd for one in found]))
+        return views_of(images, side)
+
+    @cached_property
+    def relative_boxes(self) -> np.ndarray:
+        """Sides (N, 2) of each object, relative to the longer one of its image or tile."""
+        if not self.request.tiles:
+            return self.listing.relative_boxes
+        return np.concatenate(
+            [
+                (view.boxes[:, 2:] - view.boxes[:, :2])[~view.ignored]
+                / max(np.subtract(view.area[2:], view.area[:2]))
+                for view in self.views
+            ]
+        )
+
+    @property
+    def most_objects(self) -> int:
+        """The most objects in an image or tile."""
+        if self.request.tiles:
+            return max(len(view.objects) for view in self.views)
+        return max(len(record.instances) for record in self.listing.train)
+
+    def passes(self, split: Split) -> int:
+        """As for any task; of tiles, with those of a validation."""
+        side = self.request.tiles
+        if not side:
+            return super().passes(split)
+        if split == 'train':
+            return len(self.views)
+        numbers = [len(tiles_of(*record.size, side)) for record in self.listing.parts[split]]
+        return sum(number + (number > 1) for number in numbers)
+
+    @property
+    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """What the model adds; a model of tiles is validated and tested by slices."""
+        side, more = self.request.tiles, super().more
+        if not side:
+            return more
+        loops = {
+            f'{part.lower()}_cfg': dict(type=f'vit_plugin.Sliced{part}Loop', side=side)
+            for part in ('Val', 'Test')
+        }
+        return {**more, **loops}
+
+    def summary(self) -> str:
+        """The images, the length of the training, the model and its tiles."""
+        text, side = super().summary(), self.request.tiles
+        if not side:
+            return text
+        has_anchors = self.row.base and not self.start.detector
+        ignored = 'ignored there' if has_anchors else 'background there'
+        return (
+            f'{text} An epoch has {counted(self.passes("train"), "view")}: overlapping tiles of '
+            f'{side} x {side} pixels with objects, as many of those without as of these at most, '
+            f'and each image as a whole. An object of which less than {ENOUGH:.0%} is in a tile is '
+            f'{ignored}, and so is one that is smaller than {VISIBLE} pixels in the whole. It is '
+            'validated, tested and asked by slices of that size, and the metric is of whole images.'
+        )
+
+    @cached_property
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, or to which they are stretched."""
         if saved := self.start.detector:
@@ -55,6 +138,9 @@ class Detection(DenseTask):
             return (side, side) if side else tuple(resize_of(saved)['scale'])
         if side := self.row.side:
             side = self.request.img_size or side
+            return side, side
+        if tile := self.request.tiles:
+            side = self.request.img_size or tile
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
         width, height = self.image_scale(largest_image(boxes, LARGEST) if small else LARGEST)
@@ -74,14 +160,14 @@ class Detection(DenseTask):
         if not start.arch.startswith('timm://'):
             arguments['with_cls_token'] = False
         arguments.pop('out_type', None)
-        anchor, levels = anchors(listing.relative_boxes, max(scale))
+        anchor, levels = anchors(self.relative_boxes, max(scale))
         facts = ModelFacts(
             len(listing.classes),
             (height, width),
             arguments,
             partial(start.meta_backbone, min(scale), **arguments),
             True,
-            max(len(record.instances) for record in listing.train),
+            self.most_objects,
             anchor,
             levels,
         )
@@ -113,6 +199,7 @@ class Detection(DenseTask):
             jitter = [dict(type='RandomCrop', **part), resize]
         train: Pipeline = [
             dict(type='vit_plugin.LoadImage'),
+            *([dict(type='vit_plugin.CutTile')] if self.request.tiles else []),
             boxes,
             *(jitter if self.epochs >= OFTEN else [resize]),
             *self.flip(),
@@ -146,6 +233,8 @@ class Detection(DenseTask):
         )
         if split == 'train':
             dataset['filter_cfg'] = dict(filter_empty_gt=False)
+        if split == 'train' and self.request.tiles:
+            dataset |= dict(type='vit_plugin.TiledCocoDataset', tile=self.request.tiles)
         return dataset
 
     def metric(self, split: Split) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,10 @@ def forecast(runner: Runner) -> float:
     steps = runner.max_iters - runner.iter
     seconds = steps * seconds_of_batch(runner.train_dataloader, learn, model.train())
     if runner._val_loop is not None:
+        by_slices = getattr(runner.val_loop, 'found_in', None)
+        use = partial(by_slices, model) if by_slices else model.val_step
         with torch.no_grad():
-            batch = seconds_of_batch(runner.val_dataloader, model.val_step, model.eval())
+            batch = seconds_of_batch(runner.val_dataloader, use, model.eval())
         seconds += validations(runner) * len(runner.val_dataloader) * batch
     return seconds
 

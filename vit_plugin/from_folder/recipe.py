@@ -66,7 +66,7 @@ def recipe_of(task: Task) -> Recipe:
         task.batch_size,
         task.monitor,
         request.patience,
-        len(listing.val) / len(listing.train),
+        task.passes('val') / task.passes('train'),
     )
     sections['default_hooks']['checkpoint'] |= task.checkpoint_hook
     sections |= task.more

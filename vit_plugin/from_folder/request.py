@@ -27,6 +27,7 @@ class Request:
     epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
     img_size: int | None = None
+    tiles: int | None = None  # train on squares of so many pixels, and predict by slices of them
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
     patience: int | None = None  # end when so many validations in a row have not improved

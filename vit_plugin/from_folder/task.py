@@ -151,13 +151,17 @@ class Task:
     @cached_property
     def batch_size(self) -> int:
         """The images of a step."""
-        count = len(self.listing.train)
+        count = self.passes('train')
         return min(self.request.batch_size or self.schedule.batch_size_for(count), count)
+
+    def passes(self, split: Split) -> int:
+        """How often the model sees an image in a pass over a split."""
+        return len(self.listing.parts[split])
 
     @cached_property
     def epochs(self) -> int:
         """The length of the training."""
-        count = len(self.listing.train)
+        count = self.passes('train')
         return self.request.epochs or self.schedule.epochs_for(count, self.batch_size)
 
     def list_path(self, name: str) -> str:
@@ -172,13 +176,14 @@ class Task:
         """The images and the length of the training, in sentences."""
         listing, (width, height) = self.listing, self.size
         train, test = len(listing.train), len(listing.parts['test'])
+        steps = math.ceil(self.passes('train') / self.batch_size)
         purpose = self.held_out if listing.held_out else 'to validate'
         start = 'From scratch' if self.start.from_scratch else 'Fine-tuned'
         text = (
             f'{counted(train, "image")} to train on, {counted(len(listing.val), "image")} {purpose}'
             + f', {counted(test, "image")} for vit-plugin test' * bool(test)
             + f'. {start}, {counted(self.epochs, "epoch")} of '
-            f'{counted(math.ceil(train / self.batch_size), "step")}, images within {width} x '
+            f'{counted(steps, "step")}, images within {width} x '
             f'{height} pixels.'
         )
         if listing.bands:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.tiles import OVERLAP
 
 from .predictions import Prediction, names_of
 
-OVERLAP = 0.2  # of a slice, with each of its neighbors
 SAME = 0.5  # of the smaller of two boxes of a class, from which on they are one object
 
 
@@ -22,6 +22,7 @@ class Sliced:
         classes: the names of the classes.
         score_thr: lowest score of a box that is kept.
         batch_size: slices that are computed at once.
+        most: the boxes of a slice that are kept, those with the highest scores. None: all.
 
     Raises:
         MissingExtraError: if supervision is not installed.
@@ -34,10 +35,12 @@ class Sliced:
         classes: Sequence[str],
         score_thr: float = 0.05,
         batch_size: int = 1,
+        most: int | None = None,
     ) -> None:
         with needed_by('--slices'):
             import supervision as sv
-        self.predict, self.side, self.classes, self.score_thr = predict, side, classes, score_thr
+        self.predict, self.side, self.classes = predict, side, classes
+        self.score_thr, self.most = score_thr, most
         self._sv: Any = sv
         self.slicer = sv.InferenceSlicer(
             self._found if batch_size > 1 else lambda image: self._found([image])[0],
@@ -77,7 +80,8 @@ class Sliced:
             raise ConfigError(
                 '--slices is for detectors, and this model finds no boxes; leave it out.'
             )
-        keep = prediction.scores > self.score_thr
+        (keep,) = (prediction.scores > self.score_thr).nonzero()
+        keep = keep[: self.most]
         masks = None if prediction.masks is None else prediction.masks[keep].astype(bool)
         return self._sv.Detections(
             prediction.boxes[keep],

@@ -96,6 +96,18 @@ class TrainedModel:
         is_custom = isinstance(self.pixels, PipelineTransform) and self.pixels.custom_reader
         return frame.source.name if is_custom and frame.source.reader == 'image' else frame.image
 
+    def read(self, image: str | np.ndarray) -> np.ndarray:
+        """The pixels (H, W, C) of an image; of a file, as the config's own reader has them."""
+        reader = getattr(self.pixels, 'custom_reader', None)
+        if reader and isinstance(image, str):
+            return reader(dict(img_path=image))['img']
+        return read_image(image)
+
+    @property
+    def slices(self) -> int | None:
+        """The side of the slices that a detector was trained for, in pixels, or None."""
+        return (self.cfg.get('test_cfg') or {}).get('side')
+
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
         """An image for a picture of what the model sees.
 

@@ -256,9 +256,9 @@ PLACES = dict(
     loop=Place(
         'loop',
         (root.LOOPS,),
-        'mmengine.runner',
-        'TestLoop ValLoop',
-        arguments=each('fp16'),
+        'mmengine.runner vit_plugin.inference.sliced_loops',
+        'SlicedTestLoop SlicedValLoop TestLoop ValLoop',
+        arguments=each('fp16 side'),
     ),
     visualizer=Place(
         'visualizer',
@@ -303,6 +303,7 @@ PREDICT = dict[str, Rule](
     default_scope=SCOPE,
     optimize=NOTHING,
     test_dataloader='description',
+    test_cfg='loop',
 )
 TEST = (
     PREDICT
@@ -311,7 +312,6 @@ TEST = (
     | dict(
         test_dataloader='loader',
         test_evaluator='metric',
-        test_cfg='loop',
         tta_model='model',
         tta_pipeline='transform',
         visualizer='visualizer',

@@ -1,0 +1,112 @@
+"""Training on tiles: what there is to learn, and the units of what is measured."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from image_folders import scenes, write_coco
+from mmengine.registry import DATASETS, init_default_scope
+
+from vit_plugin.commands import train
+from vit_plugin.config import check_config, read_config
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.write import TASKS, write_config
+from vit_plugin.inference import sliced_loops
+from vit_plugin.inference.predictions import Prediction
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+
+
+@pytest.fixture
+def shapes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_coco(tmp_path / 'shapes', polygons=True)
+
+
+@pytest.mark.parametrize('task', ['detection', 'instance'])
+def test_an_epoch_has_the_tiles_that_its_schedule_counts(shapes, task, capsys):
+    request = Request('shapes', task=task, tiles=32, img_size=64, epochs=1)
+    cfg = read_config(write_config(request))
+    check_config(cfg)
+    said = capsys.readouterr().out
+    init_default_scope('mmdet')
+    import mmdet.datasets  # noqa: F401
+
+    built = DATASETS.build(cfg.train_dataloader.dataset)
+    passes = TASKS[task](request).passes('train')
+    assert len(built) == passes
+    assert f'An epoch has {passes} views' in said
+    assert '70% is in a tile is ignored there' in said
+    infos = [built.get_data_info(i) for i in range(len(built))]
+    assert {info['tile'][2] - info['tile'][0] for info in infos} == {32, 64}
+    sample = built[0]
+    assert sample['inputs'].shape == (3, 64, 64)
+    if task == 'instance':  # a rectangle fills the part of its box, which was resized twofold
+        found = sample['data_samples'].gt_instances
+        boxes = found.bboxes.tensor / 2
+        areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+        assert np.allclose(found.masks.masks.sum((1, 2)) / 4, areas)
+
+
+def test_pixels_of_a_tile_are_those_of_its_boxes(shapes):
+    cfg = read_config(write_config(Request('shapes', task='detection', tiles=32, epochs=1)))
+    init_default_scope('mmdet')
+    import mmdet.datasets  # noqa: F401
+
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    squares = 0
+    for i in range(len(dataset)):
+        if tuple(dataset.get_data_info(i)['tile'][:2]) == (0, 0):
+            continue
+        sample = dataset[i]
+        found = sample['data_samples'].gt_instances
+        for box, label in zip(found.bboxes.tensor.int().tolist(), found.labels, strict=True):
+            left, top, right, bottom = box
+            part = sample['inputs'][:, top:bottom, left:right].float().mean()
+            assert (part > 240) if label == 0 else (part < 20)  # a square is bright, a bar dark
+            squares += 1
+    assert squares > 5
+
+
+def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatch):
+    (image, boxes), *_ = scenes(1)
+    cv2.imwrite(str(tmp_path / 'a.png'), image)
+
+    def bright(images):
+        found = []
+        for pixels in images:
+            rows, columns = (pixels[..., 0] > 200).nonzero()
+            box = (
+                [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] if len(rows) else []
+            )
+            boxes = np.array(box, np.float32).reshape(-1, 4)
+            labels = np.zeros(len(boxes), int)
+            sizes = (boxes[:, 2] - boxes[:, 0]) / 20  # the complete one is the most certain
+            found.append(Prediction(None, labels, ['square'] * len(boxes), sizes, boxes))
+        return found
+
+    fake = SimpleNamespace(predict=bright, classes=['square'], read=cv2.imread)
+    monkeypatch.setattr(sliced_loops, 'TrainedModel', lambda *args: fake)
+    loop = sliced_loops.SlicedValLoop.__new__(sliced_loops.SlicedValLoop)
+    loop.side, loop.pixels = 32, None
+    loop._runner = loop.evaluator = SimpleNamespace(cfg=None, dataset_meta={})
+    loop.dataloader = SimpleNamespace(batch_size=2)
+    from mmdet.structures import DetDataSample
+
+    sample = DetDataSample(metainfo=dict(img_path=str(tmp_path / 'a.png')))
+    (found,) = loop.found_in(None, dict(data_samples=[sample]))
+    assert found.pred_instances.bboxes.tolist() == [list(map(float, boxes[0][1]))]
+    assert isinstance(found.pred_instances.scores, torch.Tensor)
+
+
+def test_what_has_no_tiles_is_one_sentence(shapes):
+    with pytest.raises(ConfigError, match='--tiles 64: the longest side .* has 64 pixels; give'):
+        write_config(Request('shapes', task='detection', tiles=64))
+    args = train.make_parser().parse_args(['--data', 'shapes', '--tiles', '32'])
+    with pytest.raises(ConfigError, match='--tiles is for --task detection or instance'):
+        train.check(args)

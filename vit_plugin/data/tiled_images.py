@@ -1,0 +1,87 @@
+"""Training on tiles of images: a data set that enumerates them, and the step that cuts them."""
+
+from typing import Any
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.files.tiles import Area, View, views_of
+from vit_plugin.registry import DATASETS, TRANSFORMS, needed_class
+
+CocoDataset: Any = needed_class('TiledCocoDataset', 'mmdet.datasets:CocoDataset')
+BaseTransform: Any = needed_class('CutTile', 'mmcv.transforms:BaseTransform')
+
+
+@DATASETS.register_module()
+class TiledCocoDataset(CocoDataset):
+    """MMDetection's ``CocoDataset``, of which each sample is a tile of an image, or all of it.
+
+    See :func:`~vit_plugin.files.tiles.views_of` for which there are, and which objects they have.
+    Masks are cut at the edges of a tile as boxes are. The image is cut by :class:`CutTile`.
+
+    Args:
+        tile: side of a tile in pixels of the image.
+        **kwargs: arguments of ``CocoDataset``.
+    """
+
+    def __init__(self, *args: Any, tile: PositiveInt, **kwargs: Any) -> None:
+        self.tile = tile
+        super().__init__(*args, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        images = super().load_data_list()
+        views = views_of(
+            (
+                (
+                    (image['width'], image['height']),
+                    [found['bbox'] for found in image['instances']],
+                    [found['ignore_flag'] for found in image['instances']],
+                )
+                for image in images
+            ),
+            self.tile,
+        )
+        return [_sample_of(images[view.image], view) for view in views]
+
+
+def _sample_of(image: dict[str, Any], view: View) -> dict[str, Any]:
+    """The part of an image's sample that a view has."""
+    left, top, right, bottom = view.area
+    instances = []
+    for number, box, ignored in zip(
+        view.objects, view.boxes.tolist(), view.ignored.tolist(), strict=True
+    ):
+        found = dict(image['instances'][number], bbox=box, ignore_flag=int(ignored))
+        if 'mask' in found:
+            found['mask'] = _cut(found['mask'], view.area, (image['width'], image['height']))
+        instances.append(found)
+    size = dict(width=right - left, height=bottom - top)
+    return dict(image, instances=instances, tile=view.area, **size)
+
+
+def _cut(mask: Any, area: Area, size: tuple[int, int]) -> dict[str, Any]:
+    """The part of a mask in an area, as COCO's run lengths.
+
+    Args:
+        mask: polygons, or run lengths of all of the image.
+        area: left, top, right and bottom.
+        size: width and height of the image.
+    """
+    from pycocotools import mask as coco
+
+    left, top, right, bottom = area
+    if isinstance(mask, dict):
+        counts = mask['counts']
+        whole = coco.frPyObjects(mask, *size[::-1]) if isinstance(counts, list) else mask
+        pixels = coco.decode(whole)[top:bottom, left:right]
+        return coco.encode(pixels.copy(order='F'))
+    moved = [[value - (left, top)[i % 2] for i, value in enumerate(polygon)] for polygon in mask]
+    return coco.merge(coco.frPyObjects(moved, bottom - top, right - left))
+
+
+@TRANSFORMS.register_module()
+class CutTile(BaseTransform):
+    """Cuts the tile of a :class:`TiledCocoDataset` out of its image, after that was read."""
+
+    def transform(self, results: dict) -> dict:
+        left, top, right, bottom = results['tile']
+        image = results['img'][top:bottom, left:right]
+        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])

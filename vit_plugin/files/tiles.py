@@ -1,0 +1,83 @@
+"""Overlapping squares of large images, and the objects in them. Without torch."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+OVERLAP = 0.2  # of a tile, with each of its neighbors
+# Of a box, from which on its part in a tile is an object there, as with the tools of DOTA.
+ENOUGH = 0.7
+VISIBLE = 8  # pixels: side of a square as large as the smallest object that is seen in the whole
+
+Area = tuple[int, int, int, int]  # left, top, right and bottom in pixels of the image
+
+
+class View(NamedTuple):
+    """What a model sees at once: a tile of an image, or all of it.
+
+    Attributes:
+        image: the number of the image.
+        area: where it is.
+        objects: the numbers of the objects of which a part is in it.
+        boxes: left, top, right and bottom (N, 4) of these parts, in pixels from its corner.
+        ignored: whether each is neither to be learned nor background (N,).
+    """
+
+    image: int
+    area: Area
+    objects: np.ndarray
+    boxes: np.ndarray
+    ignored: np.ndarray
+
+
+def tiles_of(width: int, height: int, side: int) -> list[Area]:
+    """The tiles of an image, row by row. The last ones end where the image does."""
+
+    def starts(length: int) -> list[int]:
+        last = max(length - side, 0)
+        return [*range(0, last, side - round(OVERLAP * side)), last]
+
+    return [
+        (left, top, min(left + side, width), min(top + side, height))
+        for top in starts(height)
+        for left in starts(width)
+    ]
+
+
+def views_of(
+    images: Iterable[tuple[tuple[int, int], Sequence[Sequence[float]], Sequence[bool]]], side: int
+) -> list[View]:
+    """Every tile with an object, as many without, evenly spaced, and each image that has several.
+
+    A part of an object of less than 70 % of its box is ignored, and so is one that would be smaller
+    than 8 pixels in a complete image that is made as small as a tile.
+
+    Args:
+        images: width and height of each, the left, top, right and bottom of its boxes, and whether
+            they are ignored in any case.
+        side: of a tile, in pixels of the image.
+    """
+    views: list[View] = []
+    for number, ((width, height), boxes, crowd) in enumerate(images):
+        corners = np.array(boxes, float).reshape(-1, 4)
+        ignored = np.array(crowd, bool)
+        areas = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
+        tiles = tiles_of(width, height, side)
+        for area in tiles:
+            left, top, right, bottom = area
+            cut = corners.clip((left, top) * 2, (right, bottom) * 2) - (left, top) * 2
+            inside = np.prod(cut[:, 2:] - cut[:, :2], axis=1)
+            (there,) = inside.nonzero()
+            less = inside[there] < ENOUGH * areas[there]
+            views.append(View(number, area, there, cut[there], ignored[there] | less))
+        if len(tiles) > 1:
+            scale = side / max(width, height)
+            unseen = scale * np.sqrt(areas) < VISIBLE
+            everything = np.arange(len(corners))
+            views.append(View(number, (0, 0, width, height), everything, corners, ignored | unseen))
+    empty = [i for i, view in enumerate(views) if view.ignored.all()]
+    number = min(len(empty), len(views) - len(empty))
+    chosen = np.linspace(0, len(empty) - 1, number).round().astype(int)
+    left_out = {*empty} - {empty[i] for i in chosen}
+    return [view for i, view in enumerate(views) if i not in left_out]

@@ -1,0 +1,88 @@
+"""Validation and test of a detector by slices of whole images, as ``infer --slices`` predicts."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from mmdet.models.utils.misc import samplelist_boxtype2tensor
+from mmengine.runner import TestLoop, ValLoop
+from mmengine.runner.amp import autocast
+from mmengine.structures import InstanceData
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.registry import LOOPS
+
+from .image_transforms import PipelineTransform
+from .slices import Sliced
+from .trained_model import TrainedModel
+
+MOST = 100  # boxes of a slice: COCO's average precision counts no more of a whole image
+
+
+class _OfSlices:
+    """The part that both loops share.
+
+    Args:
+        side: of a slice, in pixels of the image.
+        **kwargs: arguments of MMEngine's loop.
+    """
+
+    stage = ''
+    runner: Any
+    evaluator: Any
+    dataloader: Any
+    fp16: bool
+
+    def __init__(self, *args: Any, side: PositiveInt, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.side = side
+
+    @cached_property
+    def pixels(self) -> PipelineTransform:
+        """A slice -> a sample of the model's input."""
+        return PipelineTransform(self.runner.cfg)
+
+    @torch.no_grad()
+    def run_iter(self, idx: int, data_batch: Mapping[str, Any]) -> None:
+        """See MMEngine's loop."""
+        batch = dict(batch_idx=idx, data_batch=data_batch)
+        self.runner.call_hook(f'before_{self.stage}_iter', **batch)
+        with autocast(enabled=self.fp16):
+            outputs = self.found_in(self.runner.model, data_batch)
+        self.evaluator.process(data_samples=outputs, data_batch=data_batch)
+        self.runner.call_hook(f'after_{self.stage}_iter', **batch, outputs=outputs)
+
+    def found_in(self, model: Any, data_batch: Mapping[str, Any]) -> Sequence[Any]:
+        """The samples of a batch with what a model finds in them, in pixels of the files."""
+        meta, batch_size = self.evaluator.dataset_meta, self.dataloader.batch_size
+        trained = TrainedModel(model, self.runner.cfg, meta, self.pixels)
+        sliced = Sliced(trained.predict, self.side, trained.classes, 0.0, batch_size, MOST)
+        samples = data_batch['data_samples']
+        samplelist_boxtype2tensor(samples)
+        for sample in samples:
+            (found,) = sliced([trained.read(sample.img_path)])
+            arrays = dict(bboxes=found.boxes, scores=found.scores, labels=found.labels)
+            if found.masks is not None:
+                arrays['masks'] = found.masks
+            sample.pred_instances = InstanceData(
+                **{name: torch.as_tensor(values) for name, values in arrays.items()}
+            )
+        return samples
+
+
+@LOOPS.register_module()
+class SlicedValLoop(_OfSlices, ValLoop):
+    """MMEngine's ``ValLoop`` of a detector that sees overlapping squares of each image, and it all.
+
+    What it finds more than once counts once, see :class:`~vit_plugin.inference.slices.Sliced`.
+    """
+
+    stage = 'val'
+
+
+@LOOPS.register_module()
+class SlicedTestLoop(_OfSlices, TestLoop):
+    """The same of ``TestLoop``."""
+
+    stage = 'test'
