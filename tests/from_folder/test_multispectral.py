@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from image_folders import save_bands, write_bands, write_digits, write_masks
+from image_folders import save_bands, write_bands, write_coco, write_digits, write_masks
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 
@@ -17,6 +19,7 @@ from vit_plugin.deploy.pixel_steps import apply_steps
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import read_bands
 from vit_plugin.files.images import read_image
+from vit_plugin.from_folder.continued import continued
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import draw_pictures, write_config
 from vit_plugin.inference.image_transforms import PipelineTransform
@@ -96,6 +99,43 @@ def test_masks_of_images_of_bands(folder):
     assert len(cfg.model.data_preprocessor['mean']) == 6
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     assert dataset[0]['inputs'].shape[0] == 6
+
+
+@pytest.mark.filterwarnings('ignore')  # of pycocotools
+@pytest.mark.parametrize(('task', 'model'), [('detection', 'retinanet'), ('instance', 'eomt')])
+@pytest.mark.parametrize('bands', [4, 8])
+def test_boxes_of_images_of_bands(folder, task, model, bands):
+    pytest.importorskip('mmdet')
+    write_coco(folder / 'shapes', count=4, polygons=True)
+    listed = next(folder.glob('shapes/annotations/*.json'))
+    listed.write_text(listed.read_text().replace('.jpg', '.tif'))
+    for image in (folder / 'shapes').rglob('*.jpg'):
+        values = read_image(image).repeat(3, axis=2)[..., :bands].astype(np.uint16) * 16
+        save_bands(image.with_suffix('.tif'), values)
+        image.unlink()
+    tiles = 48 if task == 'detection' else None
+    cfg = config_of(folder / 'shapes', task=task, model=model, arch='', epochs=1, tiles=tiles)
+    assert (len(cfg.model.data_preprocessor['mean']), cfg.test_pipeline[0].bands) == (bands,) * 2
+    import mmdet.datasets  # noqa: F401
+
+    dataset, built = DATASETS.build(cfg.train_dataloader.dataset), MODELS.build(cfg.model)
+    data = built.data_preprocessor(pseudo_collate([dataset[0]]), True)
+    assert data['inputs'].shape[1] == bands
+    assert abs(data['inputs'].mean()) < 1
+    assert abs(data['inputs'].std() - 1) < 0.5
+    losses, _ = built.parse_losses(built(**data, mode='loss'))
+    assert torch.isfinite(losses)
+    trained = TrainedModel(built, cfg, dict(classes=cfg.classes))
+    assert trained(next((folder / 'shapes').rglob('*.tif'))).boxes.shape[1] == 4
+
+
+def test_a_complete_model_keeps_its_bands():
+    saved = Config(dict(model=dict(data_preprocessor=dict(mean=[1.0] * 4)), classes=['a']))
+    listing = SimpleNamespace(bands=4, classes=('a',))
+    assert continued(saved, listing) == saved.model.to_dict()
+    listing.bands = 0
+    with pytest.raises(ConfigError, match='takes images of 4 bands, but the images have 3'):
+        continued(saved, listing)
 
 
 def test_other_numbers_of_bands_are_one_sentence(folder):

@@ -5,6 +5,9 @@ from typing import Any
 
 from mmengine.config import Config
 
+from vit_plugin.errors import ConfigError
+
+from .readers.listing import Listing
 from .task import counted
 
 # Where a model says its number of classes: its sections and their arguments.
@@ -17,9 +20,20 @@ COUNTS = {
 }
 
 
-def continued(saved: Config, classes: Sequence[str]) -> dict[str, Any]:
-    """The section ``model`` of its config, with a head for the data's classes."""
-    model = saved.model.to_dict()
+def continued(saved: Config, listing: Listing) -> dict[str, Any]:
+    """The section ``model`` of its config, with a head for the data's classes.
+
+    Raises:
+        ConfigError: if the images have another number of bands than its own had.
+    """
+    model, classes = saved.model.to_dict(), listing.classes
+    bands = len(model['data_preprocessor']['mean'])
+    if (listing.bands or 3) != bands:
+        taken = 'photographs' if bands == 3 else f'images of {bands} bands'
+        raise ConfigError(
+            f'--weights: the model takes {taken}, but the images '
+            f'have {listing.bands or 3} bands; give others, or --arch for a new model.'
+        )
     if saved.classes == list(classes):
         return model
     queries = 'num_queries' in model['backbone']  # whose classes are the backbone's

@@ -13,6 +13,7 @@ from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
 
 from .continued import continued
 from .dense_task import DenseTask
+from .multispectral import backbone_of, normalization_of, reader_of
 from .object_sizes import anchors, largest_image
 from .readers.annotated import read_annotated_folder
 from .readers.listing import Listing
@@ -38,7 +39,7 @@ class Detection(DenseTask):
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
     metrics: tuple[str, ...] = ('bbox',)
-    with_masks = False
+    takes_bands, with_masks = True, False
 
     @property
     def monitor(self) -> str:
@@ -152,11 +153,11 @@ class Detection(DenseTask):
         """The row's model for these images, with the facts of their objects."""
         start, listing, scale = self.start, self.listing, self.size
         if start.detector:
-            model = continued(start.detector, listing.classes)
+            model = continued(start.detector, listing)
             model['data_preprocessor']['pad_mask'] = self.with_masks
             return model
         height, width = (rounded_up(side, 32) for side in reversed(scale))
-        arguments = {**start.backbone(min(scale)), 'img_size': (height, width)}
+        arguments = {**backbone_of(start, min(scale), listing.bands), 'img_size': (height, width)}
         if not start.arch.startswith('timm://'):
             arguments['with_cls_token'] = False
         arguments.pop('out_type', None)
@@ -171,7 +172,7 @@ class Detection(DenseTask):
             anchor,
             levels,
         )
-        pixels = start.normalization
+        pixels = normalization_of(start, listing)
         if not self.row.base:
             pixels |= dict(
                 type='DetDataPreprocessor',
@@ -179,11 +180,13 @@ class Detection(DenseTask):
                 pad_size_divisor=32,
                 pad_mask=self.with_masks,
             )
+        if listing.bands:
+            pixels |= dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
         return self.built(facts, pixels)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
-        scale = self.size
+        scale, reader = self.size, reader_of(self.listing.bands)
         boxes = dict(type='LoadAnnotations', with_bbox=True)
         if self.with_masks:
             boxes['with_mask'] = True
@@ -198,7 +201,7 @@ class Detection(DenseTask):
             part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
             jitter = [dict(type='RandomCrop', **part), resize]
         train: Pipeline = [
-            dict(type='vit_plugin.LoadImage'),
+            dict(reader, type='vit_plugin.LoadImage'),
             *([dict(type='vit_plugin.CutTile')] if self.request.tiles else []),
             boxes,
             *(jitter if self.epochs >= OFTEN else [resize]),
@@ -206,7 +209,7 @@ class Detection(DenseTask):
             dict(type='PackDetInputs'),
         ]
         test: Pipeline = [
-            dict(type='LoadImageFromFile'),
+            reader,
             resize,
             boxes,  # after the resize: boxes are compared in the file's pixels
             dict(

@@ -81,12 +81,7 @@ class Segmentation(DenseTask):
         """The row's model for these images."""
         start, listing, shorter = self.start, self.listing, min(self.size)
         if start.detector:
-            if listing.bands:
-                raise ConfigError(
-                    f'--weights: the model takes photographs, but the images have {listing.bands} '
-                    'bands; give photographs, or --arch for a new model.'
-                )
-            model = continued(start.detector, listing.classes)
+            model = continued(start.detector, listing)
             model['data_preprocessor'] |= dict(size=self.crop, seg_pad_val=255)
             return model
         arguments = {**backbone_of(start, shorter, listing.bands), 'img_size': self.crop}

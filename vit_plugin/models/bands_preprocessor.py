@@ -1,0 +1,27 @@
+"""MMDetection's preprocessor for images of any number of bands."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import vit_plugin.detection  # noqa: F401  before mmdet.models
+from vit_plugin.registry import MODELS, needed_class
+
+DetDataPreprocessor: Any = needed_class('BandsPreprocessor', 'mmdet.models:DetDataPreprocessor')
+
+
+@MODELS.register_module()
+class BandsPreprocessor(DetDataPreprocessor):
+    """``DetDataPreprocessor``, which takes one or three values, with those of each band.
+
+    Args:
+        mean, std: of each band.
+        **kwargs: arguments of ``DetDataPreprocessor``.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._enable_normalize = True
+        for name, values in (('mean', mean), ('std', std)):
+            self.register_buffer(name, torch.tensor(values).view(-1, 1, 1), False)
