@@ -1,5 +1,7 @@
 """The forecast of a training."""
 
+import logging
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +14,8 @@ from torch.utils.data import DataLoader
 
 from vit_plugin.commands.command_line import build_runner
 from vit_plugin.config import read_config
-from vit_plugin.from_folder import duration
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder import duration, memory
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 
@@ -82,6 +85,43 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     monkeypatch.setattr(duration, 'LONG', 1)
     assert duration.seconds_of_batch(loader, use, model) == 1.5
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
+
+
+def step(model: torch.nn.Module, batch: torch.Tensor) -> None:
+    model(batch).relu().sum().backward()
+
+
+def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
+    model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256))
+    needed = memory.Needed(model, step, torch.zeros(2, 512, 256), 2)
+    parameters = 2 * 256 * 1024 + 1024 + 256
+    assert needed.learned == 3 * 4 * parameters
+    # Of an image the two maps, and what the backward makes of them.
+    assert 512 * 1280 * 4 <= needed.per_image <= 3 * 512 * 1280 * 4
+    assert all(part.grad is None for part in model.parameters())
+    logger = logging.getLogger('of memory')
+    needed.held = memory.GIB
+    monkeypatch.setattr(memory, 'free_on', lambda device: None)
+    with caplog.at_level(logging.INFO, 'of memory'):
+        needed.say(logger, 2)
+    assert caplog.messages == ['The training takes about 1.0 GiB of memory.']
+    room = needed.learned + 5.5 * needed.per_image
+    monkeypatch.setattr(memory, 'free_on', lambda device: room)
+    needed.say(logger, 5)
+    with pytest.raises(
+        ConfigError, match='and the machine has 1.0: give --batch-size 5, a smaller'
+    ):
+        needed.say(logger, 6)
+    monkeypatch.setattr(memory, 'free_on', lambda device: 1)
+    with pytest.raises(ConfigError, match='give a smaller --arch, a smaller --img-size'):
+        needed.say(logger, 6)
+
+
+def test_linux_says_its_memory():
+    if not Path('/proc/meminfo').is_file():
+        pytest.skip('not on Linux')
+    assert memory.held_on(torch.device('cpu')) > 1 << 20
+    assert memory.free_on(torch.device('cpu')) > 1 << 20
 
 
 @pytest.mark.nightly

@@ -1,10 +1,9 @@
-"""Duration of a training on this machine, stated before its first step."""
+"""Duration and memory of a training on this machine, stated before its first step."""
 
 import copy
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,10 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
 from vit_plugin.config import cores
+from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
+
+from .memory import IMAGES, Needed
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
 # Seconds of a step that are measured well enough, and those of one that is at its first time.
@@ -24,12 +26,16 @@ FEWEST_PIXELS = 64  # of a side that is proposed
 
 
 class DurationHook(Hook):
-    """Says how long the training takes, and over an hour, which flags make it shorter.
+    """Says the memory of the training and how long it takes, and over an hour, what shortens it.
 
-    It times steps of a copy of the model on the first images, with more and more of them until a
-    step takes half a second or has a whole batch. The run stays bit-identical: the copy is dropped,
-    and the random generators get their states back. It says nothing of a run in several processes
-    or of a compiled one.
+    It traces the memory of a step of two images, see :class:`~.memory.Needed`, and times steps of a
+    copy of the model on the first images, with more and more of them until a step takes half a
+    second or has a whole batch. The run stays bit-identical: the copy is dropped, and the random
+    generators get their states back. It says nothing of a run in several processes or of a compiled
+    one.
+
+    Raises:
+        ConfigError: if the memory is more than this machine, or its GPU, has.
     """
 
     priority = 'VERY_LOW'
@@ -37,23 +43,37 @@ class DurationHook(Hook):
     def before_train(self, runner: Runner) -> None:
         if runner.distributed or runner.cfg.get('compile'):
             return
-        # What is wrong with the data or the memory, the run itself says.
-        with suppress(Exception), preserved_rng():
-            runner.logger.info(plan_of(runner, forecast(runner)))
+        with preserved_rng():
+            try:
+                memory_of(runner).say(runner.logger, runner.train_dataloader.batch_size)
+                runner.logger.info(plan_of(runner, forecast(runner)))
+            except ConfigError:
+                raise
+            except Exception:  # noqa: BLE001  what is wrong with the data, the run says
+                pass
+
+
+def learn(runner: Runner, model: Any, batch: Any) -> None:
+    """A step up to the gradients."""
+    optim_wrapper: Any = runner.optim_wrapper
+    with optim_wrapper.optim_context(model):
+        losses = model._run_forward(model.data_preprocessor(batch, True), mode='loss')
+    model.parse_losses(losses)[0].backward()
+
+
+def memory_of(runner: Runner) -> Needed:
+    """The memory of a run."""
+    loader: Any = runner.train_dataloader
+    images = min(IMAGES, loader.batch_size, len(loader.dataset))
+    return Needed(runner.model, partial(learn, runner), first_batch(loader, images), images)
 
 
 def forecast(runner: Runner) -> float:
     """The seconds that are left of a run. Its loops must be built."""
     model: Any = copy.deepcopy(runner.model)
-    optim_wrapper: Any = runner.optim_wrapper
-
-    def learn(batch: Any) -> None:
-        with optim_wrapper.optim_context(model):
-            losses = model._run_forward(model.data_preprocessor(batch, True), mode='loss')
-        model.parse_losses(losses)[0].backward()
-
+    use = partial(learn, runner, model)
     steps = runner.max_iters - runner.iter
-    seconds = steps * seconds_of_batch(runner.train_dataloader, learn, model.train())
+    seconds = steps * seconds_of_batch(runner.train_dataloader, use, model.train())
     if runner._val_loop is not None:
         by_slices = getattr(runner.val_loop, 'found_in', None)
         use = partial(by_slices, model) if by_slices else model.val_step

@@ -144,12 +144,14 @@ class ShardedPeaks(Peaks, FSDPMemTracker):
     """The same of a model that FSDP2 shards."""
 
 
-def memory_tracker(model: nn.Module, optimizer: torch.optim.Optimizer, num_layers: int) -> Peaks:
+def memory_tracker(
+    model: nn.Module, optimizer: torch.optim.Optimizer | None = None, num_layers: int = 0
+) -> Peaks:
     """The tracker of a step of this model, sharded by FSDP2 or not."""
     if isinstance(model, FSDPModule):
         tracker: Peaks = ShardedPeaks(model, optimizer)
     else:
         tracker = Peaks()
-        tracker.track_external(model, optimizer)
+        tracker.track_external(*filter(None, (model, optimizer)))
     tracker.num_layers, tracker.peaks = num_layers, defaultdict(Counter)
     return tracker
