@@ -68,6 +68,7 @@ EXTRAS = {
     'peft': "-e '.[lora]'",
     'torchao': "-e '.[float8]'",
     'transformers': 'transformers',
+    'panopticapi': 'git+https://github.com/cocodataset/panopticapi.git',
     'onnx': "-e '.[export]'",
     'onnxscript': "-e '.[export]'",
     'onnxruntime': "-e '.[export]'",

@@ -3,11 +3,15 @@
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import copy
+import sys
+from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from foreign_data import cvat_coco
-from image_folders import write_masks
+from image_folders import write_masks, write_panoptic
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, MODELS, init_default_scope
@@ -18,6 +22,7 @@ from vit_plugin.config.task_model import ModelFacts, has_entries
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.choices import TASKS, check_model, models_of
 from vit_plugin.from_folder.detection import Detection
+from vit_plugin.from_folder.readers.panoptic import numbers_in
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.segmentation import Segmentation
 from vit_plugin.from_folder.write import write_config
@@ -34,11 +39,12 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cvat_coco(tmp_path / 'polygons')
     write_masks(tmp_path / 'masks')
+    write_panoptic(tmp_path / 'panoptic')
     return tmp_path
 
 
 def data_of(task: str) -> str:
-    return 'masks' if task == 'segmentation' else 'polygons'
+    return dict(segmentation='masks', panoptic='panoptic').get(task, 'polygons')
 
 
 def facts(**changes) -> ModelFacts:
@@ -58,6 +64,8 @@ def facts(**changes) -> ModelFacts:
 @pytest.mark.parametrize(('task', 'name'), PAIRS)
 def test_each_learns_and_predicts(folder, task, name, arch):
     request = Request(data_of(task), task=task, model=name, arch=arch, img_size=128, epochs=1)
+    if task == 'panoptic':
+        pytest.importorskip('panopticapi')
     if (name, arch) == ('transunet', 'Ti/16'):
         with pytest.raises(ConfigError, match='--model transunet joins maps of a CNN'):
             write_config(request)
@@ -95,6 +103,44 @@ def test_each_learns_and_predicts(folder, task, name, arch):
 def test_a_name_of_no_model_is_one_sentence(task, name, words):
     with pytest.raises(ConfigError, match=words):
         check_model(task, name)
+
+
+@pytest.mark.parametrize('name', [*models_of('panoptic')])
+def test_things_and_stuff(folder, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
+    cfg = read_config(write_config(Request('panoptic', task='panoptic', model=name, epochs=1)))
+    kinds = dict(num_things_classes=2, num_stuff_classes=1)
+    for part in ('panoptic_head', 'panoptic_fusion_head'):
+        assert {key: cfg.model[part][key] for key in kinds} == kinds
+    assert cfg.model.test_cfg.panoptic_on
+    assert not cfg.model.test_cfg.instance_on
+    assert cfg.default_hooks.checkpoint.save_best == 'coco_panoptic/PQ'
+    init_default_scope('mmdet')
+    import mmdet.datasets  # noqa: F401
+
+    for split, count in (('train', 4), ('val', 2)):
+        dataset = dict(cfg[f'{split}_dataloader'].dataset, pipeline=[])
+        built = DATASETS.build(dataset)
+        assert len(built) == count
+        info = built.get_data_info(0)
+        assert [one['category'] for one in info['segments_info']] == [2, 0, 1]
+        assert [found['bbox_label'] for found in info['instances']] == [0, 1]
+        numbers = {one['id'] for one in info['segments_info']}
+        assert {*np.unique(numbers_in(Path(info['seg_map_path'])))} - {0} == numbers
+    assert cfg.val_evaluator.seg_prefix == cfg.val_dataloader.dataset.data_prefix.seg
+    MODELS.build(cfg.model)
+
+
+def test_images_whose_pngs_would_not_be_found_are_refused(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
+    image = folder / 'panoptic/val/0.jpg'
+    image.rename(image.with_suffix('.jpeg'))
+    listed = folder / 'panoptic/annotations/panoptic_val.json'
+    listed.write_text(listed.read_text().replace('0.jpg', '0.jpeg'))
+    with pytest.raises(
+        ConfigError, match=r"0\.jpeg' is an image of --task panoptic, which are named"
+    ):
+        write_config(Request('panoptic', task='panoptic'))
 
 
 def test_the_first_is_the_default():

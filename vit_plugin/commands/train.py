@@ -49,7 +49,8 @@ def make_parser() -> argparse.ArgumentParser:
         "masks or maps of depth; 'digits' for scikit-learn's",
     )
     data.add_argument(
-        '--task', help='classification (default), detection, instance, segmentation or depth'
+        '--task',
+        help='classification (default), detection, instance, segmentation, panoptic or depth',
     )
     data.add_argument(
         '--model',

@@ -35,6 +35,7 @@ class ModelFacts:
         objects: the most objects in an image.
         anchor: the smallest anchor in strides.
         levels: the number of maps that have anchors.
+        stuff: the number of classes that are no things, the last ones, of panoptic data.
     """
 
     classes: int
@@ -45,6 +46,7 @@ class ModelFacts:
     objects: int = 0
     anchor: int = 4
     levels: int = 5
+    stuff: int | None = None
 
     @cached_property
     def built(self) -> Any:
@@ -137,6 +139,17 @@ class ModelFacts:
                 'at most; give a larger --img-size or another --model.'
             )
         return min(number, most) if strides else number
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """The numbers of things and stuff, as arguments of MMDetection's heads."""
+        stuff = self.stuff or 0
+        return dict(num_things_classes=self.classes - stuff, num_stuff_classes=stuff)
+
+    @property
+    def answers(self) -> dict[str, bool]:
+        """What a model of masks finds, as arguments of MMDetection's ``test_cfg``."""
+        return dict(panoptic_on=self.stuff is not None, instance_on=self.stuff is None)
 
     @property
     def points(self) -> int:

@@ -129,11 +129,11 @@ def _mask2former(facts: ModelFacts) -> dict[str, Any]:
     model = framework_model('mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py')
     classes, queries = facts.classes, facts.queries('mask2former', 100 if facts.is_wide else 40)
     head = mask2former_head(model['panoptic_head'], width, strides)
-    head |= dict(num_things_classes=classes, num_queries=queries)
+    head |= dict(**facts.kinds, num_queries=queries)
     head['loss_cls']['class_weight'] = [1.0] * classes + [0.1]
-    model['panoptic_fusion_head']['num_things_classes'] = classes
+    model['panoptic_fusion_head'] |= facts.kinds
     model['train_cfg']['num_points'] = facts.points
-    model['test_cfg']['max_per_image'] = min(100, queries * classes)
+    model['test_cfg'] |= dict(max_per_image=min(100, queries * classes), **facts.answers)
     return model | dict(backbone=backbone, neck=neck, panoptic_head=head)
 
 

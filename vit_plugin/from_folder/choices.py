@@ -5,7 +5,15 @@ from vit_plugin.project import declared
 from vit_plugin.suggestions import check_choice
 
 DIGITS = 'digits'  # a folder that is written if it is not there
-TASKS = ('classification', 'detection', 'instance', 'segmentation', 'depth', 'pretraining')
+TASKS = (
+    'classification',
+    'detection',
+    'instance',
+    'segmentation',
+    'panoptic',
+    'depth',
+    'pretraining',
+)
 METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill')
 # The frameworks' own heads, see Project.models. The first of a task is its default.
 MODELS = {
@@ -13,6 +21,7 @@ MODELS = {
     for task, module, names in (
         ('detection', 'box_models', ('retinanet', 'faster-rcnn', 'vitdet', 'dino')),
         ('instance', 'box_models', ('mask-rcnn', 'mask2former')),
+        ('panoptic', 'box_models', ('mask2former',)),
         ('segmentation', 'map_models', ('segformer', 'upernet', 'mask2former', 'linear')),
     )
     for name in names
@@ -30,6 +39,6 @@ def check_model(task: str, model: str | None) -> None:
     if model and not models_of(task):
         raise ConfigError(
             f'--model {model!r}: {task} has one model around its backbone; give that by --arch, or '
-            '--task detection, instance or segmentation.'
+            '--task detection, instance, panoptic or segmentation.'
         )
     check_choice('--model', model, models_of(task))

@@ -171,6 +171,7 @@ class Detection(DenseTask):
             self.most_objects,
             anchor,
             levels,
+            listing.stuff,
         )
         pixels = normalization_of(start, listing)
         if not self.row.base:

@@ -133,6 +133,10 @@ class Segmentation(DenseTask):
             data_prefix=dict(img_path=str(self.listing.root), seg_map_path=self.list_path(MASKS)),
         )
 
+    def write_maps(self, folder: Path) -> None:
+        """The class of each pixel."""
+        write_masks(self.listing, folder)
+
     def metric(self, split: Split) -> dict[str, Any]:
         """The mean intersection over union."""
         return dict(type='IoUMetric', iou_metrics=['mIoU'])

@@ -139,6 +139,9 @@ class Task:
         """What a validation computes."""
         raise NotImplementedError
 
+    def write_maps(self, folder: Path) -> None:
+        """Write the maps that go with the lists, if there are any, into the work directory."""
+
     # What follows from the request and the data.
 
     @cached_property

@@ -24,11 +24,12 @@ from .choices import DIGITS
 from .classification import Classification
 from .depth_estimation import DepthEstimation
 from .detection import Detection, InstanceSegmentation
+from .panoptic_segmentation import PanopticSegmentation
 from .pretraining import Pretraining
 from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request
 from .run_folder import NAME, free_folder
-from .segmentation import Segmentation, write_masks
+from .segmentation import Segmentation
 from .task import Task
 
 TASKS: dict[str, type[Task]] = {
@@ -36,6 +37,7 @@ TASKS: dict[str, type[Task]] = {
     'detection': Detection,
     'instance': InstanceSegmentation,
     'segmentation': Segmentation,
+    'panoptic': PanopticSegmentation,
     'depth': DepthEstimation,
     PRETRAINING: Pretraining,
 }
@@ -94,8 +96,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
     folder, files = Path(chosen), files_in(chosen)
     facts = data_report.facts_of(listing)
     if not holds_run(folder):
-        if listing.masks:
-            write_masks(listing, folder)
+        task.write_maps(folder)
         files['data_report.md'] = data_report.as_markdown(facts)
         files['data_report.json'] = data_report.as_json(facts)
         for name, text in files.items():

@@ -21,7 +21,7 @@ from .stems import (
 MODELS.import_later(
     {
         'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
-        'BandsPreprocessor': 'vit_plugin.models.bands_preprocessor',
+        'BandsPreprocessor': 'vit_plugin.detection.bands_preprocessor',
         'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
         'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
         'ViTClsHead': 'vit_plugin.models.heads.vit_head',

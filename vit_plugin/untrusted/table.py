@@ -87,7 +87,8 @@ PLACES = dict(
         mmdet.models.test_time_augs mmseg.models.assigners mmseg.models.backbones
         mmseg.models.data_preprocessor mmseg.models.decode_heads mmseg.models.losses
         mmseg.models.necks mmseg.models.segmentors mmseg.structures.sampler mmcv.cnn.bricks mmcv.ops
-        mmengine.model mmengine.utils torch.nn vit_plugin.models vit_plugin.projects
+        mmengine.model mmengine.utils torch.nn vit_plugin.detection.bands_preprocessor
+        vit_plugin.models vit_plugin.projects
         """,
         refused="""
         ATSSVLFusionHead AppearanceFreeLink CLIPGenerator CameraMotionCompensation Detectron2Wrapper

@@ -56,7 +56,7 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
     found: dict[str, dict[Path, Any]] = defaultdict(dict)
     for file in tree.others:
         if file.suffix.lower() == '.json':
-            content = _json(file)
+            content = json_of(file)
             if name := next(
                 (name for name, is_one in OF_JSON if is_one(content)), format_of(content, file)
             ):
@@ -83,7 +83,7 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
     ]
 
 
-def _json(file: Path) -> Any:
+def json_of(file: Path) -> Any:
     """The content of a file, without the pixels that LabelMe writes into it."""
     try:
         content = json.loads(read_text(file))

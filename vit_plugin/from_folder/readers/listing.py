@@ -37,6 +37,7 @@ class Listing:
         masks: the class of each value of the masks.
         multi_label: whether an image may have several classes, or none.
         unseen: classes without an image to validate.
+        stuff: of panoptic data, the number of classes that are no things, which are the last ones.
     """
 
     form: str
@@ -48,6 +49,7 @@ class Listing:
     masks: MaskValues | None = None
     multi_label: bool = False
     unseen: tuple[str, ...] = ()
+    stuff: int | None = None
 
     @cached_property
     def _folders(self) -> dict[str, Path]:

@@ -22,6 +22,7 @@ PROJECT = Project(
     },
     models={
         ('instance', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:INSTANCE',
+        ('panoptic', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:INSTANCE',
         ('segmentation', 'eomt'): 'vit_plugin.projects.eomt.eomt_model:SEMANTIC',
     },
     published={'EoMT': 'vit_plugin.projects.eomt.published_eomt:eomt'},

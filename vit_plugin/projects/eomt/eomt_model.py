@@ -17,9 +17,11 @@ def _backbone(facts: ModelFacts, least: int) -> dict[str, Any]:
     )
 
 
-def instances(backbone: dict[str, Any], things: int, stuff: int = 0) -> dict[str, Any]:
+def instances(
+    backbone: dict[str, Any], num_things_classes: int, num_stuff_classes: int
+) -> dict[str, Any]:
     """Mask2Former of MMDetection with EoMT's loss."""
-    parts = dict(num_things_classes=things, num_stuff_classes=stuff)
+    parts = dict(num_things_classes=num_things_classes, num_stuff_classes=num_stuff_classes)
     return dict(
         type='Mask2Former',
         backbone=backbone,
@@ -28,10 +30,12 @@ def instances(backbone: dict[str, Any], things: int, stuff: int = 0) -> dict[str
             type='MaskFormerFusionHead', loss_panoptic=None, init_cfg=None, **parts
         ),
         test_cfg=dict(
-            panoptic_on=stuff > 0,
+            panoptic_on=num_stuff_classes > 0,
             semantic_on=False,
             instance_on=True,
-            max_per_image=min(100, backbone['num_queries'] * (things + stuff)),
+            max_per_image=min(
+                100, backbone['num_queries'] * (num_things_classes + num_stuff_classes)
+            ),
             iou_thr=0.8,
             filter_low_score=True,
             object_mask_thr=0.8,
@@ -40,7 +44,8 @@ def instances(backbone: dict[str, Any], things: int, stuff: int = 0) -> dict[str
 
 
 def _instance(facts: ModelFacts) -> dict[str, Any]:
-    model = instances(_backbone(facts, 200 if facts.is_wide else 40), facts.classes)
+    model = instances(_backbone(facts, 200 if facts.is_wide else 40), **facts.kinds)
+    model['test_cfg'] |= facts.answers
     return dict(model, train_cfg=dict(num_points=facts.points))
 
 

@@ -135,7 +135,10 @@ def rle_of(masks: Any) -> list[dict[str, Any]]:
 
 def map_of(sample: Any, name: str) -> np.ndarray | None:
     """The classes of pixels (H, W) in a sample of MMSegmentation."""
-    return as_array(sample.get(name).data.squeeze(0)) if name in sample else None
+    if name not in sample:
+        return None
+    pixels = sample.get(name)  # MMDetection has another name
+    return as_array((pixels.data if 'data' in pixels else pixels.sem_seg).squeeze(0))
 
 
 def errors_of(

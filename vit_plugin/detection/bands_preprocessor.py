@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-import vit_plugin.detection  # noqa: F401  before mmdet.models
 from vit_plugin.registry import MODELS, needed_class
 
 DetDataPreprocessor: Any = needed_class('BandsPreprocessor', 'mmdet.models:DetDataPreprocessor')

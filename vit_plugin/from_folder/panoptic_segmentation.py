@@ -1,0 +1,91 @@
+"""A model of things and stuff for a folder with COCO's panoptic annotations."""
+
+import json
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from vit_plugin.errors import ConfigError
+
+from .detection import Detection
+from .readers.listing import Listing
+from .readers.panoptic import SUFFIXES, as_panoptic, png_of, read_panoptic_folder
+from .readers.splits import Split
+from .task import Pipeline
+
+MAPS = 'panoptic'  # in the work directory
+# Of the metric that a run is judged by.
+QUALITY = 'coco_panoptic/PQ'
+
+
+class PanopticSegmentation(Detection):
+    """A training on images and PNGs of segments, which are things or stuff.
+
+    Raises:
+        ConfigError: for images that MMDetection would not find the PNGs of.
+    """
+
+    packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
+    monitor = QUALITY  # type: ignore[assignment]
+    with_masks, takes_balance = True, False
+    checkpoint_hook: ClassVar = dict(save_best=QUALITY, rule='greater')
+
+    @cached_property
+    def listing(self) -> Listing:
+        """See :func:`~vit_plugin.from_folder.readers.panoptic.read_panoptic_folder`."""
+        listing = read_panoptic_folder(self.tree(), self.request.skip_invalid)
+        for split, part in listing.parts.items():
+            other = next((one.path for one in part if one.path.suffix not in SUFFIXES), None)
+            if other:
+                raise ConfigError(
+                    f'--data: {str(other)!r} is an image of --task panoptic, which are named '
+                    f'{" or ".join(SUFFIXES)}; save it as one.'
+                )
+            if len({one.path.parent for one in part}) > 1:
+                raise ConfigError(
+                    f'--data: the images of {split} are in several folders, and --task panoptic '
+                    'takes those of each part from one; put them into one.'
+                )
+        return listing
+
+    def model(self) -> dict[str, Any]:
+        """As for boxes; padding is of no class."""
+        model = super().model()
+        model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)
+        return model
+
+    def pipelines(self) -> tuple[Pipeline, Pipeline]:
+        """As for boxes, with the PNGs."""
+        train, test = super().pipelines()
+        segments = dict(type='LoadPanopticAnnotations')
+        for steps in (train, test):
+            steps[:] = [segments if step['type'] == 'LoadAnnotations' else step for step in steps]
+        return train, test
+
+    def list_of(self, split: Split) -> str:
+        """The images and segments of a split."""
+        return json.dumps(as_panoptic(self.listing, self.listing.parts[split]))
+
+    def write_maps(self, folder: Path) -> None:
+        """The PNG of each image under the name by which MMDetection finds it."""
+        for split, part in self.listing.parts.items():
+            for record in part:
+                target = folder / MAPS / split / png_of(record.path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(record.mask), target)
+
+    def dataset(self, split: Split) -> dict[str, Any]:
+        """MMDetection's data set."""
+        dataset = super().dataset(split)
+        images = self.listing.parts[split][0].path.parent.absolute()
+        prefix = dict(img=str(images), seg=self.list_path(f'{MAPS}/{split}'))
+        return dict(dataset, type='CocoPanopticDataset', data_prefix=prefix)
+
+    def metric(self, split: Split) -> dict[str, Any]:
+        """The panoptic quality (PQ)."""
+        return dict(
+            type='CocoPanopticMetric',
+            ann_file=self.list_path(self.list_name(split)),
+            seg_prefix=self.list_path(f'{MAPS}/{split}'),
+        )

@@ -1,0 +1,233 @@
+"""COCO's panoptic form: ``panoptic_*.json``, and PNGs with a segment's number in each pixel."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.config import data_workers
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.images import decode
+
+from .annotated import json_of
+from .class_names import class_name, note_merged
+from .division import check_classes, divide
+from .findings import Findings
+from .image_tree import Tree, note_unused, read_sizes, stated_size
+from .instances import with_right_size
+from .listing import Listing
+from .records import ImageRecord, Instance, is_yes, reading
+from .splits import Split, split_in
+
+SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
+
+
+@dataclass(slots=True)
+class Segment(Instance):
+    """A thing, or all of one kind of stuff, in an image.
+
+    Attributes:
+        number: its value in the PNG: red + 256 green + 65536 blue.
+    """
+
+    number: int = 0
+
+
+def is_panoptic(content: Any) -> bool:
+    """True if this is the content of a file of panoptic annotations."""
+    if not isinstance(content, Mapping) or not isinstance(content.get('annotations'), list):
+        return False
+    first = next(iter(content['annotations']), None)
+    return isinstance(first, Mapping) and 'segments_info' in first
+
+
+def numbers_in(file: Path) -> np.ndarray:
+    """The number of the segment of each pixel (H, W); 0 is none."""
+    blue, green, red = np.moveaxis(decode(file.read_bytes()).astype(np.int32), -1, 0)
+    return red + (green << 8) + (blue << 16)
+
+
+def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
+    """Read a folder with a file of panoptic annotations for each part, or for all.
+
+    The PNGs are in a folder of the name of that file, as COCO has them, or beside it. What their
+    pixels say counts: boxes and areas are taken from them.
+
+    Args:
+        tree: the files of the folder.
+        skip_invalid: whether what cannot be right is left out, rather than an error.
+
+    Raises:
+        ConfigError: if there is no such file, if images, PNGs and segments do not fit together, or
+            if a class has nothing to train on.
+    """
+    files = {
+        file: content
+        for file in tree.others
+        if file.suffix.lower() == '.json' and is_panoptic(content := json_of(file))
+    }
+    if not files:
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has no panoptic annotations; put a panoptic_*.json of '
+            'COCO there, and its PNGs into a folder of the same name.'
+        )
+    findings, records, kinds = Findings(skip_invalid), list[ImageRecord](), dict[str, bool]()
+    for file, content in files.items():
+        with reading(file, 'an image or a segment', 'COCO panoptic'):
+            records += _records(tree, file, content, kinds, findings)
+    note_merged(kinds, findings)
+    note_unused(
+        tree,
+        [*files, *(path for record in records for path in (record.path, record.mask) if path)],
+        findings,
+    )
+    records = with_right_size(read_sizes(tree, records, findings), findings)
+    with ThreadPoolExecutor(data_workers()) as pool:
+        for record, found in zip(records, pool.map(_looked_at, records), strict=True):
+            _compare(record, found, findings)
+    findings.check(sum(len(record.instances) for record in records))
+    records = [record for record in records if record.mask]
+    parts, held_out = divide(records, tree, findings)
+    known = check_classes(
+        parts, held_out, lambda record: [found.name for found in record.instances], findings
+    )
+    for record in parts['val']:
+        record.instances = [found for found in record.instances if found.name in known]
+    unused = (name for name in kinds if name not in known)
+    findings.note_all('names of classes left out, which no segment to train on has', unused)
+    things, stuff = (
+        [name for name, is_thing in kinds.items() if name in known and is_thing is wanted]
+        for wanted in (True, False)
+    )
+    classes = (*things, *stuff)
+    return Listing(
+        'COCO panoptic', tree.folder, classes, parts, held_out, findings, stuff=len(stuff)
+    )
+
+
+def _records(
+    tree: Tree, file: Path, content: Any, kinds: dict[str, bool], findings: Findings
+) -> Iterable[ImageRecord]:
+    split: Split | None = split_in(file.stem) or tree.split(file)
+    categories = {
+        one['id']: (class_name(str(one['name'])), is_yes(one['isthing']))
+        for one in content['categories']
+    }
+    for name, is_thing in categories.values():
+        if kinds.setdefault(name, is_thing) != is_thing:
+            raise ValueError(f'{name!r} is a thing and stuff')
+    listed = {image['id']: image for image in content['images']}
+    for found in content['annotations']:
+        image = listed[found['image_id']]
+        places = [file.with_suffix('') / found['file_name'], file.parent / found['file_name']]
+        mask = next((place for place in places if place.is_file()), None)
+        if mask is None:
+            findings.reject(
+                'PNGs of segments are not there',
+                'put them into a folder of the name of their file of annotations',
+                str(places[0]),
+            )
+            continue
+        path = tree.find(image['file_name'], file, split, findings)
+        if path is None:
+            continue
+        segments: list[Instance] = [
+            Segment(
+                categories[one['category_id']][0],
+                (),
+                crowd=is_yes(one.get('iscrowd')),
+                origin=f'segment {one["id"]} of {mask}',
+                number=int(one['id']),
+            )
+            for one in found['segments_info']
+        ]
+        stated = stated_size(image.get('width'), image.get('height'))
+        yield ImageRecord(
+            path, split, stated=stated, instances=segments, mask=mask, origin=str(file)
+        )
+
+
+def _looked_at(record: ImageRecord) -> tuple[tuple[int, int], dict[int, tuple]] | str:
+    """The size of a PNG, and the box and area of each number in it, or why it cannot be read."""
+    assert record.mask is not None
+    try:
+        numbers = numbers_in(record.mask)
+    except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+        return first_line(error)
+    found = {}
+    for number in np.unique(numbers).tolist():
+        rows, columns = (numbers == number).nonzero()
+        left, top = int(columns.min()), int(rows.min())
+        box = (left, top, int(columns.max()) + 1 - left, int(rows.max()) + 1 - top)
+        found[number] = (box, len(rows))
+    return (numbers.shape[1], numbers.shape[0]), found
+
+
+def _compare(record: ImageRecord, looked: Any, findings: Findings) -> None:
+    """Take boxes and areas from the pixels. What is wrong is rejected, and has no PNG then."""
+    if isinstance(looked, str):
+        findings.reject(
+            'PNGs of segments cannot be read', 'replace them', f'{record.mask} ({looked})'
+        )
+        record.mask = None
+        return
+    size, found = looked
+    if size != record.size:
+        findings.reject(
+            'PNGs of segments have another size than their image as it is seen',
+            'make them equal',
+            f'{record.mask} with {size[0]} x {size[1]} pixels, and {record.path} with '
+            f'{record.size[0]} x {record.size[1]}',
+        )
+        record.mask = None
+        return
+    kept: list[Instance] = []
+    for segment in record.instances:
+        assert isinstance(segment, Segment)
+        if segment.number not in found:
+            findings.note('segments left out, of which there is no pixel', segment.origin)
+            continue
+        segment.box, segment.area = found.pop(segment.number)
+        kept.append(segment)
+    record.instances = kept
+    findings.note_all(
+        'numbers in PNGs that are no listed segment, taken as no segment',
+        (f'{number} in {record.mask}' for number in found if number),
+    )
+
+
+def as_panoptic(listing: Listing, part: Sequence[ImageRecord]) -> dict[str, Any]:
+    """Images with their segments, as the content of a file of panoptic annotations."""
+    numbers = {name: number for number, name in enumerate(listing.classes, 1)}
+    things = len(numbers) - (listing.stuff or 0)
+    images, annotations = [], []
+    for number, record in enumerate(part, 1):
+        width, height = record.size
+        images.append(dict(id=number, file_name=record.path.name, width=width, height=height))
+        segments = [
+            dict(
+                id=found.number,
+                category_id=numbers[found.name],
+                bbox=list(found.box),
+                area=found.area,
+                iscrowd=int(found.crowd),
+            )
+            for found in record.instances
+            if isinstance(found, Segment)
+        ]
+        annotations.append(
+            dict(image_id=number, file_name=png_of(record.path), segments_info=segments)
+        )
+    categories = [
+        dict(id=number, name=name, isthing=int(number <= things))
+        for name, number in numbers.items()
+    ]
+    return dict(images=images, annotations=annotations, categories=categories)
+
+
+def png_of(path: Path) -> str:
+    """The name of the PNG of an image, by which MMDetection finds it."""
+    return f'{path.stem}.png'
