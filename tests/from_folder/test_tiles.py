@@ -2,6 +2,7 @@
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
+import json
 from types import SimpleNamespace
 
 import cv2
@@ -102,6 +103,22 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
     (found,) = loop.found_in(None, dict(data_samples=[sample]))
     assert found.pred_instances.bboxes.tolist() == [list(map(float, boxes[0][1]))]
     assert isinstance(found.pred_instances.scores, torch.Tensor)
+
+
+def test_objects_that_are_in_no_view_are_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_coco(tmp_path / 'shapes', count=3)
+    listed = next(tmp_path.glob('shapes/annotations/*.json'))
+    content = json.loads(listed.read_text())
+    for image in (tmp_path / 'shapes').rglob('*.jpg'):
+        cv2.imwrite(str(image), np.zeros((40, 1500, 3), np.uint8))
+    for image in content['images']:
+        image.update(width=1500, height=40)
+    for number, found in enumerate(content['annotations']):
+        found['bbox'] = [47, 5, 50, 30] if number % 2 else [10, 5, 30, 30]  # tiles from 0 and 64
+    listed.write_text(json.dumps(content))
+    write_config(Request('shapes', task='detection', tiles=80))
+    assert ' 2 objects of 4 are learned in no view' in capsys.readouterr().out
 
 
 def test_what_has_no_tiles_is_one_sentence(shapes):

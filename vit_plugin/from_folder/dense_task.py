@@ -44,7 +44,8 @@ class DenseTask(Task):
         self.name = request.model or next(iter(places))
         if self.name in places:
             self.row: TaskModel = resolve_name(places[self.name])
-            self.packages = (*self.row.imports, *self.packages)  # our ops before MMDetection
+            sliced = ['supervision'] * bool(request.tiles)
+            self.packages = (*self.row.imports, *self.packages, *sliced)  # our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
         saved = self.start.detector

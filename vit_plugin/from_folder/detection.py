@@ -129,7 +129,23 @@ class Detection(DenseTask):
             f'and each image as a whole. An object of which less than {ENOUGH:.0%} is in a tile is '
             f'{ignored}, and so is one that is smaller than {VISIBLE} pixels in the whole. It is '
             'validated, tested and asked by slices of that size, and the metric is of whole images.'
+        ) + self._lost
+
+    @property
+    def _lost(self) -> str:
+        """A sentence on the objects that are in no view, if there are any."""
+        seen = {
+            (view.image, number)
+            for view in self.views
+            for number in view.objects[~view.ignored].tolist()
+        }
+        there = sum(not one.crowd for record in self.listing.train for one in record.instances)
+        number = there - len(seen)
+        lost = (
+            f' {counted(number, "object")} of {there} are learned in no view: they are larger than '
+            'the overlap, and too small in the whole; give larger tiles.'
         )
+        return lost * (number > 0)
 
     @cached_property
     def size(self) -> tuple[int, int]:

@@ -13,6 +13,9 @@ from vit_plugin.measure.planning.tracing import memory_tracker
 
 GIB = 1 << 30
 IMAGES = 2  # of the step that is traced; a batch norm of small maps takes no single one
+# What is taken beside the tensors that are traced: buffers of libraries, and gaps between tensors.
+# On a CPU as measured (docs/benchmarks.md), on a GPU as a plan reserves it.
+OVERHEAD = dict(cpu=1.5, cuda=1.1)
 STATES = 2  # values of AdamW for each that is learned; Muon keeps fewer
 
 
@@ -39,7 +42,8 @@ class Needed:
         tracker = memory_tracker(traced)
         with tracker:
             learn(traced, batch)
-        self.per_image = max(held['activations'] for held in tracker.peaks.values()) / images
+        activations = max(held['activations'] for held in tracker.peaks.values())
+        self.per_image = OVERHEAD.get(self.device.type, 1.0) * activations / images
         trained = sum(part.nbytes for part in model.parameters() if part.requires_grad)
         self.learned = (1 + STATES) * trained
 
