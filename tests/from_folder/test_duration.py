@@ -108,9 +108,7 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     room = needed.learned + 5.5 * needed.per_image
     monkeypatch.setattr(memory, 'free_on', lambda device: room)
     needed.say(logger, 5)
-    with pytest.raises(
-        ConfigError, match='the machine has 1.1: give --batch-size 5, a smaller'
-    ):
+    with pytest.raises(ConfigError, match='the machine has 1.1: give --batch-size 5, a smaller'):
         needed.say(logger, 6)
     monkeypatch.setattr(memory, 'free_on', lambda device: 1)
     with pytest.raises(ConfigError, match='give a smaller --arch, a smaller --img-size'):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 OVERLAP = 0.2  # of a tile, with each of its neighbors
 # Of a box, from which on its part in a tile is an object there, as with the tools of DOTA.
@@ -46,7 +47,7 @@ def tiles_of(width: int, height: int, side: int) -> list[Area]:
 
 
 def views_of(
-    images: Iterable[tuple[tuple[int, int], Sequence[Sequence[float]], Sequence[bool]]], side: int
+    images: Iterable[tuple[tuple[int, int], ArrayLike, Sequence[bool]]], side: int
 ) -> list[View]:
     """Every tile with an object, as many without, evenly spaced, and each image that has several.
 

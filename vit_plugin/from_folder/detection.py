@@ -1,6 +1,6 @@
 """A detector for a folder of images with boxes, or with polygons of objects."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -34,7 +34,7 @@ class Detection(DenseTask):
         with_masks: whether each object has a polygon.
     """
 
-    packages = ('mmdet', 'vit_plugin.detection')
+    packages: Sequence[str] = ('mmdet', 'vit_plugin.detection')
     small_rows = (SMALL, LARGE)
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
@@ -246,7 +246,7 @@ class Detection(DenseTask):
 
     def dataset(self, split: Split) -> dict[str, Any]:
         """MMDetection's data set. Images without boxes are trained on, too."""
-        dataset = dict(
+        dataset: dict[str, Any] = dict(
             type='CocoDataset',
             ann_file=self.list_path(self.list_name(split)),
             data_prefix=dict(img=str(self.listing.root)),

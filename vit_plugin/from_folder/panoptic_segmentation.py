@@ -27,7 +27,7 @@ class PanopticSegmentation(Detection):
     """
 
     packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
-    monitor = QUALITY  # type: ignore[assignment]
+    monitor = QUALITY
     with_masks, takes_balance = True, False
     checkpoint_hook: ClassVar = dict(save_best=QUALITY, rule='greater')
 
