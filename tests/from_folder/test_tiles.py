@@ -88,7 +88,8 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
             boxes = np.array(box, np.float32).reshape(-1, 4)
             labels = np.zeros(len(boxes), int)
             sizes = (boxes[:, 2] - boxes[:, 0]) / 20  # the complete one is the most certain
-            found.append(Prediction(None, labels, ['square'] * len(boxes), sizes, boxes))
+            names, masks = ['square'] * len(boxes), (pixels[..., 0] > 200)[None][: len(boxes)]
+            found.append(Prediction(None, labels, names, sizes, boxes, masks))
         return found
 
     fake = SimpleNamespace(predict=bright, classes=['square'], read=cv2.imread)
@@ -99,10 +100,25 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
     loop.dataloader = SimpleNamespace(batch_size=2)
     from mmdet.structures import DetDataSample
 
-    sample = DetDataSample(metainfo=dict(img_path=str(tmp_path / 'a.png')))
+    facts = dict(img_path=str(tmp_path / 'a.png'), img_id=1, ori_shape=(48, 64))
+    sample = DetDataSample(metainfo=facts)
     (found,) = loop.found_in(None, dict(data_samples=[sample]))
     assert found.pred_instances.bboxes.tolist() == [list(map(float, boxes[0][1]))]
     assert isinstance(found.pred_instances.scores, torch.Tensor)
+    from mmdet.evaluation import CocoMetric
+
+    left, top, right, bottom = boxes[0][1]
+    true = dict(id=1, image_id=1, category_id=1, iscrowd=0, area=256, bbox=[left, top, 16, 16])
+    true['segmentation'] = [[left, top, right, top, right, bottom, left, bottom]]
+    listed = tmp_path / 'val.json'
+    images, categories = [dict(id=1, width=64, height=48)], [dict(id=1, name='square')]
+    content = dict(images=images, annotations=[true], categories=categories)
+    listed.write_text(json.dumps(content))
+    metric = CocoMetric(ann_file=str(listed), metric=['bbox', 'segm'])
+    metric.dataset_meta = dict(classes=('square',))
+    metric.process({}, [found.to_dict()])
+    scores = metric.evaluate(1)
+    assert scores['coco/bbox_mAP'] == scores['coco/segm_mAP'] == 1.0
 
 
 def test_objects_that_are_in_no_view_are_said(tmp_path, monkeypatch, capsys):

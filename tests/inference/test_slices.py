@@ -49,6 +49,21 @@ def test_each_object_is_found_once_where_it_is(batch_size):
         assert mask.sum() == (right - left) * (bottom - top)
 
 
+def test_what_is_found_in_the_whole_alone_is_kept():
+    def whole(images):
+        found = []
+        for image in images:
+            count, (height, width) = int(max(image.shape) > 128), image.shape[:2]
+            boxes = np.array([[0, 0, width, height]] * count, np.float32).reshape(-1, 4)
+            masks, labels = np.ones((count, height, width), bool), np.zeros(count, int)
+            found.append(Prediction(None, labels, ['box'] * count, np.ones(count), boxes, masks))
+        return found
+
+    (found,) = Sliced(whole, 128, ['box'])([scene()])
+    assert found.masks.shape == (1, 200, 320)
+    assert found.masks.all()
+
+
 def test_an_image_of_one_slice_is_asked_about_once():
     asked = []
     Sliced(lambda images: asked.extend(images) or bright(images), 128, ['box'])(

@@ -65,6 +65,9 @@ class Sliced:
             parts = self.slicer(image)
             parts.metadata.clear()
             found = self._sv.Detections.merge([found, parts])
+            # Each as large as its object, rather than its slice; all of the image's own are.
+            if hasattr(found.mask, 'repack'):
+                found.mask = found.mask.repack()
         found = found.with_nms(SAME, overlap_metric=self._sv.OverlapMetric.IOS)
         found = found[np.argsort(-found.confidence, kind='stable')]
         masks = None if found.mask is None else np.asarray(found.mask)
