@@ -10,6 +10,7 @@ vit-plugin infer model.onnx photo.jpg
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,7 +86,8 @@ def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]],
         from vit_plugin.inference.slices import Sliced
 
         if not args.slices:
-            print(f'The model was trained on tiles: it sees slices of {side} pixels, too.')
+            said = f'The model was trained on tiles: it sees slices of {side} pixels, too.'
+            print(said, file=sys.stderr)
         sliced = Sliced(model.predict, side, model.classes, args.score_thr, args.batch_size)
         read = getattr(model, 'read', lambda image: image)
         return lambda frames: sliced([read(takes(frame)) for frame in frames])

@@ -48,11 +48,13 @@ class Needed:
         self.learned = (1 + STATES) * trained
 
     def say(self, logger: logging.Logger, batch_size: int) -> None:
-        """Log the peak with so many images in a step.
+        """Log the peak with so many images in a step, where the memory of the device is known.
 
         Raises:
             ConfigError: if that is more than the machine or the GPU has.
         """
+        if not self.held or self.device.type not in OVERHEAD:
+            return
         peak = self.held + self.learned + batch_size * self.per_image
         free = free_on(self.device)
         place = 'machine' if self.device.type == 'cpu' else 'GPU'

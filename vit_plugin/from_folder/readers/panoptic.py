@@ -122,7 +122,8 @@ def _records(
     listed = {image['id']: image for image in content['images']}
     for found in content['annotations']:
         image = listed[found['image_id']]
-        places = [file.with_suffix('') / found['file_name'], file.parent / found['file_name']]
+        png = Path(found['file_name']).name  # in no other folder, whatever the file says
+        places = [file.with_suffix('') / png, file.parent / png]
         mask = next((place for place in places if place.is_file()), None)
         if mask is None:
             findings.reject(
