@@ -7,7 +7,7 @@ from PIL import Image
 
 from vit_plugin.data import LoadRandomResizedCrop, load_image
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import seen_size
+from vit_plugin.files.image_headers import seen_size
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from PIL import Image
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import as_photograph, check_bands, read_bands, shape_of
-from vit_plugin.files.images import decode, is_image, read_image, seen_size
+from vit_plugin.files.image_files import is_image
+from vit_plugin.files.image_headers import seen_size
+from vit_plugin.files.images import decode, read_image
 
 
 def values(bands: int, kind: type = np.uint16) -> np.ndarray:

@@ -7,28 +7,9 @@ from image_kinds import bomb
 from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import (
-    decode,
-    has_end,
-    image_files,
-    is_image,
-    read_image,
-    seen_size,
-)
-
-
-def test_folders_are_their_images_in_order(tmp_path):
-    photo = str(tmp_path / 'photo.png')
-    cv2.imwrite(photo, np.zeros((4, 6, 3), dtype=np.uint8))
-    folder = tmp_path / 'folder'
-    folder.mkdir()
-    (folder / 'below').mkdir()
-    for name in ('b.JPG', 'a.png', 'notes.txt', 'below/c.png', '._a.png', 'Thumbs.db'):
-        (folder / name).touch()
-    names = ('a.png', 'b.JPG', 'below/c.png')
-    assert image_files([photo, str(folder)]) == [photo, *(str(folder / name) for name in names)]
-    with pytest.raises(ConfigError, match="There is no image 'none'"):
-        image_files(['none'])
+from vit_plugin.files.image_files import is_image
+from vit_plugin.files.image_headers import has_end, seen_size
+from vit_plugin.files.images import decode, read_image
 
 
 def test_what_is_no_image_is_named(tmp_path):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import image_files, read_image
+from vit_plugin.files.image_files import image_files
+from vit_plugin.files.images import read_image
 from vit_plugin.files.volume_slices import file_and_number, read_slice, slices_of
 from vit_plugin.inference.inputs import find_inputs
 

@@ -97,7 +97,7 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     parameters = 2 * 256 * 1024 + 1024 + 256
     assert needed.learned == 3 * 4 * parameters
     # Of an image the two maps, and what the backward makes of them.
-    assert 512 * 1280 * 4 <= needed.per_image / memory.OVERHEAD['cpu'] <= 3 * 512 * 1280 * 4
+    assert 512 * 1280 * 4 <= needed.per_image <= 3 * 512 * 1280 * 4
     assert all(part.grad is None for part in model.parameters())
     logger = logging.getLogger('of memory')
     needed.held = memory.GIB
@@ -105,11 +105,15 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     with caplog.at_level(logging.INFO, 'of memory'):
         needed.say(logger, 2)
     assert caplog.messages == ['The training takes about 1.0 GiB of memory.']
-    room = needed.learned + 5.5 * needed.per_image
+    room = needed.learned + 5.5 * memory.OVERHEAD['cpu'] * needed.per_image
     monkeypatch.setattr(memory, 'free_on', lambda device: room)
     needed.say(logger, 5)
-    with pytest.raises(ConfigError, match='the machine has 1.1: give --batch-size 5, a smaller'):
-        needed.say(logger, 6)
+    caplog.clear()
+    needed.say(logger, 6)  # the tensors alone would fit
+    advice = 'the machine has 1.1: give --batch-size 5, a smaller'
+    assert advice in caplog.messages[0]
+    with pytest.raises(ConfigError, match=advice):
+        needed.say(logger, 9)
     monkeypatch.setattr(memory, 'free_on', lambda device: 1)
     with pytest.raises(ConfigError, match='give a smaller --arch, a smaller --img-size'):
         needed.say(logger, 6)

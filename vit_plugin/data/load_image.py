@@ -9,7 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
-from vit_plugin.files.images import decode, resized, seen_size
+from vit_plugin.files.image_headers import seen_size
+from vit_plugin.files.images import decode, resized
 from vit_plugin.registry import TRANSFORMS, needed_class
 
 from .images import read, reading

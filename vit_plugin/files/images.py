@@ -1,45 +1,18 @@
-"""The one image reader: which files are images, their sizes and pixels. Without torch, for ONNX."""
+"""The one image reader: pixels of a file as it is seen, and resizing. Without torch, for ONNX."""
 
-import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 import cv2
 import numpy as np
 from PIL import Image, ImageOps
 
-from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.errors import ConfigError, first_line
 
-from .bands import Source, opened, read_bands, shape_of
-from .volume_slices import SLICE_NAME, file_and_number, is_sliced, read_slice, slices_of
+from .bands import read_bands, shape_of
+from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, photograph, seen_size
+from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
-# The suffixes of formats that are read. A file with another suffix is an image if its content is.
-IMAGE_SUFFIXES = (
-    '.jpg',
-    '.jpeg',
-    '.jpe',
-    '.jfif',
-    '.png',
-    '.bmp',
-    '.webp',
-    '.tif',
-    '.tiff',
-    '.avif',
-    '.gif',
-    '.heic',
-    '.heif',
-    '.jp2',
-    '.ppm',
-    '.pgm',
-    '.pbm',
-)
-# Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
-# photograph.
-IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
 INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
     nearest=cv2.INTER_NEAREST,
     bilinear=cv2.INTER_LINEAR,
@@ -47,33 +20,9 @@ INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
     area=cv2.INTER_AREA,
     lanczos=cv2.INTER_LANCZOS4,
 )
-# Marks of a JPEG: of its start, of each scan, and of its end.
-JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
 PROGRESSIVE = b'\xff\xc2'  # the mark of one whose scans are ever finer
 GRAY = 128  # of the pixels that a JPEG lacks
-HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
-# What operating systems leave in folders.
-OS_METADATA = (
-    'thumbs.db',
-    'desktop.ini',
-    '__macosx',
-    '@eadir',  # thumbnails of Synology
-    '$recycle.bin',
-    'system volume information',
-    'lost+found',
-)
 PIXEL_LAYOUT = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
-ORIENTATION_TAG = 0x0112  # EXIF tag
-ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
-# The first and the last bytes of complete files; more may stand behind them.
-FIRST_AND_LAST_BYTES = {
-    JPEG_START: JPEG_END,
-    b'\x89PNG': b'IEND\xaeB`\x82',
-    b'GIF8': b'\0;',
-    b'\0\0\0\x0cjP': b'\xff\xd9',
-}
-# The first bytes of formats that say their length, where, and what to add to it.
-LENGTHS = {b'BM': (2, 0), b'RIFF': (4, 8)}
 COLOR_TYPES = {
     'color': cv2.IMREAD_COLOR,
     'grayscale': cv2.IMREAD_GRAYSCALE,
@@ -81,147 +30,6 @@ COLOR_TYPES = {
     'color_ignore_orientation': cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
     'grayscale_ignore_orientation': cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION,
 }
-
-
-def is_os_metadata(path: Path | os.DirEntry[str]) -> bool:
-    """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
-    return path.name.startswith('.') or path.name.lower() in OS_METADATA
-
-
-def is_image(path: Path) -> bool:
-    """Return whether this is a regular file that is an image by its suffix or content.
-
-    Opening a regular file does not block.
-    """
-    if is_os_metadata(path) or not path.is_file():
-        return False
-    return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
-
-
-def _is_image_inside(path: Path) -> bool:
-    try:
-        seen_size(path)
-    except Exception:  # noqa: BLE001  whatever a decoder trips over
-        return False
-    return True
-
-
-def image_files(paths: Sequence[str]) -> list[str]:
-    """The image files among these paths, with folders searched recursively and sorted by name.
-
-    Volumes are their slices, see :mod:`~vit_plugin.files.volume_slices`.
-
-    Raises:
-        ConfigError: if a path does not exist, or if a folder has no images.
-    """
-    files: list[str] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            below = path.rglob('*')
-            found = sorted(str(file) for file in below if is_image(file) or is_sliced(file))
-            if not found:
-                raise ConfigError(
-                    f'There are no images in the folder {str(path)!r}, whose names end in '
-                    f'{", ".join(IMAGE_SUFFIXES)}.'
-                )
-            files += chain.from_iterable(map(slices_of, found))
-        elif Path(file_and_number(str(path))[0]).is_file():
-            files += slices_of(str(path))
-        else:
-            raise ConfigError(f'There is no image {str(path)!r}.')
-    return files
-
-
-class Header(NamedTuple):
-    """What the header of an image says.
-
-    Attributes:
-        size: width and height as displayed (with the orientation applied).
-        bands: their number, 0 of a photograph.
-        bits: of a value of a photograph: 8, 16 or 32.
-        orientation: in EXIF, 1 of an image that is stored as it is seen.
-    """
-
-    size: tuple[int, int]
-    bands: int = 0
-    bits: int = 0
-    orientation: int = 1
-
-
-def header_of(source: Source) -> Header:
-    """The header of an image, of which no more is read.
-
-    Raises:
-        ValueError: if it is not an image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
-            allows.
-        OSError: if the file cannot be read.
-        MissingExtraError: for HEIC without pillow-heif.
-    """
-    with opened(source) as file:
-        if of_bands := shape_of(file):
-            return Header((of_bands[1], of_bands[0]), of_bands[2])
-        with _photograph(file) as image:
-            (width, height), orientation = image.size, _orientation(image)
-            bits = 32 if image.mode in ('I', 'F') else 8
-            if ';16' in f'{image.mode} {getattr(image, "tile", "")}':
-                bits = 16
-    size = (height, width) if orientation in ON_ITS_SIDE else (width, height)
-    return Header(size, 0, bits, orientation)
-
-
-def seen_size(source: Source) -> tuple[int, int]:
-    """Width and height of an image as displayed, see :func:`header_of`."""
-    return header_of(source).size
-
-
-def has_end(file: BinaryIO) -> bool:
-    """True if the last bytes, or the length, are those of a complete photograph.
-
-    Of formats that have no such mark it is False, and only decoding shows what is missing.
-    """
-    file.seek(0)
-    start = file.read(12)
-    length = file.seek(0, os.SEEK_END)
-    file.seek(-min(length, 16), os.SEEK_END)
-    end = file.read()
-    return any(
-        start.startswith(first) and end.endswith(last)
-        for first, last in FIRST_AND_LAST_BYTES.items()
-    ) or any(
-        start.startswith(first)
-        and int.from_bytes(start[place : place + 4], 'little') + more <= length
-        for first, (place, more) in LENGTHS.items()
-    )
-
-
-def _orientation(image: Image.Image) -> int:
-    # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
-    return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
-
-
-@contextmanager
-def _photograph(source: Source) -> Iterator[Image.Image]:
-    """The image, of which Pillow has read the header."""
-    with opened(source) as file:
-        start = file.read(12)
-        file.seek(0)
-        if start[4:8] == b'ftyp' and start[8:] in HEIC_BRANDS:
-            with needed_by('an image in HEIC'):
-                import pillow_heif
-            yield pillow_heif.open_heif(file).to_pillow()
-            return
-        try:
-            with warnings.catch_warnings():
-                # An error at twice the number of pixels.
-                warnings.simplefilter('ignore', Image.DecompressionBombWarning)
-                image = Image.open(file, formats=IMAGE_FORMATS)
-        except Image.DecompressionBombError as error:
-            raise ValueError(
-                'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
-            ) from error
-        except Image.UnidentifiedImageError as error:
-            raise ValueError('it is not an image, or of an unknown format') from error
-        yield image
 
 
 def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) -> np.ndarray:
@@ -278,7 +86,7 @@ def _corners(image: np.ndarray) -> np.ndarray:
 
 
 def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
-    with _photograph(content) as image:
+    with photograph(content) as image:
         turned = image if flag & cv2.IMREAD_IGNORE_ORIENTATION else ImageOps.exif_transpose(image)
         pixels = cv2.cvtColor(np.asarray(turned.convert('RGB')), cv2.COLOR_RGB2BGR)
     return pixels if flag & cv2.IMREAD_COLOR else cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
@@ -363,39 +171,3 @@ def resized(
         method = Image.Resampling[interpolation.upper()]
         return np.array(Image.fromarray(image).resize([*size], method))
     return cv2.resize(image, size, interpolation=INTERPOLATIONS[interpolation])
-
-
-def walk_files(
-    folder: Path,
-    skip: Callable[[Path], bool] = lambda place: False,
-    repeated: Callable[[Path, Path], None] = lambda link, first: None,
-) -> Iterator[Path]:
-    """All files below a folder except OS leftovers, sorted. Links lead into no folder twice.
-
-    Hidden folders are left out.
-
-    Args:
-        folder: where to begin.
-        skip: whether a folder in it is left out.
-        repeated: called with each link to a folder that was read already, and with that folder.
-    """
-    seen = {parent.resolve(): parent for parent in folder.absolute().parents}
-
-    def below(place: Path) -> Iterator[Path]:
-        first = seen.setdefault(place.resolve(), place)
-        if first is not place:
-            repeated(place, first)
-            return
-        with os.scandir(place) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
-            if is_os_metadata(entry):
-                continue
-            path = place / entry.name
-            if entry.is_dir():
-                if not skip(path):
-                    yield from below(path)
-            elif entry.is_file():
-                yield path
-
-    yield from below(folder)

@@ -31,7 +31,7 @@ class Needed:
     Attributes:
         held: what the process has before the first step.
         learned: gradients and the state of the optimizer.
-        per_image: of each image of a step.
+        per_image: of the tensors that each image of a step adds.
     """
 
     def __init__(
@@ -43,19 +43,22 @@ class Needed:
         with tracker:
             learn(traced, batch)
         activations = max(held['activations'] for held in tracker.peaks.values())
-        self.per_image = OVERHEAD.get(self.device.type, 1.0) * activations / images
+        self.per_image = activations / images
         trained = sum(part.nbytes for part in model.parameters() if part.requires_grad)
         self.learned = (1 + STATES) * trained
 
     def say(self, logger: logging.Logger, batch_size: int) -> None:
         """Log the peak with so many images in a step, where the memory of the device is known.
 
+        It warns where that is more than there is.
+
         Raises:
-            ConfigError: if that is more than the machine or the GPU has.
+            ConfigError: if the tensors alone are more than the machine or the GPU has.
         """
         if not self.held or self.device.type not in OVERHEAD:
             return
-        peak = self.held + self.learned + batch_size * self.per_image
+        tensors, overhead = batch_size * self.per_image, OVERHEAD[self.device.type]
+        peak = self.held + self.learned + overhead * tensors
         free = free_on(self.device)
         place = 'machine' if self.device.type == 'cpu' else 'GPU'
         has = '' if free is None else f', and the {place} has {(self.held + free) / GIB:.1f}'
@@ -63,12 +66,15 @@ class Needed:
         if free is None or peak <= self.held + free:
             logger.info(f'{said}.')
             return
-        fitting = int((free - self.learned) / self.per_image)
+        fitting = int((free - self.learned) / (overhead * self.per_image))
         size = f'--batch-size {fitting}' if fitting > 0 else 'a smaller --arch'
-        raise ConfigError(
-            f'{said}: give {size}, a smaller --img-size, or --cfg-options '
+        said += (
+            f': give {size}, a smaller --img-size, or --cfg-options '
             'model.backbone.with_cp=True, which computes blocks twice in place of keeping them.'
         )
+        if self.learned + tensors > free:
+            raise ConfigError(said)
+        logger.warning(said)
 
 
 def held_on(device: torch.device) -> int:

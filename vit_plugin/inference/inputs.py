@@ -12,7 +12,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import ADDRESS
-from vit_plugin.files.images import image_files
+from vit_plugin.files.image_files import image_files
 from vit_plugin.files.untrusted_text import printable
 
 from .streams import READERS

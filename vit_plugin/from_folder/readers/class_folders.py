@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import IMAGE_SUFFIXES, is_os_metadata, walk_files
+from vit_plugin.files.image_files import IMAGE_SUFFIXES, is_os_metadata, walk_files
 
 from .division import check_classes, divide
 from .findings import Findings

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from vit_plugin.files.images import IMAGE_SUFFIXES
+from vit_plugin.files.image_files import IMAGE_SUFFIXES
 
 from .class_names import nfc
 from .findings import Findings

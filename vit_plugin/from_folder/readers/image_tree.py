@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_os_metadata, walk_files
+from vit_plugin.files.image_files import IMAGE_SUFFIXES, is_image, is_os_metadata, walk_files
 from vit_plugin.files.text import GUESSED
 
 from .depth import note_depth

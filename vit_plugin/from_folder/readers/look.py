@@ -13,7 +13,8 @@ from PIL import Image
 
 from vit_plugin.errors import first_line
 from vit_plugin.files.bands import read_bands
-from vit_plugin.files.images import decode, has_end, header_of
+from vit_plugin.files.image_headers import has_end, header_of
+from vit_plugin.files.images import decode
 
 
 class Look(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.images import ON_ITS_SIDE, header_of
+from vit_plugin.files.image_headers import ON_ITS_SIDE, header_of
 
 from .annotated import BACKGROUND_SHAPE, formats_of, read_format
 from .division import check_classes, divide

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.files.images import IMAGE_SUFFIXES
+from vit_plugin.files.image_files import IMAGE_SUFFIXES
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import IMAGE_SUFFIXES
+from vit_plugin.files.image_files import IMAGE_SUFFIXES
 
 from .folders import check_complete, read_folder
 from .lazy import LazyArrays
