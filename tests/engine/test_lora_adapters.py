@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from mmengine.model import StochasticWeightAverage
 from mmengine.registry import MODELS, DefaultScope
 from tiny_models import TINY
 from torch import nn
@@ -117,6 +118,26 @@ def test_depths_and_frozen_stages():
     assert learning
     assert all('.lora_' in name for name in learning)
     assert {backbone.get_layer_depth(name)[0] for name in learning} == {1, 2}
+
+
+class WithCopy(nn.Module):
+    """A model that keeps the names of what it trains, in place of a copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = VisionTransformer(TINY, img_size=32)
+        self.average = StochasticWeightAverage(nn.Linear(2, 2))
+        self.copied: list[str] = []
+
+    def copy_again(self) -> None:
+        self.copied = [name for name, one in self.named_parameters() if one.requires_grad]
+
+
+def test_a_model_copies_again_what_it_trains():
+    model = WithCopy()
+    Lora(r=2).inject(model)
+    assert len(model.copied) == 2 * 4 * 2
+    assert all('.lora_' in name for name in model.copied)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from vit_plugin.arguments.fields import Positive, PositiveInt, Rate
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import check_start
+from vit_plugin.models.protocol import HasCopies
 from vit_plugin.weights.lora import has_adapters
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.reading.files import find_tensors
@@ -44,14 +45,18 @@ class Lora:
     def inject(self, model: nn.Module) -> None:
         """Add adapters to a model's Vision Transformers in place. At first the output is unchanged.
 
+        A model that keeps copies of its weights makes them again, with the adapters, see
+        :class:`~vit_plugin.models.protocol.HasCopies`.
+
         Raises:
             ConfigError: if there is no Vision Transformer, if a target is not in it, or if the
-                model averages its weights itself, as in pre-training.
+                model averages its weights itself and cannot copy them again.
             MissingExtraError: if peft is not installed.
         """
         with needed_by('lora'):
             from peft import LoraConfig, inject_adapter_in_model
-        if any(isinstance(module, BaseAveragedModel) for module in model.modules()):
+        averaged = any(isinstance(module, BaseAveragedModel) for module in model.modules())
+        if averaged and not isinstance(model, HasCopies):
             raise ConfigError(
                 f'lora: {type(model).__name__} pre-trains with averages of its weights; adapters '
                 'are for fine-tuning: leave lora out.'
@@ -78,6 +83,8 @@ class Lora:
                 ),
                 backbone,
             )
+        if isinstance(model, HasCopies):
+            model.copy_again()
 
     def check_scale(self, meta: Mapping[str, Any]) -> None:
         """Compare with the settings that the ``meta`` of a checkpoint has, if it is of adapters.

@@ -51,6 +51,14 @@ class HasFrozenModels(Protocol):
 
 
 @runtime_checkable
+class HasCopies(Protocol):
+    """It keeps copies of what it trains, such as a teacher that is its moving average."""
+
+    def copy_again(self) -> None:
+        """Make the copies again, since other parameters are trained, such as adapters."""
+
+
+@runtime_checkable
 class HasChannels(Protocol):
     """Another model can learn from it."""
 
