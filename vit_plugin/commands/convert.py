@@ -3,10 +3,12 @@
     vit-plugin convert B_16.npz --to timm --out vit-base-p16.safetensors
     vit-plugin convert work_dirs/run/epoch_100 --out model.pth
     vit-plugin convert work_dirs/run --out hf://USER/NAME --license apache-2.0
+    vit-plugin convert work_dirs/run --into rf-detr-nano.pth --out continued.pth
 
 Without ``--to`` it is the whole model with its own names, for the other commands and
 ``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
-``--out`` without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``.
+``--out`` without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``. ``--into``
+writes the file that a run began with again, with the backbone of the run.
 """
 
 import argparse
@@ -47,6 +49,12 @@ def make_parser() -> argparse.ArgumentParser:
         help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
         'transformers that fits; default: the whole model as it is. For a hub: timm, hf or '
         'vit_plugin; default: timm where it has the model',
+    )
+    parser.add_argument(
+        '--into',
+        metavar='ORIGINAL',
+        help='the file, folder or name that the run began with: it is written again, with the '
+        'backbone of the run and all else as it is',
     )
     parser.add_argument(
         '--num-heads',
@@ -155,11 +163,33 @@ def write_model(args: argparse.Namespace) -> None:
     print(f'{len(weights)} tensors as they are: {args.out}')
 
 
+def write_into(args: argparse.Namespace) -> None:
+    """Write the file that a run began with, with the run's backbone."""
+    from vit_plugin.inference.saved_model import find_checkpoint
+    from vit_plugin.weights import open_checkpoint
+    from vit_plugin.weights.put_back import put_back
+
+    for flag in ('to', 'num_heads', 'dtype', 'license', 'private'):
+        if getattr(args, flag):
+            raise ConfigError(
+                f'--{flag.replace("_", "-")} is not for --into, whose names and types are those '
+                'of the file; leave it out.'
+            )
+    original, trained = (
+        open_checkpoint(find_checkpoint(source, which))
+        for source, which in ((args.into, None), (args.checkpoint, args.which))
+    )
+    print(put_back(original, trained, Path(args.out)))
+
+
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
     from vit_plugin.weights.hub import weights_in
 
+    if args.into:
+        write_into(args)
+        return
     for_a_hub = args.out.startswith('hf://') or not Path(args.out).suffix
     if for_a_hub and args.num_heads:
         raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')

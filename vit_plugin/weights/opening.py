@@ -38,11 +38,13 @@ class Checkpoint:
         source: where it is, as the user wrote it.
         content: all that was read: the dict that a training saved, or tensors by name.
         beside: the configs beside weights in a folder of the hub, by their names without a suffix.
+        path: the local file or folder; None for the name of a timm model.
     """
 
     source: str
     content: Any
     beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    path: Path | None = None
 
     @cached_property
     def weights(self) -> Mapping[str, Tensor]:
@@ -123,7 +125,7 @@ def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
     beside = configs_beside(path) if on_a_hub else {}
     if meta := meta_of(beside, path):
         content = dict(meta=meta, state_dict=content)
-    return Checkpoint(source, content, beside)
+    return Checkpoint(source, content, beside, path)
 
 
 def _of_openmmlab(name: str) -> str:

@@ -1,0 +1,157 @@
+"""A file of others is written again: what was not trained is bit for bit the same."""
+
+import json
+
+import pytest
+import torch
+from published_models import roboflow_file
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tiny_models import TINY, randomize
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.published import as_run
+from vit_plugin.weights.put_back import changed_tensors, put_back
+
+REGISTERS = dict(encoder=dict(reg_token=2, layer_scale_init_value=0.1))
+
+
+def run_of(state, **meta):
+    weights = {f'backbone.{name}': value for name, value in state.items()}
+    more = dict.fromkeys(('neck.mlp.weight', 'teacher.module.0.cls_token'), torch.ones(1))
+    return Checkpoint('run.pth', dict(meta=meta, state_dict=weights | more))
+
+
+def tiny(**arguments):
+    torch.manual_seed(0)
+    return randomize(
+        VisionTransformer(TINY, img_size=32, numerics='timm', **arguments)
+    ).state_dict()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of transformers with registers, whose table has a row of the class token alone."""
+    state = tiny(**REGISTERS)
+    state['pos_embed'] = torch.cat((state['pos_embed'][:, :1], state['pos_embed'][:, 3:]), dim=1)
+    weights, left = FORMATS['hf_dinov2'].export(state, 2)
+    assert not left
+    weights['embeddings.mask_token'] = torch.ones(1, 32)
+    path = tmp_path / 'theirs'
+    path.mkdir()
+    save_file(weights, path / 'model.safetensors', metadata=dict(format='pt'))
+    (path / 'config.json').write_text('{"model_type": "dinov2_with_registers"}')
+    (path / 'preprocessor_config.json').write_text('{}')
+    return path
+
+
+def as_trained(folder):
+    """What our model has after it was loaded: zeros for the registers' rows."""
+    state = tiny(**REGISTERS)
+    state['pos_embed'][:, 1:3] = 0
+    return state
+
+
+def test_zero_steps_leave_a_folder_as_it_is(folder, tmp_path):
+    original = open_checkpoint(folder)
+    said = put_back(original, run_of(as_trained(folder)), tmp_path / 'again')
+    assert ': 0 of the ' in said
+    again = open_checkpoint(tmp_path / 'again').weights
+    assert again.keys() == original.weights.keys()
+    assert all(torch.equal(again[name], value) for name, value in original.weights.items())
+    for name in ('config.json', 'preprocessor_config.json'):
+        assert (tmp_path / 'again' / name).read_bytes() == (folder / name).read_bytes()
+    with safe_open(tmp_path / 'again/model.safetensors', framework='pt') as file:
+        assert file.metadata() == dict(format='pt')
+
+
+def test_adapters_are_added_to_the_files_own_weights(folder):
+    """Though the run has its frozen layers in bfloat16."""
+    state, low = as_trained(folder), torch.bfloat16
+    layer, generator = 'blocks.1.attn.proj', torch.Generator().manual_seed(0)
+    down, up = (torch.randn(size, generator=generator) for size in ((2, 32), (32, 2)))
+    first = state[f'{layer}.weight']
+    state = {
+        name: one.to(low) if name.startswith('blocks.0') else one for name, one in state.items()
+    }
+    state[f'{layer}.base_layer.weight'] = state.pop(f'{layer}.weight').to(low)
+    state[f'{layer}.base_layer.bias'] = state.pop(f'{layer}.bias').to(low)
+    state[f'{layer}.lora_A.default.weight'], state[f'{layer}.lora_B.default.weight'] = down, up
+    trained = run_of(state, lora=dict(r=2, alpha=6.0))
+    found = changed_tensors(open_checkpoint(folder), trained)
+    assert {*found} == {'encoder.layer.1.attention.output.dense.weight'}
+    expected = (first.double() + 3 * up.double() @ down.double()).float()
+    assert torch.equal(found.popitem()[1], expected)
+
+
+def test_a_detector_around_the_backbone_is_untouched(tmp_path):
+    """Also the second copy of its weights, and the settings of its training."""
+    path = roboflow_file(tmp_path / 'rf-detr.pth', epoch=3)
+    content = torch.load(path, weights_only=False)
+    again = {f'model.{name}': value for name, value in content['model'].items()}
+    torch.save(dict(content, state_dict=again), path)
+    original = open_checkpoint(path)
+    state = dict(as_run(original).weights)
+    trained = Checkpoint('run.pth', dict(state_dict=state))
+    assert not changed_tensors(original, trained)
+    name = 'backbone.blocks.11.mlp.fc1.weight'
+    state[name] = state[name] + 1
+    theirs = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
+    put_back(original, trained, tmp_path / 'again.pth')
+    before, after = (torch.load(one, weights_only=False) for one in (path, tmp_path / 'again.pth'))
+    assert (after['epoch'], vars(after['args'])) == (3, vars(before['args']))
+    for part, start in (('model', ''), ('state_dict', 'model.')):
+        changed = {
+            key for key, value in before[part].items() if not torch.equal(value, after[part][key])
+        }
+        assert changed == {start + theirs}
+        assert torch.equal(after[part][start + theirs], state[name])
+
+
+def test_a_file_of_another_run_has_the_new_backbone(tmp_path):
+    state = tiny()
+    content = dict(
+        meta=dict(cfg='a = 1'),
+        state_dict={**run_of(state).weights, 'bbox_head.scale': torch.ones(2)},
+        optimizer=dict(state={}),
+    )
+    torch.save(content, tmp_path / 'run.pth')
+    new = dict(state, cls_token=state['cls_token'] + 1)
+    put_back(open_checkpoint(tmp_path / 'run.pth'), run_of(new), tmp_path / 'again.pth')
+    found = torch.load(tmp_path / 'again.pth')
+    assert found.keys() == {'meta', 'state_dict'}
+    assert torch.equal(found['state_dict']['backbone.cls_token'], new['cls_token'])
+    assert torch.equal(found['state_dict']['bbox_head.scale'], torch.ones(2))
+
+
+def test_another_model_or_size_is_refused(folder):
+    original = open_checkpoint(folder)
+    state = as_trained(folder)
+    larger = dict(state, pos_embed=torch.ones(1, 3 + 25, 32))
+    with pytest.raises(
+        ConfigError, match=r'has pos_embed as \(1, 17, 32\), which is \(1, 28, 32\) in'
+    ):
+        changed_tensors(original, run_of(larger))
+    del state['blocks.1.mlp.fc1.weight']
+    with pytest.raises(ConfigError, match='blocks.1.mlp.fc1.weight as .* which is not in the back'):
+        changed_tensors(original, run_of(state))
+
+
+def test_shards_stay_shards(folder, tmp_path):
+    weights = dict(open_checkpoint(folder).weights)
+    names = sorted(weights)
+    parts = {'a.safetensors': names[:10], 'b.safetensors': names[10:]}
+    for file, chosen in parts.items():
+        save_file({name: weights[name] for name in chosen}, folder / file)
+    (folder / 'model.safetensors').unlink()
+    index = dict(weight_map={name: file for file, chosen in parts.items() for name in chosen})
+    (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
+    state = as_trained(folder)
+    state['norm.weight'] = state['norm.weight'] + 1
+    put_back(open_checkpoint(folder), run_of(state), tmp_path / 'again')
+    again = open_checkpoint(tmp_path / 'again').weights
+    different = {name for name in names if not torch.equal(again[name], weights[name])}
+    assert different == {'layernorm.weight'}

@@ -1,0 +1,166 @@
+"""A file of others with a backbone that was trained here: the same names, types and other tensors.
+
+The reader of the file is the library that it came from. So a tensor that the training left as it
+was stays the file's, bit for bit, and so does all that is no tensor of the backbone.
+"""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError, naming
+from vit_plugin.files.complete import new_folder, replacing
+
+from .hub import HUB_CONFIG, HUB_FILES
+from .lora import BASE, has_adapters, merged
+from .opening import Checkpoint
+from .published import LIGHTNING, bare
+from .reading.files import find_tensors
+from .reading.shards import INDEX, files_of
+from .recognition import recognize
+
+PREFIX = 'backbone.'  # of a run's names
+ENCODER = ('blocks.', 'patch_embed.')  # parts that a run of the same model has
+OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')  # which would resume something else
+
+
+def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tensor]:
+    """The tensors of a file that are other ones in a run's backbone, by the file's names and types.
+
+    LoRA's adapters are added to the file's own weights, in float64. A frozen tensor that the run
+    keeps in a lower precision is the file's.
+
+    Args:
+        original: the file.
+        trained: a checkpoint of a run that began with it.
+
+    Raises:
+        ConfigError: if the run's backbone is another model.
+    """
+    ours, (weights, meta) = recognize(bare(original.weights)), find_tensors(trained.content)
+    written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
+    mine = {}
+    for key, value in weights.items():
+        if key.startswith(PREFIX):
+            name = key.removeprefix(PREFIX)
+            first = ours.get(name.replace(BASE, '.'))
+            same = first is not None and torch.equal(first.to(value.dtype), value)
+            mine[name] = first if same else value
+    mine = merged(mine, meta)
+    found: dict[str, Tensor] = {}
+    for name, first in ours.items():
+        if name not in mine and not name.startswith(ENCODER):
+            continue  # of a head or a detector
+        if name == 'pos_embed' and name in mine:
+            mine[name] = _without_rows(mine[name], first.shape[1])
+        if name not in mine or mine[name].shape != first.shape:
+            shape = f'{tuple(mine[name].shape)} in' if name in mine else 'not in'
+            raise ConfigError(
+                f'{original.source!r} has {name} as {tuple(first.shape)}, which is {shape} the '
+                f'backbone of {trained.source!r}; give a run that began with this file and kept '
+                'its native size.'
+            )
+        value = mine[name].to(first.dtype)
+        if torch.equal(value, first):
+            continue
+        step = ours.steps[name]
+        if step.thirds or not written >= {one.removeprefix(LIGHTNING) for one in step.theirs}:
+            raise ConfigError(
+                f'{original.source!r} has {name} in parts or under names that are not written '
+                'back; convert it with vit-plugin convert first, and begin with that.'
+            )
+        found |= step.unmake(value, 1)
+    return found
+
+
+def put_back(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
+    """Write a file again, with the backbone of a run.
+
+    Args:
+        original: the file, or the weights in a folder of the hub.
+        trained: a checkpoint of a run that began with it.
+        target: the file to write, of the same suffix; for a folder, one that is new.
+
+    Returns:
+        What was written, in a sentence.
+
+    Raises:
+        ConfigError: see :func:`changed_tensors`, and if the target cannot be written.
+    """
+    with naming(trained.source):
+        changed = changed_tensors(original, trained)
+    path, total = original.path, len(original.weights)
+    if is_folder(original) and path:
+        with new_folder(target) as folder:
+            for other in sorted(path.parent.iterdir()):
+                if other.suffix == '.json' and other.is_file():
+                    shutil.copyfile(other, folder / other.name)
+            for name in sorted({*files_of(path).values()}) if path.name == INDEX else [path.name]:
+                _write(path.with_name(name), original.content, changed, folder / name)
+    else:
+        with replacing(target, [path] if path else []) as file:
+            _write(path, _plain(original), changed, file)
+    return f'{target}: {len(changed)} of the {total} tensors of {original.source} are other ones'
+
+
+def _without_rows(table: Tensor, length: int) -> Tensor:
+    """A table (1, N, C) without the zeros that tokens without a row in the file have, after one."""
+    more = table.shape[1] - length
+    if more <= 0 or table[:, 1 : 1 + more].any():
+        return table
+    return torch.cat((table[:, :1], table[:, 1 + more :]), dim=1)
+
+
+def _plain(original: Checkpoint) -> Any:
+    """All that was read, with adapters merged into their weights."""
+    if not has_adapters(find_tensors(original.content)[0]):
+        return original.content
+    meta = {name: value for name, value in original.meta.items() if name != 'lora'}
+    return dict(meta=meta, state_dict=original.weights)
+
+
+def is_folder(original: Checkpoint) -> bool:
+    """True if the weights have the files of a hub beside them."""
+    path = original.path
+    return path is not None and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file()
+
+
+def _write(path: Path | None, content: Any, changed: Mapping[str, Tensor], target: Path) -> None:
+    """Write one file in the form of ``path``, which timm's models by name do not have."""
+    if target.suffix == '.safetensors':
+        metadata, tensors = None, dict(content) if path is None else {}
+        if path is not None:
+            with safe_open(path, framework='pt') as file:
+                metadata = file.metadata()
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors = _replaced(tensors, changed)
+        save_file({name: one.contiguous() for name, one in tensors.items()}, target, metadata)
+    elif target.suffix == '.npz':
+        tensors = _replaced(dict(content), changed)
+        np.savez(target, **{name: one.numpy() for name, one in tensors.items()})
+    else:
+        torch.save(_replaced(content, changed), target)
+
+
+def _replaced(content: Any, changed: Mapping[str, Tensor]) -> Any:
+    """What a training saved, with these tensors in each dict that has them.
+
+    ``rfdetr`` saves its weights twice, once by the names of a LightningModule.
+    """
+    if not isinstance(content, Mapping):
+        return content
+    found = {
+        key: _replaced(value, changed) for key, value in content.items() if key not in OF_A_RUN
+    }
+    for key, value in changed.items():
+        for name in {key, LIGHTNING + key} & found.keys():
+            if isinstance(found[name], Tensor) and found[name].shape == value.shape:
+                found[name] = value
+    return found
