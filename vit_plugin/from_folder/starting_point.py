@@ -116,12 +116,19 @@ class StartingPoint:
         return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
 
     @cached_property
+    def opened(self) -> Any:
+        """The weights. Without ``arch`` they are open, and a published model has its config."""
+        if self.arch or not self.weights:
+            return self.weights
+        return as_run(open_checkpoint(self.weights))
+
+    @cached_property
     def saved(self) -> dict[str, Any]:
         """The weights' image settings.
 
         See :func:`~vit_plugin.weights.saved_settings.training_settings`.
         """
-        return training_settings(self.weights)
+        return training_settings(self.opened)
 
     @cached_property
     def detector(self) -> Config | None:
@@ -131,7 +138,7 @@ class StartingPoint:
         """
         if not (self.takes_detectors and self.weights) or self.arch:
             return None
-        checkpoint = as_run(open_checkpoint(self.weights))
+        checkpoint = self.opened
         model = settings_of(checkpoint).get('model')
         if not (isinstance(model, Mapping) and {'bbox_head', 'backbone'} & {*model}):
             return None
@@ -154,7 +161,7 @@ class StartingPoint:
     @cached_property
     def saved_backbone(self) -> dict[str, Any]:
         """The backbone in a checkpoint, built once, so that it is checked before it is a config."""
-        arguments = saved_backbone(self.weights)
+        arguments = saved_backbone(self.opened)
         if arguments:
             with torch.device('meta'):
                 VisionTransformer(**arguments)
@@ -163,7 +170,7 @@ class StartingPoint:
     @cached_property
     def pixels(self) -> dict[str, Any]:
         """See :func:`~vit_plugin.zoo.data_config.data_config_of`."""
-        return data_config_of(self.arch, self.weights)
+        return data_config_of(self.arch, self.opened)
 
     @property
     def normalization(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from mmengine.model.weight_init import PretrainedInit
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.published import as_run
 from vit_plugin.weights.report import Report
 
 # Of MMEngine's entry, and of `load`.
@@ -64,7 +65,8 @@ class LoadableModule(BaseModule):
                     'prefix, skip and source_grid.'
                 )
             if cfg.get('prefix'):
-                start, weights = cfg['prefix'].rstrip('.') + '.', open_checkpoint(source).weights
+                start = cfg['prefix'].rstrip('.') + '.'
+                weights = as_run(open_checkpoint(source)).weights
                 source = {
                     key.removeprefix(start): weights[key]
                     for key in weights
