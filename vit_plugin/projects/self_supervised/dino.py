@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from mmengine.dist import all_reduce
 from mmengine.logging import MessageHub
-from mmengine.model import BaseModule
+from mmengine.model import BaseAveragedModel, BaseModule
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -72,14 +72,22 @@ class DINO(MultiViewSelfSupervisor):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(backbone, neck, head, num_large, data_preprocessor, init_cfg)
-        self.teacher = CosineEMA(self.student(), momentum=1 - momentum)
+        self.teacher = self.make_teacher(momentum)
         self.mask_ratio, self.koleo_weight = mask_ratio, koleo_weight
         if mask_ratio:
             self.patch_head = deepcopy(self.head)
-            if not isinstance(self.backbone, IBOTViT):
+            if not self.hides_patches():
                 raise ConfigError(
                     "DINO: mask_ratio hides patches; set type='vit_plugin.IBOTViT' of backbone."
                 )
+
+    def make_teacher(self, momentum: float) -> BaseAveragedModel:
+        """The moving average of the student."""
+        return CosineEMA(self.student(), momentum=1 - momentum)
+
+    def hides_patches(self) -> bool:
+        """Whether :meth:`encode` takes hidden patches."""
+        return isinstance(self.backbone, IBOTViT)
 
     def loss(
         self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
@@ -90,23 +98,33 @@ class DINO(MultiViewSelfSupervisor):
         backbone, neck = self.teacher.module
         with torch.no_grad():
             self.teacher.update_parameters(self.student())
-            taught = backbone(large)
+            taught = self.encode(backbone, large)
             targets = neck(taught)[-1].unflatten(0, (self.num_large, -1))
         learned, losses, rest = [], {}, inputs
         if self.mask_ratio:
             grid = tuple(side // self.backbone.strides[-1] for side in large.shape[2:])
             hidden = block_masks(len(large), grid, self.mask_ratio).to(large.device)
-            learned, rest = [self.backbone(large, hidden)], inputs[self.num_large :]
+            learned, rest = [self.encode(self.backbone, large, hidden)], inputs[self.num_large :]
             student, teacher = (each[0][hidden.flatten(1)] for each in (learned[0], taught))
             losses['loss_patches'] = self.patch_head.patch_loss(
                 self.neck((student,))[-1], neck((teacher,))[-1], hidden
             )
+            losses |= self.losses_of_patches(learned[0][0], **kwargs)
         learned += self.features(rest)
         if self.koleo_weight:
             vectors = precise(learned[0][-1][: len(large)]).chunk(self.num_large)
             losses['loss_koleo'] = self.koleo_weight * sum(map(koleo, vectors))
         name = 'loss_views' if losses else 'loss'  # the name of the sum in the log
         return {name: self.head.loss(self.outputs(learned, len(inputs)), targets), **losses}
+
+    def losses_of_patches(self, patches: Tensor, **kwargs: Any) -> dict[str, Tensor]:
+        """Further losses of the student's patches (num_large * B, h*w, C), which a subclass has.
+
+        Args:
+            patches: some of them were hidden.
+            **kwargs: what :meth:`loss` was called with.
+        """
+        return {}
 
     def train(self, mode: bool = True) -> 'DINO':
         """Set the training mode and return the model.

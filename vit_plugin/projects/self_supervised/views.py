@@ -46,10 +46,19 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         """The backbone and the projection, images (B, C, H, W) -> a tuple of one tensor (B, K)."""
         return nn.Sequential(self.backbone, self.neck)
 
+    def encode(
+        self, backbone: nn.Module, images: Tensor, hidden: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """A backbone's outputs of images (B, C, H, W), some patches of which may be hidden.
+
+        The last of them is (B, C). Hidden patches are (B, h, w), bool.
+        """
+        return backbone(images) if hidden is None else backbone(images, hidden)
+
     def features(self, views: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
         """The backbone's outputs of views (B, C, H_v, W_v); neighbors of one size go together."""
         groups = groupby(views, key=lambda x: x.shape)
-        return [self.backbone(torch.cat(list(group))) for _, group in groups]
+        return [self.encode(self.backbone, torch.cat(list(group))) for _, group in groups]
 
     def outputs(self, features: Sequence[tuple[Tensor, ...]], number: int) -> Tensor:
         """The projections (V, B, K) of the features of this number of views, in the same order."""
