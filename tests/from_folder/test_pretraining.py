@@ -11,6 +11,9 @@ from mmengine.dataset import default_collate
 from mmengine.logging import MessageHub
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 from PIL import Image
+from published_models import roboflow_file
+from safetensors.torch import save_file
+from tiny_models import TINY_SIZES
 
 from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
@@ -18,6 +21,8 @@ from vit_plugin.from_folder.methods import METHODS
 from vit_plugin.from_folder.pretraining import Probe
 from vit_plugin.from_folder.request import PRETRAINING, Request
 from vit_plugin.from_folder.write import write_config
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import FORMATS, open_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 TEACHER = 'timm://test_convnext.r160_in1k'
@@ -39,17 +44,19 @@ def request_for(**arguments: Any) -> Request:
     return Request(**{'data': 'digits', 'task': PRETRAINING, **arguments})
 
 
-def first_loss(cfg: Any) -> tuple[Any, torch.Tensor]:
-    """The model of a config, and its loss for the first images."""
+def first_loss(cfg: Any, weighted: bool = False) -> tuple[Any, torch.Tensor]:
+    """The model of a config, maybe with its weights, and its loss for the first images."""
     init_default_scope('mmpretrain')
     MessageHub.get_current_instance().update_info('max_iters', 10)
     data = DATASETS.build(cfg.train_dataloader.dataset)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
+    if weighted:
+        model.init_weights()
     batch = model.data_preprocessor(default_collate([data[i] for i in range(4)]), True)
     return model, model.parse_losses(model(**batch, mode='loss'))[0]
 
 
-QUICK = ('mae', '')
+QUICK, NIGHTLY = ('mae', ''), pytest.mark.nightly
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,7 @@ QUICK = ('mae', '')
     [
         pytest.param(*row, marks=() if row == QUICK else pytest.mark.nightly)
         for row in product(METHODS, ('', 'timm://test_vit'))
+        if not METHODS[row[0]].continues
     ],
 )
 def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arch):
@@ -88,6 +96,75 @@ def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arc
     assert all(0 <= score <= 100 for score in scores)
 
 
+CONTINUED = ['timm', 'file', 'run', 'folder', 'detector']
+
+
+def weights_of(kind: str, folder: Path) -> dict[str, str]:
+    """Flags for weights of a kind; tiny models, and what of a table of positions they have."""
+    import timm
+
+    name = 'timm://test_vit4'
+    state = timm.create_model('test_vit4').state_dict()
+    if kind == 'timm':
+        return dict(weights=name)
+    if kind == 'file':
+        torch.save(state, 'theirs.pth')
+        return dict(weights='theirs.pth', arch=name)
+    if kind == 'run':
+        backbone = dict(type='vit_plugin.VisionTransformer', arch=name, img_size=160)
+        text = f'model = dict(type="ImageClassifier", backbone={backbone})'
+        model = MODELS.build(backbone)
+        state = {f'backbone.{key}': value for key, value in model.state_dict().items()}
+        torch.save(dict(meta=dict(cfg=text), state_dict=state), 'theirs.pth')
+        return dict(weights='theirs.pth')
+    if kind == 'detector':
+        return dict(weights=str(roboflow_file(folder / 'theirs.pth')))
+    model = VisionTransformer(
+        dict(TINY_SIZES, patch_size=8),
+        img_size=32,
+        numerics='timm',
+        encoder=dict(layer_scale_init_value=0.1),
+    )
+    (folder / 'theirs').mkdir()
+    weights = FORMATS['hf_dinov2'].export(model.state_dict(), 2)[0]
+    save_file(weights, folder / 'theirs/model.safetensors')
+    config = '{"model_type": "dinov2", "num_attention_heads": 2}'
+    (folder / 'theirs/config.json').write_text(config)
+    return dict(weights=str(folder / 'theirs'))
+
+
+@pytest.mark.parametrize(
+    'kind', [pytest.param(kind, marks=() if kind == 'folder' else NIGHTLY) for kind in CONTINUED]
+)
+def test_dinov3_continues_what_came_and_writes_it_again(folder, kind):
+    """Zero steps leave its tensors as they were; one more leaves what was not trained."""
+    request = request_for(
+        method='dinov3', img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
+    )
+    cfg = read_config(str(write_config(request)))
+    assert cfg.lora == dict(r=8, alpha=16.0)
+    assert cfg.train_pipeline[1].transforms[0][0].scale == 32
+    model, loss = first_loss(cfg, weighted=True)
+    loss.backward()
+    if kind != 'detector':
+        assert model.backbone.img_size == ((160, 160) if kind != 'folder' else (32, 32))
+    torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=model.state_dict()), 'first/1.pth')
+    probe = Probe(request, 'first/1.pth')
+    said = probe.write_original(Path('first'))
+    assert ': 0 of the ' in said
+    written = Path(said.partition(': ')[0])
+    before, after = (
+        open_checkpoint(one).weights for one in (probe.task.start.weights, str(written))
+    )
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], value) for name, value in after.items())
+    name = 'backbone.blocks.0.attn.proj.weight'
+    state = dict(model.state_dict(), **{name: model.state_dict()[name] + 1})
+    torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=state), 'first/1.pth')
+    assert ': 1 of the ' in probe.write_original(Path('first'))
+    probe.draw(Path('first/features.png'))
+
+
 def test_a_tree_without_classes_is_learned_and_not_probed(folder):
     deep = folder / 'photos' / 'a' / 'b'
     deep.mkdir(parents=True)
@@ -114,6 +191,7 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder):
         (dict(method='mocov4'), "--method 'mocov4' is not one of mocov3, dino"),
         (dict(method='distill'), '--method distill: a teacher is needed to distill'),
         (dict(method='mae', teacher=TEACHER), '--method mae: a teacher is needed to distill'),
+        (dict(method='dinov3'), '--method dinov3 continues a model; give it by --weights: a fol'),
         (dict(data='empty'), "'empty' has 0 images to learn from"),
         (dict(teacher='none'), "There is no checkpoint file 'none'"),
         (dict(teacher=TEACHER, task='detection'), '--teacher: a model of detection has no single'),

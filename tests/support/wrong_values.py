@@ -396,6 +396,18 @@ RIGHT: dict[str, dict[str, Any]] = {
         koleo_weight=0.1,
         data_preprocessor=None,
     ),
+    'DINOv3': dict(
+        gram_weight=1.0,
+        gram_refresh=5,
+        gram_scale=2,
+        gram_negatives='zero',
+        frozen_dtype=None,
+        mask_ratio=(0.1, 0.5),
+        koleo_weight=0.1,
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32),
+        neck=dict(type='vit_plugin.DINONeck', in_channels=32),
+        head=dict(type='vit_plugin.DINOHead', out_channels=8),
+    ),
     'DINONeck': dict(in_channels=32, hid_channels=16, bottleneck=8, out_channels=12, num_layers=2),
     'DINOHead': dict(
         out_channels=8,

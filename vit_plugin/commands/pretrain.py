@@ -3,6 +3,7 @@ r"""Pre-train a backbone on images without labels.
 vit-plugin pretrain --data FOLDER --arch R26+S/32 \
         --teacher timm://vit_small_patch16_dinov3.lvd1689m
 vit-plugin pretrain --data FOLDER --method mocov3
+vit-plugin pretrain --data FOLDER --method dinov3 --weights hf://facebook/dinov3-vits16-pretrain-lvd1689m
 """
 
 import argparse
@@ -27,7 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--method',
         help='distill (default with --teacher), mocov3 (default without), dino, dinov2, lejepa, '
-        'mae or simmim',
+        'mae or simmim; dinov3 continues the model of --weights, and writes its file again',
     )
     add_data_arguments(parser)
     add_run_arguments(parser)
@@ -64,6 +65,8 @@ def main(args: argparse.Namespace) -> None:
     if not checkpoint or not is_main_process():
         return
     probe = Probe(request, checkpoint)
+    if probe.task.method.continues:
+        print(probe.write_original(Path(cfg.work_dir)))
     probe.draw(Path(cfg.work_dir, 'features.png'))
     try:
         scores = [f'{score:.2f} %' for score in probe.nearest_neighbors()]

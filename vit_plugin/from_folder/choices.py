@@ -14,7 +14,7 @@ TASKS = (
     'depth',
     'pretraining',
 )
-METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill')
+METHODS = ('mocov3', 'dino', 'dinov2', 'dinov3', 'lejepa', 'mae', 'simmim', 'distill')
 # The frameworks' own heads, see Project.models. The first of a task is its default.
 MODELS = {
     (task, name): f'vit_plugin.from_folder.{module}:{name.replace("-", "_").upper()}'

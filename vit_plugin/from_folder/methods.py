@@ -60,12 +60,14 @@ class Method(NamedTuple):
         model: what a student adds to it.
         steps: the steps for an image after it was read.
         pixels: the preprocessor.
+        continues: whether it goes on with a model at its native size, by LoRA.
     """
 
     base: str
     model: Callable[[Student], dict[str, Any]]
     steps: Callable[[Student], list[dict[str, Any]]]
     pixels: str = 'SelfSupDataPreprocessor'
+    continues: bool = False
 
 
 def _mocov3(student: Student) -> dict[str, Any]:
@@ -130,6 +132,7 @@ METHODS = {
     ),
     'dino': Method('dino', _projected, _multi_crop),
     'dinov2': Method('dinov2', _masked_dino, _multi_crop),
+    'dinov3': Method('dinov3', _projected, _multi_crop, continues=True),
     'lejepa': Method('lejepa', _projected, _multi_crop),
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
     'simmim': Method('simmim', _simmim, _masked),

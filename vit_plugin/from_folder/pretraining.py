@@ -1,10 +1,12 @@
 """A pre-training on any tree of images, without labels."""
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
@@ -13,6 +15,9 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
+from vit_plugin.weights.hub import timm_name
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.put_back import is_folder, put_back
 
 from .classification import SCHEDULES, evaluation_pipeline, image_size, read_classes
 from .methods import METHODS, Student
@@ -26,8 +31,11 @@ from .task import Pipeline, Task, counted, rounded_up
 
 BATCH = 64  # images whose features are computed at once
 SHOWN = 4  # images in the picture of features
+CROP = 224  # pixels of a large view of a model that is continued
+BACKBONE = 'backbone.'  # the prefix in weights of a whole model
+CONTINUED = 'continued'  # the folder of what is written in the form of the weights
 # What a checkpoint has besides the backbone.
-NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'backbone.mask_token')
+NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
 
 class Pretraining(Task):
@@ -44,21 +52,30 @@ class Pretraining(Task):
         for kind, schedule in SCHEDULES.items()
     }
     monitor = ''
-    loads_model = takes_teacher = True
+    takes_teacher = True
     takes_balance = False
     # The last batch of an epoch may be too small.
     loader: ClassVar = dict(drop_last=True, collate_fn=dict(type='default_collate'))
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
-        super().__init__(request, decode_all)
         self.name = request.method or ('distill' if request.teacher else 'mocov3')
         check_choice('--method', self.name, METHODS)
+        self.method = METHODS[self.name]
+        self.takes_detectors = self.method.continues
+        if self.method.continues and not request.weights:
+            raise ConfigError(
+                f'--method {self.name} continues a model; give it by --weights: a folder of '
+                'transformers, timm://NAME, hf://ORG/NAME, an RF-DETR, a run, or a file with its '
+                '--arch timm://NAME.'
+            )
+        super().__init__(request, decode_all)
         if (self.name == 'distill') != bool(request.teacher):
             raise ConfigError(
                 f'--method {self.name}: a teacher is needed to distill, and for nothing else; give '
                 '--teacher with --method distill, or neither.'
             )
-        self.method = METHODS[self.name]
+        # A run of the same method with its neck and head; weights of others have none of ours.
+        self.loads_model = is_run(request.weights) and not self.method.continues
 
     @cached_property
     def listing(self) -> Listing:
@@ -68,9 +85,26 @@ class Pretraining(Task):
     @cached_property
     def size(self) -> tuple[int, int]:
         """The side of an image, twice, in whole patches."""
-        side = self.request.img_size or image_size(self.start, self.listing)
-        side = rounded_up(side, self.start.meta_backbone(side).patch_embed.stride)
+        usual = CROP if self.method.continues else image_size(self.start, self.listing)
+        side = self.request.img_size or usual
+        side = rounded_up(side, self.stem(side).stride)
         return side, side
+
+    def backbone(self, side: int) -> dict[str, Any]:
+        """The backbone for crops of this side. One that is continued keeps its native size."""
+        kind = dict(type='vit_plugin.VisionTransformer')
+        if not self.method.continues:
+            return {**kind, **self.start.backbone(side), 'img_size': side}
+        if found := self.start.detector:
+            kept = found.model.backbone.to_dict()
+        else:
+            kept = {**kind, **self.start.backbone(side), 'img_size': self.start.native_size()}
+        return {name: value for name, value in kept.items() if name != 'frozen_stages'}
+
+    def stem(self, side: int) -> Any:
+        """The stem of the backbone, without memory for its weights."""
+        with torch.device('meta'):
+            return MODELS.build(self.backbone(side)).patch_embed
 
     @property
     def bases(self) -> Sequence[str]:
@@ -90,11 +124,10 @@ class Pretraining(Task):
     @cached_property
     def student(self) -> Student:
         """The backbone for images of this size."""
-        side, start = self.size[0], self.start
-        stem = start.meta_backbone(side).patch_embed
-        backbone = dict(start.backbone(side), img_size=side)
+        side = self.size[0]
+        stem, backbone = self.stem(side), self.backbone(side)
         return Student(
-            dict(type='vit_plugin.VisionTransformer', **backbone),
+            backbone,
             parse_arch(backbone['arch']).embed_dims,
             side,
             stem.stride,
@@ -105,7 +138,16 @@ class Pretraining(Task):
     def model(self) -> dict[str, Any]:
         """The student with the necks and heads of the method."""
         teacher = dict(teacher=self.request.teacher) if self.request.teacher else {}
-        return {**self.method.model(self.student), **teacher}
+        model = {**self.method.model(self.student), **teacher}
+        if self.start.weights and not self.loads_model:
+            weights = dict(type='Pretrained', checkpoint=self.start.weights)
+            opened = self.start.opened
+            if isinstance(opened, Checkpoint) and any(
+                name.startswith(BACKBONE) for name in opened.weights
+            ):
+                weights['prefix'] = BACKBONE
+            model['backbone'] = dict(model['backbone'], init_cfg=weights)
+        return model
 
     def preprocessor(self) -> dict[str, Any]:
         """The normalization."""
@@ -124,6 +166,15 @@ class Pretraining(Task):
             ann_file=self.list_path(self.list_name(split)),
             with_label=False,
         )
+
+
+def is_run(weights: str | None) -> bool:
+    """True if weights are those of a training by MMEngine."""
+    return bool(
+        weights
+        and timm_name(weights) is None
+        and open_checkpoint(weights, payload=False).meta.get('cfg')
+    )
 
 
 def read_images(tree: Tree, data: str) -> Listing:
@@ -174,10 +225,22 @@ class Probe:
         """The model before, and the same one after the pre-training."""
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             model = MODELS.build(self.cfg)
-        for source in (self.task.start.weights, self.checkpoint):
+        for source in (self.task.start.opened, self.checkpoint):
             if source:
                 load_weights(model, source, skip=NOT_OF_BACKBONE)
             yield model
+
+    def write_original(self, work_dir: Path) -> str:
+        """Write the file or folder that was continued again, see :func:`put_back`."""
+        original = open_checkpoint(str(self.task.start.weights))
+        target = work_dir / CONTINUED
+        shutil.rmtree(target, ignore_errors=True)
+        if not is_folder(original):
+            name = (
+                original.path.name if original.path else f'{timm_name(original.source)}.safetensors'
+            )
+            target /= name if Path(name).suffix else f'{name}.pth'
+        return put_back(original, open_checkpoint(self.checkpoint), target)
 
     def nearest_neighbors(self) -> list[float]:
         """The accuracies in per cent of nearest neighbors by features before and after.

@@ -18,7 +18,7 @@ from .readers.listing import Listing
 from .readers.records import ImageRecord
 from .readers.remembered import NAME, Looks
 from .readers.splits import Split
-from .request import Request
+from .request import PRETRAINING, Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
 
@@ -79,7 +79,7 @@ class Task:
         arch = request.arch or ('' if request.weights else self.named_arch)
         self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes_detectors)
         saved = self.start.detector
-        if saved and saved.task != request.task:
+        if saved and request.task not in (saved.task, PRETRAINING):
             raise ConfigError(
                 f'--weights {request.weights!r} are of a model for --task {saved.task}; give this '
                 'task, or the weights of a backbone.'

@@ -44,15 +44,15 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     Raises:
         ConfigError: if the run's backbone is another model.
     """
-    ours, (weights, meta) = recognize(bare(original.weights)), find_tensors(trained.content)
+    weights, meta = find_tensors(trained.content)
+    weights = {key.removeprefix(PREFIX): weights[key] for key in weights if key.startswith(PREFIX)}
+    ours = recognize(bare(original.weights), {key.replace(BASE, '.') for key in weights})
     written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
     mine = {}
     for key, value in weights.items():
-        if key.startswith(PREFIX):
-            name = key.removeprefix(PREFIX)
-            first = ours.get(name.replace(BASE, '.'))
-            same = first is not None and torch.equal(first.to(value.dtype), value)
-            mine[name] = first if same else value
+        first = ours.get(key.replace(BASE, '.'))
+        same = first is not None and torch.equal(first.to(value.dtype), value)
+        mine[key] = first if same else value
     mine = merged(mine, meta)
     found: dict[str, Tensor] = {}
     for name, first in ours.items():

@@ -1,0 +1,87 @@
+"""Folders of transformers' DINOv2 and DINOv3 say which backbone they are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from tiny_models import TINY, randomize
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights.published import as_run
+from vit_plugin.weights.saved_settings import saved_backbone, training_settings
+
+V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
+SCALED = dict(layer_scale_init_value=0.1, reg_token=2)
+KINDS = {
+    'dinov2': dict(encoder=dict(layer_scale_init_value=0.1)),
+    'dinov2_with_registers': dict(encoder=SCALED),
+    'dinov3_vit': dict(encoder=dict(SCALED, qkv_bias='qv'), pos_embed=V3),
+    'gated': dict(
+        encoder=dict(SCALED, qkv_bias=False, gated_mlp=True, proj_bias=False),
+        pos_embed=V3,
+        numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=dict(eps=1e-5)),
+    ),
+}
+
+
+def model_of(name: str) -> VisionTransformer:
+    torch.manual_seed(0)
+    given = dict(dict(numerics='timm'), **KINDS[name])
+    return randomize(VisionTransformer(TINY, img_size=32, **given)).eval()
+
+
+def folder_of(path: Path, name: str, **config: Any) -> Path:
+    state = model_of(name).state_dict()
+    if name == 'dinov2_with_registers':  # their table has a row of the class token alone
+        state['pos_embed'] = torch.cat((state['pos_embed'][:, :1], state['pos_embed'][:, 3:]), 1)
+    is_v3 = 'rotary' in KINDS[name].get('pos_embed', {})
+    weights, left = FORMATS['hf_dinov3' if is_v3 else 'hf_dinov2'].export(state, 2)
+    assert not left
+    path.mkdir()
+    save_file(weights, path / 'model.safetensors')
+    known = dict(
+        model_type='dinov3_vit' if is_v3 else name,
+        num_attention_heads=2,
+        rope_theta=50.0,
+        image_size=32,
+        hidden_act='silu' if name == 'gated' else 'gelu',
+        layer_norm_eps=1e-5 if name == 'gated' else 1e-6,
+    )
+    (path / 'config.json').write_text(json.dumps(known | config))
+    size = dict(image_mean=[0.1, 0.2, 0.3], image_std=[0.4, 0.5, 0.6])
+    (path / 'preprocessor_config.json').write_text(json.dumps(size))
+    return path
+
+
+@pytest.mark.parametrize('name', KINDS)
+def test_the_backbone_is_built_and_computes_the_same(name, tmp_path):
+    run = as_run(open_checkpoint(folder_of(tmp_path / 'theirs', name)))
+    arguments = saved_backbone(run)
+    built = VisionTransformer(**{**arguments, 'img_size': 32}).eval()
+    built.load(run)
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        model = model_of(name)
+        if name == 'dinov2_with_registers':
+            model.pos_embed[:, 1:3] = 0
+        torch.testing.assert_close(built(images), model(images))
+    settings = training_settings(run)
+    assert settings['img_size'] == 32
+    assert settings['mean'] == pytest.approx((0.1, 0.2, 0.3), abs=1e-5)
+    assert settings['std'] == pytest.approx((0.4, 0.5, 0.6), abs=1e-5)
+
+
+def test_another_activation_is_refused(tmp_path):
+    folder = folder_of(tmp_path / 'theirs', 'dinov3_vit', hidden_act='relu')
+    with pytest.raises(ConfigError, match='its activation is relu, and gelu and silu are known'):
+        as_run(open_checkpoint(folder))
+
+
+def test_other_folders_are_as_they_are(tmp_path):
+    folder = folder_of(tmp_path / 'theirs', 'dinov2', model_type='vit')
+    assert not as_run(open_checkpoint(folder)).meta

@@ -1,0 +1,100 @@
+"""A run that continues a backbone, stopped and resumed, with adapters and with its last block."""
+
+import pytest
+import torch
+
+from benchmarks.exactness import stop_and_resume, train
+from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.put_back import changed_tensors
+
+VIEW = dict(augments=[dict(type='RandomResizedCrop', scale=8, crop_ratio_range=(0.5, 1.0))])
+BACKBONE = dict(
+    type='vit_plugin.VisionTransformer',
+    img_size=8,
+    patch_embed=dict(in_channels=1),
+    arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=2),
+    encoder=dict(reg_token=1),
+)
+LORA = dict(lora=dict(r=2, alpha=4.0))
+LAST_BLOCK = {'model.backbone.frozen_stages': 1}
+
+
+def options_of(more: dict) -> dict:
+    backbone = dict(BACKBONE)
+    if 'lora' not in more:
+        backbone['frozen_stages'] = 1
+    model = dict(
+        type='vit_plugin.DINOv3',
+        backbone=backbone,
+        neck=dict(
+            type='vit_plugin.DINONeck',
+            in_channels=32,
+            hid_channels=16,
+            bottleneck=8,
+            out_channels=12,
+        ),
+        head=dict(type='vit_plugin.DINOHead', out_channels=12, centering='sinkhorn_knopp'),
+        gram_refresh=5,
+        data_preprocessor=dict(
+            type='vit_plugin.MultiViewPreprocessor',
+            mean=[127.5],
+            std=[127.5],
+            views=[dict(VIEW, number=2)],
+        ),
+    )
+    return {
+        'model': model,
+        'train_dataloader.dataset.pipeline': [dict(type='PackInputs')],
+        'val_dataloader': None,
+        'val_cfg': None,
+        'val_evaluator': None,
+        'train_cfg.val_interval': 9,
+        'custom_hooks': [],
+        'default_hooks.checkpoint.save_best': None,
+        **{name: value for name, value in more.items() if name == 'lora'},
+    }
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('more', [LORA, LAST_BLOCK], ids=['lora', 'last block'])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(more, tmp_path):
+    """With the teacher, the anchor and when it was last renewed."""
+    if more is LORA:
+        pytest.importorskip('peft')
+    train(tiny_cfg(tmp_path / 'whole', **options_of(more)))
+    stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(more))
+    whole, stopped = (final_checkpoint(tmp_path / name) for name in ('whole', 'stopped'))
+    assert differences(whole, stopped) == []
+    weights = open_checkpoint(whole).content['state_dict']
+    anchored = {
+        name for name in weights if name.startswith('anchor.module') and is_copy(weights, name)
+    }
+    learn = 'lora_' if more is LORA else '.1.'
+    assert anchored
+    assert all(learn in name or name.startswith('anchor.module.norm') for name in anchored)
+
+
+def is_copy(weights: dict, name: str) -> bool:
+    """Whether the anchor has another value than the student."""
+    mine = weights[name.replace('anchor.module', 'backbone')]
+    return not torch.equal(weights[name], mine)
+
+
+def test_copies_share_their_memory_in_a_checkpoint(tmp_path):
+    """So that a file is not three times as large."""
+    from vit_plugin.projects.dinov3.dinov3 import DINOv3
+
+    settings = options_of(LAST_BLOCK)['model']
+    model = DINOv3(**{name: value for name, value in settings.items() if name != 'type'})
+    torch.save(model.state_dict(), tmp_path / 'all.pth')
+    state = torch.load(tmp_path / 'all.pth')
+    memory = {one.untyped_storage().data_ptr() for one in state.values()}
+    assert len(memory) < len(state) - 30
+    original = {
+        name.removeprefix('backbone.'): one
+        for name, one in state.items()
+        if name.startswith('backbone.')
+    }
+    trained = Checkpoint('run', dict(state_dict=state))
+    assert not changed_tensors(Checkpoint('file', original), trained)

@@ -1,0 +1,174 @@
+"""DINOv3's objective (arXiv:2508.10104) for a backbone that has its weights already."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import ASCENDING, Fraction, NotNegative, PositiveInt
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.registry import MODELS
+
+from .gram_loss import Negatives, gram_loss
+from .partial_copy import PartialCopy
+
+Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DINO')
+
+
+@MODELS.register_module()
+class DINOv3(Base):
+    """A :class:`DINO` with hidden patches and KoLeo, held by a Gram anchor.
+
+    The anchor is a frozen earlier teacher, at first the backbone as it begins. The student's
+    patches of an image shall be as similar to one another as the anchor's are (Section 4.2).
+    Teacher and anchor share what the student does not train, so that LoRA or ``frozen_stages`` cost
+    little memory. The patches are hidden after the stem, by a token of this model, so that the
+    backbone is a published one as it is: also a ``WindowedViT``, whose class tokens are averaged.
+
+    Args:
+        gram_weight: of the anchor's loss; 2 in the paper. 0 does without.
+        gram_refresh: the anchor becomes the teacher every so many steps; 10,000 in the paper. None:
+            it stays the start.
+        gram_scale: how many times larger the sides of the anchor's images are; 2 in the paper
+            (Section 4.3). The large views come in this size, and the student's and the teacher's
+            are made from them. The anchor's maps are resized to theirs.
+        gram_negatives: see :func:`~vit_plugin.projects.dinov3.gram_loss.gram_loss`.
+        frozen_dtype: the precision of the frozen linear layers; with ``'bfloat16'`` the run needs
+            mixed precision.
+        mask_ratio, koleo_weight, **kwargs: see ``DINO``.
+
+    Raises:
+        ConfigError: for a backbone that is no plain ``VisionTransformer``, or a frozen precision
+            without mixed precision.
+    """
+
+    def __init__(
+        self,
+        gram_weight: NotNegative = 2.0,
+        gram_refresh: PositiveInt | None = None,
+        gram_scale: PositiveInt = 1,
+        gram_negatives: Negatives = 'kept',
+        frozen_dtype: Literal['bfloat16'] | None = None,
+        mask_ratio: Annotated[Sequence[Fraction], Field(min_length=2, max_length=2), ASCENDING] = (
+            0.1,
+            0.5,
+        ),
+        koleo_weight: NotNegative = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(mask_ratio=mask_ratio, koleo_weight=koleo_weight, **kwargs)
+        self.gram_weight, self.gram_refresh = gram_weight, gram_refresh
+        self.gram_scale, self.gram_negatives = gram_scale, gram_negatives
+        self.frozen_dtype = getattr(torch, frozen_dtype) if frozen_dtype else None
+        self.mask_token = nn.Parameter(torch.empty(self.backbone.embed_dims))
+        nn.init.normal_(self.mask_token, std=0.02)
+        self.anchor = PartialCopy(self.backbone) if gram_weight else None
+        self._lower()
+
+    def make_teacher(self, momentum: float) -> PartialCopy:
+        return PartialCopy(self.student(), momentum)
+
+    def copy_again(self) -> None:
+        """See :class:`~vit_plugin.models.protocol.HasCopies`."""
+        self.teacher.copy_again(self.student())
+        if self.anchor:
+            self.anchor.copy_again(self.backbone)
+        self._lower()
+
+    def hides_patches(self) -> bool:
+        """Whether the backbone is a plain one.
+
+        Raises:
+            ConfigError: if a CNN would see the hidden patches, or if it is another backbone.
+        """
+        if (
+            not isinstance(self.backbone, VisionTransformer)
+            or self.backbone.patch_embed.feature_channels
+        ):
+            raise ConfigError(
+                'DINOv3: the backbone must be a vit_plugin.VisionTransformer without a CNN, which '
+                'would see the patches that are hidden after it; take vit_plugin.DINO with '
+                'vit_plugin.IBOTViT.'
+            )
+        return True
+
+    def encode(
+        self, backbone: VisionTransformer, images: Tensor, hidden: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Images (B, 3, H, W) -> normed patches (B, h*w, C) and the vector (B, C)."""
+        x, grid, _ = backbone.patch_embed(images)
+        if hidden is not None:
+            x = torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x)
+        (*_, x) = backbone.tokens(x, grid)  # (B, class tokens + registers + h*w, C)
+        first, patches = x.split([x.shape[1] - grid[0] * grid[1], grid[0] * grid[1]], dim=1)
+        if 'cls_token' not in backbone.prefix_tokens:
+            return patches, patches.mean(dim=1)
+        # A window has a class token of its own.
+        return patches, first[:, : first.shape[1] - backbone.num_prefix_tokens + 1].mean(dim=1)
+
+    def loss(
+        self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
+    ) -> dict[str, Tensor]:
+        """Views (B, 3, H_v, W_v), large ones first -> losses; see ``DINO`` and ``gram_scale``."""
+        self.check_views(inputs)
+        if self.frozen_dtype and not torch.is_autocast_enabled(inputs[0].device.type):
+            raise ConfigError(
+                'DINOv3: frozen_dtype lowers the precision of frozen layers alone, which takes '
+                'mixed precision; train with --amp, or leave frozen_dtype out.'
+            )
+        large, small = list(inputs[: self.num_large]), list(inputs[self.num_large :])
+        seen = [shrunk(view, self.gram_scale) for view in large]
+        return super().loss([*seen, *small], data_samples, finer=torch.cat(large))
+
+    def losses_of_patches(self, patches: Tensor, finer: Tensor) -> dict[str, Tensor]:
+        """The Gram loss of the student's patches (B, h*w, C).
+
+        Args:
+            patches: with some of them hidden, as in the paper.
+            finer: the anchor's images of the same views.
+        """
+        if not self.anchor:
+            return {}
+        done = int(self.teacher.steps) - 1
+        if not done or (self.gram_refresh and done % self.gram_refresh == 0):
+            self.anchor.assign(self.teacher.module[0])
+        with torch.no_grad():
+            target, _ = self.encode(self.anchor.module, finer)
+            if self.gram_scale > 1:
+                fine, coarse = (
+                    [side // scale // self.backbone.strides[-1] for side in finer.shape[2:]]
+                    for scale in (1, self.gram_scale)
+                )
+                maps = target.mT.unflatten(2, fine)
+                # As facebookresearch/dinov3 does, without a filter.
+                target = F.interpolate(maps, coarse, mode='bicubic', align_corners=False)
+                target = target.flatten(2).mT  # (B, h*w, C)
+        loss = gram_loss(patches.to(target.dtype), target, self.gram_negatives)
+        return dict(loss_gram=self.gram_weight * loss)
+
+    def train(self, mode: bool = True) -> 'DINOv3':
+        """Set the training mode. Teacher and anchor stay in evaluation mode. Returns the model."""
+        super().train(mode)
+        if self.anchor:
+            self.anchor.eval()
+        return self
+
+    def _lower(self) -> None:
+        """Give frozen linear layers of the blocks their precision, in the copies too."""
+        for layer in self.backbone.blocks.modules():
+            if self.frozen_dtype and isinstance(layer, nn.Linear):
+                for parameter in layer.parameters():
+                    if not parameter.requires_grad:
+                        parameter.data = parameter.data.to(self.frozen_dtype)
+
+
+def shrunk(images: Tensor, scale: int) -> Tensor:
+    """Images (B, 3, scale * H, scale * W) -> (B, 3, H, W)."""
+    if scale == 1:
+        return images
+    size = [side // scale for side in images.shape[2:]]
+    return F.interpolate(images, size, mode='bilinear', antialias=True)

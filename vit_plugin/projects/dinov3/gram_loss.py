@@ -1,0 +1,27 @@
+"""The Gram anchor's loss (arXiv:2508.10104, Section 4.2)."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+
+Negatives = Literal['kept', 'zero', 'zero_in_teacher']
+
+
+def gram_loss(x: Tensor, target: Tensor, negatives: Negatives = 'kept') -> Tensor:
+    """The mean squared difference of the cosines between the patches of each image.
+
+    Args:
+        x, target: patch features (B, N, C) of the student and the anchor. Their widths may differ.
+        negatives: what becomes of cosines below 0. They are ``'kept'``, as in DINOv3's training;
+            ``'zero'`` in both; or zero in the target, and in the student where both are below 0
+            (``'zero_in_teacher'``). The last two are options of facebookresearch/dinov3.
+    """
+    x, target = (F.normalize(each, dim=-1) for each in (x, target))
+    cosines, wanted = x @ x.mT, target @ target.mT  # (B, N, N)
+    if negatives == 'zero':
+        cosines, wanted = cosines.clamp(min=0), wanted.clamp(min=0)
+    elif negatives == 'zero_in_teacher':
+        wanted = wanted.clamp(min=0)
+        cosines = cosines.masked_fill((cosines < 0) & (wanted == 0), 0)
+    return F.mse_loss(cosines, wanted)

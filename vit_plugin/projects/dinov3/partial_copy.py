@@ -1,0 +1,53 @@
+"""A copy of what a model trains."""
+
+import math
+from copy import deepcopy
+
+import torch
+from mmengine.logging import MessageHub
+from mmengine.model import BaseAveragedModel
+from torch import nn
+
+
+class PartialCopy(BaseAveragedModel):
+    """A copy of a model that has its own trained weights and shares the frozen ones.
+
+    With adapters or a few blocks that learn, copies cost next to no memory.
+
+    Args:
+        model: the model. It is read when it is passed, and not kept.
+        momentum: weight of the copy in :meth:`update_parameters`, at first. It grows to 1 on a
+            cosine over the run.
+
+    Attributes:
+        module: the copy.
+        steps: number of updates.
+    """
+
+    steps: torch.Tensor
+
+    def __init__(self, model: nn.Module, momentum: float = 0.0) -> None:
+        nn.Module.__init__(self)  # the base class copies all
+        self.momentum = momentum
+        self.register_buffer('steps', torch.tensor(0))
+        self.copy_again(model)
+
+    def copy_again(self, model: nn.Module) -> None:
+        """Copy a model whose trained parameters have become other ones."""
+        frozen = {id(one): one for one in model.parameters() if not one.requires_grad}
+        self.module = deepcopy(model, frozen).requires_grad_(False).eval()
+
+    @torch.no_grad()
+    def assign(self, model: nn.Module, share: float = 1.0) -> None:
+        """Move the copy to the weights of a model by this share of the difference."""
+        for mine, theirs in zip(self.module.parameters(), model.parameters(), strict=True):
+            if mine is not theirs:
+                mine.copy_(theirs) if share == 1 else mine.lerp_(theirs, share)
+
+    def update_parameters(self, model: nn.Module) -> None:
+        """Take the weights of a model, or after the first time, the moving average with them."""
+        hub = MessageHub.get_current_instance()
+        done = min(hub.get_info('iter', 0) / hub.get_info('max_iters', 1), 1)
+        share = (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
+        self.assign(model, share if self.steps else 1.0)
+        self.steps += 1
