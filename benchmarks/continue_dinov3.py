@@ -231,17 +231,17 @@ def draw(models: dict[str, VisionTransformer], images: list[Tensor], path: Path)
     figure = Figure(figsize=(2.4 * (len(models) + 1), 2.4 * len(images)), layout='constrained')
     axes = figure.subplots(len(images), len(models) + 1, squeeze=False)
     mean, std = (torch.tensor(values).view(-1, 1, 1) for values in (MEAN, STD))
+    for axis, name in zip(axes[0], ('image', *models), strict=True):
+        axis.set_title(name)
     for row, image in zip(axes, images, strict=True):
         row[0].imshow((image * std + mean).clamp(0, 1).permute(1, 2, 0).numpy())
         row[0].plot(POINT[1] * image.shape[2], POINT[0] * image.shape[1], 'r+', markersize=12)
-        for axis, (name, model) in zip(row[1:], models.items(), strict=True):
+        for axis, model in zip(row[1:], models.values(), strict=True):
             patches = patches_of(model, image)
             high, wide = patches.shape[:2]
             index = int(POINT[0] * high) * wide + int(POINT[1] * wide)
             similar = cosines(patches)[index].unflatten(0, (high, wide))
             axis.imshow(similar.numpy(), vmin=0, vmax=1, cmap='viridis')
-            if row is axes[0]:
-                axis.set_title(name)
         for axis in row:
             axis.axis('off')
     figure.savefig(path, dpi=110)

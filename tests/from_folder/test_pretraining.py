@@ -136,8 +136,12 @@ def weights_of(kind: str, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     'kind', [pytest.param(kind, marks=() if kind == 'folder' else NIGHTLY) for kind in CONTINUED]
 )
-def test_dinov3_continues_what_came_and_writes_it_again(folder, kind):
+def test_dinov3_continues_what_came_and_writes_it_again(folder, kind, monkeypatch):
     """Zero steps leave its tensors as they were; one more leaves what was not trained."""
+    import timm
+
+    state = timm.create_model('test_vit4').state_dict()
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: state)
     request = request_for(
         method='dinov3', img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
     )

@@ -144,7 +144,7 @@ class StartingPoint:
             return None
         cfg = saved_config(checkpoint)
         head, backbone = (
-            look_up(cfg.model[part].get('type'), MODELS, cfg.default_scope)
+            look_up(cfg.model[part].get('type'), MODELS, cfg.get('default_scope'))
             if isinstance(cfg.model.get(part), Mapping)
             else None
             for part in ('bbox_head', 'backbone')
