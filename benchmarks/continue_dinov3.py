@@ -3,10 +3,10 @@
     python benchmarks continue_dinov3 dinov2.safetensors CELLS [--minutes 20] [--out maps.jpg]
 
 ``dinov2.safetensors`` is what ``python benchmarks focus WHEEL --out`` writes. ``CELLS`` is BCCD in
-the layout of VOC. It learns from all images of BCCD's training split and of scikit-image's package by
-LoRA, for so many minutes of the process on one thread, once with the anchor and once without. For
-the start and for both this prints: the AP of classes of cells by their nearest neighbors, from the
-mean patch of each box (those of the validation); the mIoU of the dense probes on the scenes of
+the layout of VOC. It learns from the images of BCCD's training split and of scikit-image's package
+by LoRA, for so many minutes of the process on one thread, once with the anchor and once without.
+For the start and for both this prints: the AP of classes of cells by their nearest neighbors, from
+the mean patch of each box (those of the validation); the mIoU of the dense probes on the scenes of
 ``dense_probe``; and on images that were not seen, the mean difference of the patches' similarities
 to those of the start. The picture shows the similarities to one patch, before, without and with.
 """

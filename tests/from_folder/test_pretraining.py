@@ -103,8 +103,8 @@ def weights_of(kind: str, folder: Path) -> dict[str, str]:
     """Flags for weights of a kind; tiny models, and what of a table of positions they have."""
     import timm
 
-    name = 'timm://test_vit4'
-    state = timm.create_model('test_vit4').state_dict()
+    name = 'timm://test_vit'
+    state = timm.create_model('test_vit').state_dict()
     if kind == 'timm':
         return dict(weights=name)
     if kind == 'file':
@@ -140,8 +140,8 @@ def test_dinov3_continues_what_came_and_writes_it_again(folder, kind, monkeypatc
     """Zero steps leave its tensors as they were; one more leaves what was not trained."""
     import timm
 
-    state = timm.create_model('test_vit4').state_dict()
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: state)
+    theirs = timm.create_model('test_vit').state_dict()
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: dict(theirs))
     request = request_for(
         method='dinov3', img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
     )
