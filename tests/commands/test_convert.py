@@ -156,6 +156,23 @@ def test_bad_input(convert, tmp_path):
         assert words in done.stderr
 
 
+def test_the_file_that_a_run_began_with_is_written_again(convert, tmp_path, tiny):
+    state = VisionTransformer(**tiny).state_dict()
+    torch.save(state | {'other.weight': torch.ones(2)}, tmp_path / 'theirs.pth')
+    new = {f'backbone.{name}': value for name, value in state.items()}
+    new['backbone.cls_token'] = state['cls_token'] + 1
+    torch.save(dict(meta={}, state_dict=new), tmp_path / 'run.pth')
+    into = [tmp_path / 'run.pth', tmp_path / 'again.pth', '--into', tmp_path / 'theirs.pth']
+    done = convert(*into)
+    assert done.returncode == 0, done.stderr
+    assert f'again.pth: 1 of the {len(state) + 1} tensors of' in done.stdout
+    found = torch.load(tmp_path / 'again.pth')
+    assert torch.equal(found['cls_token'], new['backbone.cls_token'])
+    assert torch.equal(found['other.weight'], torch.ones(2))
+    done = convert(*into, '--dtype', 'float16')
+    assert done.stderr.startswith('Error: --dtype is not for --into, whose names and types are')
+
+
 def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):
     path = tmp_path / 'weights.pth'
     torch.save(VisionTransformer(**tiny).state_dict(), path)
