@@ -60,7 +60,7 @@ class Method(NamedTuple):
         model: what a student adds to it.
         steps: the steps for an image after it was read.
         pixels: the preprocessor.
-        continues: whether it goes on with a model at its native size, by LoRA.
+        continues: whether it continues a model, at its native size and by LoRA.
     """
 
     base: str

@@ -48,12 +48,13 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     weights = {key.removeprefix(PREFIX): weights[key] for key in weights if key.startswith(PREFIX)}
     ours = recognize(bare(original.weights), {key.replace(BASE, '.') for key in weights})
     written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
-    mine = {}
+    mine: dict[str, Tensor] = {}
     for key, value in weights.items():
-        first = ours.get(key.replace(BASE, '.'))
-        same = first is not None and torch.equal(first.to(value.dtype), value)
-        mine[key] = first if same else value
-    mine = merged(mine, meta)
+        same = ours.get(key.replace(BASE, '.'))
+        if same is None or not torch.equal(same.to(value.dtype), value):
+            same = value
+        mine[key] = same
+    mine = dict(merged(mine, meta))
     found: dict[str, Tensor] = {}
     for name, first in ours.items():
         if name not in mine and not name.startswith(ENCODER):
