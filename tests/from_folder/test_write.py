@@ -476,15 +476,21 @@ def test_a_segmentor_learns(folder, arch, out_type):
 
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 @pytest.mark.parametrize(
-    ('arch', 'strides'), [('', [2, 4, 8, 16]), pytest.param(ARCH, [], marks=pytest.mark.nightly)]
+    ('arch', 'model', 'strides'),
+    [
+        ('', None, [2, 4, 8, 16]),
+        ('', 'linear', None),
+        pytest.param(ARCH, 'dpt', [16] * 4, marks=pytest.mark.nightly),
+    ],
 )
-def test_a_model_of_depth_learns(folder, arch, strides):
+def test_a_model_of_depth_learns(folder, arch, model, strides):
     write_depth(folder / 'rooms')
-    cfg = read_config(write_config(Request('rooms', task='depth', arch=arch, epochs=1)))
+    request = Request('rooms', task='depth', arch=arch, model=model, epochs=1)
+    cfg = read_config(write_config(request))
     check_config(cfg)
     head = cfg.model.decode_head
     assert head.max_depth == 3.2
-    assert head.strides == (strides or head.strides[:1] * 4)
+    assert head.get('strides') == strides
     init_default_scope('mmseg')
     import mmseg.datasets
     import mmseg.models  # noqa: F401

@@ -36,6 +36,7 @@ class ModelFacts:
         anchor: the smallest anchor in strides.
         levels: the number of maps that have anchors.
         stuff: the number of classes that are no things, the last ones, of panoptic data.
+        farthest: the largest depth in meters, of maps of depth.
     """
 
     classes: int
@@ -47,6 +48,7 @@ class ModelFacts:
     anchor: int = 4
     levels: int = 5
     stuff: int | None = None
+    farthest: float = 0.0
 
     @cached_property
     def built(self) -> Any:

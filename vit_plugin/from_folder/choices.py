@@ -39,6 +39,6 @@ def check_model(task: str, model: str | None) -> None:
     if model and not models_of(task):
         raise ConfigError(
             f'--model {model!r}: {task} has one model around its backbone; give that by --arch, or '
-            '--task detection, instance, panoptic or segmentation.'
+            '--task detection, instance, panoptic, segmentation or depth.'
         )
     check_choice('--model', model, models_of(task))

@@ -1,39 +1,36 @@
-"""A model of depth with DPT's decoder (arXiv:2103.13413) for images and maps of depth."""
+"""A model of depth for images and maps of depth."""
 
 import json
 import math
 import os
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from .dense_task import SCHEDULES
+from vit_plugin.config.task_model import ModelFacts
+
+from .dense_task import DenseTask
 from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.depth_folders import DepthRange, read_depth_folder
 from .readers.listing import Listing
 from .readers.splits import Split
 from .schedule import muon
 from .starting_point import SMALL
-from .task import Pipeline, Task, rounded_up
+from .task import Pipeline, rounded_up
 
 LARGEST = 512  # pixels of the longer side
-WIDE, NARROW = 128, 64  # channels of the decoder; of that of the small hybrid
-LEVELS = 4  # maps of a plain transformer, of blocks at equal distances
 
 
-class DepthEstimation(Task):
+class DepthEstimation(DenseTask):
     """A training on images and maps of depth."""
 
     packages = ('mmseg',)
     small_rows = (SMALL, SMALL)
-    schedules: ClassVar = dict(  # those of a segmentor with the same backbones
-        SCHEDULES,
-        small=SCHEDULES['small']._replace(rate=4e-3, optimizer=muon),
-        scratch=SCHEDULES['scratch']._replace(rate=1e-3),
-    )
-    bases = ('_base_/mmseg_runtime.py',)
+    changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), scratch=dict(rate=1e-3))
+    runtime = '_base_/mmseg_runtime.py'
+    takes_detectors = False
     monitor = 'delta1'
     takes_bands, takes_balance = True, False
-    more: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 
     @cached_property
@@ -60,45 +57,33 @@ class DepthEstimation(Task):
         """The width and height within which images are resized."""
         return self.image_scale(LARGEST)
 
+    @property
+    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """What the model adds, and a log by epochs."""
+        return dict(super().more, log_processor=dict(by_epoch=True))
+
     def model(self) -> dict[str, Any]:
-        """A hybrid's maps and tokens, or the maps of four blocks, for DPT's decoder."""
+        """The row's model for these images."""
         start, listing, shorter = self.start, self.listing, min(self.size)
         arguments = {**backbone_of(start, shorter, listing.bands), 'out_type': 'pyramid'}
         if not start.arch.startswith('timm://') and start.from_scratch:
             arguments['with_cls_token'] = False
-        plain = start.meta_backbone(shorter, **arguments)
-        stride, blocks = plain.strides[-1], plain.num_layers
+        stride = start.meta_backbone(shorter, **arguments).strides[-1]
         width, height = (rounded_up(side, stride) for side in self.size)
-        arguments['img_size'] = (height, width)
-        if len(plain.strides) == 1:
-            every = max(blocks // LEVELS, 1)
-            arguments['out_indices'] = list(range(blocks - 1, -1, -every))[:LEVELS][::-1]
-        built = start.meta_backbone(shorter, **arguments)
-        if not start.from_scratch:
-            arguments['init_cfg'] = dict(type='Pretrained', checkpoint=start.weights)
-        head = dict(
-            type='vit_plugin.DPTDepthHead',
-            in_channels=list(built.channels),
-            strides=list(built.strides),
-            channels=NARROW if start.is_small else WIDE,
-            norm_cfg=dict(type='GN', num_groups=16),
-            max_depth=self.farthest,
+        del arguments['out_type']
+        arguments['img_size'] = height, width
+        model = dict(type='DepthEstimator', train_cfg=dict(), test_cfg=dict(mode='whole'))
+        pixels = dict(
+            type='SegDataPreProcessor',
+            **normalization_of(start, listing),
+            bgr_to_rgb=not listing.bands,
+            size=(height, width),
+            seg_pad_val=0,
+            test_cfg=dict(size_divisor=stride),
         )
-        return dict(
-            type='DepthEstimator',
-            backbone=dict(type='vit_plugin.VisionTransformer', **arguments),
-            decode_head=head,
-            data_preprocessor=dict(
-                type='SegDataPreProcessor',
-                **normalization_of(start, listing),
-                bgr_to_rgb=not listing.bands,
-                size=(height, width),
-                seg_pad_val=0,
-                test_cfg=dict(size_divisor=stride),
-            ),
-            train_cfg=dict(),
-            test_cfg=dict(mode='whole'),
-        )
+        build = partial(start.meta_backbone, shorter, **arguments)
+        facts = ModelFacts(0, (height, width), arguments, build, farthest=self.farthest)
+        return model | self.built(facts, pixels)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test.

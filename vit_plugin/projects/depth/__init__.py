@@ -21,5 +21,9 @@ PROJECT = Project(
     deployed={
         ('decode_head', 'DepthHead'): 'vit_plugin.deploy.deployed_module:DeployedDepth',
     },
+    models={
+        ('depth', 'dpt'): 'vit_plugin.projects.depth.depth_models:DPT',
+        ('depth', 'linear'): 'vit_plugin.projects.depth.depth_models:LINEAR',
+    },
     published={'depth': 'vit_plugin.projects.depth.published_depth:depth'},
 )

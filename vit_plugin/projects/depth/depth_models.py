@@ -1,0 +1,44 @@
+"""Models of depth for a folder: ``train --task depth --model NAME``."""
+
+from typing import Any
+
+from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
+
+WIDE, NARROW = 128, 64  # channels of DPT's decoder
+FINEST = 4  # pixels: stride of the maps of which a linear head makes bins
+
+
+def _maps(facts: ModelFacts) -> tuple[dict[str, Any], list[int], list[int]]:
+    """A backbone of a hybrid's maps and tokens, or of four blocks; the widths and strides."""
+    depths = facts.depths() if len(facts.built.strides) == 1 else ()
+    more = dict(out_indices=list(depths)) if depths else {}
+    built = facts.build(out_type='pyramid', **more)
+    return facts.backbone('pyramid', **more), list(built.channels), list(built.strides)
+
+
+def _dpt(facts: ModelFacts) -> dict[str, Any]:
+    backbone, channels, strides = _maps(facts)
+    head = dict(
+        type='vit_plugin.DPTDepthHead',
+        in_channels=channels,
+        strides=strides,
+        channels=WIDE if facts.is_wide else NARROW,
+        norm_cfg=NORM,
+        max_depth=facts.farthest,
+    )
+    return dict(backbone=backbone, decode_head=head)
+
+
+def _linear(facts: ModelFacts) -> dict[str, Any]:
+    backbone, channels, strides = _maps(facts)
+    head = dict(
+        type='vit_plugin.LinearDepthHead',
+        in_channels=channels,
+        max_depth=facts.farthest,
+        upsample=max(strides[0] // FINEST, 1),
+    )
+    return dict(backbone=backbone, decode_head=head)
+
+
+DPT = TaskModel("DPT's decoder", _dpt)
+LINEAR = TaskModel("DINOv2's linear head for depth", _linear)
