@@ -119,6 +119,17 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
         needed.say(logger, 6)
 
 
+def test_what_is_frozen_needs_no_gradient():
+    layers = [torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256)]
+    model = torch.nn.Sequential(*layers)
+    batch = torch.zeros(2, 512, 256)
+    all_learn = memory.Needed(model, step, batch, 2)
+    layers[0].requires_grad_(False)
+    last_learns = memory.Needed(model, step, batch, 2)
+    assert last_learns.learned == 3 * 4 * (1024 * 256 + 256)
+    assert 0 < last_learns.per_image < all_learn.per_image
+
+
 def test_linux_says_its_memory():
     if not Path('/proc/meminfo').is_file():
         pytest.skip('not on Linux')

@@ -43,14 +43,24 @@ class DurationHook(Hook):
     def before_train(self, runner: Runner) -> None:
         if runner.distributed or runner.cfg.get('compile'):
             return
-        with preserved_rng():
-            try:
-                memory_of(runner).say(runner.logger, runner.train_dataloader.batch_size)
-                runner.logger.info(plan_of(runner, forecast(runner)))
-            except ConfigError:
-                raise
-            except Exception:  # noqa: BLE001  what is wrong with the data, the run says
-                pass
+        for say in (say_memory, say_duration):
+            with preserved_rng():
+                try:
+                    say(runner)
+                except ConfigError:
+                    raise
+                except Exception:  # noqa: BLE001  what is wrong with the data, the run says
+                    pass
+
+
+def say_memory(runner: Runner) -> None:
+    """Log the memory of a run, see :meth:`.memory.Needed.say`."""
+    memory_of(runner).say(runner.logger, runner.train_dataloader.batch_size)
+
+
+def say_duration(runner: Runner) -> None:
+    """Log how long a run takes."""
+    runner.logger.info(plan_of(runner, forecast(runner)))
 
 
 def learn(runner: Runner, model: Any, batch: Any) -> None:

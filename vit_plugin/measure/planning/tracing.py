@@ -4,7 +4,7 @@ No other file uses ``torch.distributed._tools``.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
+from torch.utils.hooks import RemovableHandle
 
 from vit_plugin.errors import ConfigError
 
@@ -119,6 +120,16 @@ class Peaks(MemTracker):
     num_layers = 0
     peaks: dict[tuple, Counter[str]]
     _segment: tuple = ('forward', 'stem')
+
+    def _track_module_params_and_buffers(
+        self, module: nn.Module, install_grad_hooks: bool = True
+    ) -> tuple[int, int]:
+        # A parameter without a gradient cannot have the hook that torch's tracker gives to each.
+        for parameter in module.parameters():
+            if not parameter.requires_grad:
+                handles = RemovableHandle(OrderedDict()), RemovableHandle(OrderedDict())
+                self._param_to_grad_hook_handles.setdefault(parameter, handles)
+        return super()._track_module_params_and_buffers(module, install_grad_hooks)
 
     def _update_peak_stats(self, peak_state: Any) -> None:
         if self._in_opt:
