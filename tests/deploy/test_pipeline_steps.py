@@ -166,6 +166,7 @@ def test_without_a_pipeline_images_are_stretched():
     trained = SimpleNamespace(
         classes=['cat'],
         target=None,
+        slices=None,
         has_pixels=False,
         model=SimpleNamespace(
             backbone=SimpleNamespace(img_size=(8, 12)),
@@ -183,6 +184,7 @@ def test_without_a_pipeline_images_are_stretched():
         align_corners=False,
         threshold=None,
         target=None,
+        slices=None,
         rgb=True,
         patch=1,
         steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],

@@ -521,7 +521,7 @@ def test_wrong_requests_are_one_sentence(arguments, words):
 
 def test_weights_that_do_not_say_their_model(folder):
     write_digits(folder / 'digits')
-    torch.save({}, 'weights.pth')
+    torch.save(dict(weight=torch.zeros(2)), 'weights.pth')
     with pytest.raises(
         ConfigError, match="--weights 'weights.pth' do not say of which model they are; give --arch"
     ):

@@ -380,6 +380,8 @@ RIGHT: dict[str, dict[str, Any]] = {
         to_onehot=False,
         num_classes=3,
     ),
+    'BandsPreprocessor': dict(mean=[1.0, 2.0, 3.0, 4.0], std=[1.0, 2.0, 3.0, 4.0]),
+    'CutTile': dict(),
     'MultiViewPreprocessor': dict(
         views=[dict(augments=[dict(type='RandomFlip', prob=0.5)], number=2)],
         mean=[1.0, 2.0, 3.0],

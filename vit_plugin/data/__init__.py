@@ -11,7 +11,7 @@ from .subset import stratified_subset
 
 TRANSFORMS.import_later(
     {
-        'CutTile': 'vit_plugin.data.tiled_images',
+        'CutTile': 'vit_plugin.detection.tiled_images',
         'LoadCachedImage': 'vit_plugin.data.images',
         'LoadImage': 'vit_plugin.data.images',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
@@ -20,7 +20,7 @@ TRANSFORMS.import_later(
 DATASETS.import_later(
     {
         'HuggingFaceImages': 'vit_plugin.data.hugging_face_images',
-        'TiledCocoDataset': 'vit_plugin.data.tiled_images',
+        'TiledCocoDataset': 'vit_plugin.detection.tiled_images',
     }
 )
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
