@@ -30,6 +30,7 @@ class DenseTask(Task):
     Attributes:
         runtime: the file of ``_base_``.
         changes: of :data:`SCHEDULES`.
+        sections: more sections of the config, besides those of the model.
 
     Raises:
         ConfigError: if there is no such model, or if the weights are of another complete one.
@@ -38,6 +39,7 @@ class DenseTask(Task):
     takes_detectors = True
     runtime: ClassVar[str]
     changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    sections: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         places = models_of(request.task)
@@ -81,8 +83,8 @@ class DenseTask(Task):
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the model imports, and its hooks."""
-        sections: dict[str, Any] = {}
+        """What the task and the model add: sections, imports and hooks."""
+        sections: dict[str, Any] = {**self.sections}
         # Losses of queries are MMDetection's.
         imports = ['vit_plugin.detection'] if self.start.detector else [*self.row.imports]
         if imports:

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -31,6 +30,7 @@ class DepthEstimation(DenseTask):
     takes_detectors = False
     monitor = 'delta1'
     takes_bands, takes_balance = True, False
+    sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 
     @cached_property
@@ -56,11 +56,6 @@ class DepthEstimation(DenseTask):
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized."""
         return self.image_scale(LARGEST)
-
-    @property
-    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the model adds, and a log by epochs."""
-        return dict(super().more, log_processor=dict(by_epoch=True))
 
     def model(self) -> dict[str, Any]:
         """The row's model for these images."""

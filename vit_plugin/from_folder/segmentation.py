@@ -1,6 +1,5 @@
 """A segmentor for a folder of images and masks."""
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import chain
@@ -38,6 +37,7 @@ class Segmentation(DenseTask):
     runtime = '_base_/mmseg_runtime.py'
     monitor = 'mIoU'
     takes_bands, takes_balance = True, False
+    sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 
     @cached_property
@@ -60,11 +60,6 @@ class Segmentation(DenseTask):
             side = saved.model.backbone.img_size
             return tuple(saved.model.test_cfg.get('crop_size', (side, side)))[::-1]
         return self.image_scale(LARGEST)
-
-    @property
-    def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the model adds, and a log by epochs."""
-        return dict(super().more, log_processor=dict(by_epoch=True))
 
     @property
     def scale(self) -> tuple[int, int]:

@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from mmengine.dist import get_rank
-from mmengine.logging import MessageHub
 from mmengine.registry import MODELS
 from ranks import on_ranks
 from torch import Tensor
+from unlabeled_runs import at_first_step
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.projects.dinov3.dinov3 import DINOv3
@@ -38,10 +38,7 @@ WINDOWED = dict(
 
 @pytest.fixture(autouse=True)
 def progress():
-    hub = MessageHub.get_current_instance()
-    hub.update_info('max_iters', 10)
-    hub.update_info('iter', 0)
-    return hub
+    return at_first_step()
 
 
 def build(backbone: dict[str, Any] = BACKBONE, **options: Any) -> DINOv3:

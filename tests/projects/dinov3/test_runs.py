@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from unlabeled_runs import unlabeled
 
 from benchmarks.exactness import stop_and_resume, train
 from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
@@ -36,24 +37,9 @@ def options_of(more: dict) -> dict:
         ),
         head=dict(type='vit_plugin.DINOHead', out_channels=12, centering='sinkhorn_knopp'),
         gram_refresh=5,
-        data_preprocessor=dict(
-            type='vit_plugin.MultiViewPreprocessor',
-            mean=[127.5],
-            std=[127.5],
-            views=[dict(VIEW, number=2)],
-        ),
     )
-    return {
-        'model': model,
-        'train_dataloader.dataset.pipeline': [dict(type='PackInputs')],
-        'val_dataloader': None,
-        'val_cfg': None,
-        'val_evaluator': None,
-        'train_cfg.val_interval': 9,
-        'custom_hooks': [],
-        'default_hooks.checkpoint.save_best': None,
-        **{name: value for name, value in more.items() if name == 'lora'},
-    }
+    adapters = {name: value for name, value in more.items() if name == 'lora'}
+    return unlabeled(model, dict(VIEW, number=2)) | adapters
 
 
 @pytest.mark.nightly

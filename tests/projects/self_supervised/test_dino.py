@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from mmengine.logging import MessageHub
 from mmengine.registry import MODELS
 from torch import Tensor
+from unlabeled_runs import at_first_step
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.projects.self_supervised.dino import DINO, DINOHead, DINONeck
@@ -25,11 +25,7 @@ PREPROCESSOR = dict(type='SelfSupDataPreprocessor', _scope_='mmpretrain')
 
 @pytest.fixture(autouse=True)
 def progress():
-    """The run's place, which the averages and the temperature ask for."""
-    hub = MessageHub.get_current_instance()
-    hub.update_info('max_iters', 10)
-    hub.update_info('iter', 0)
-    return hub
+    return at_first_step()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import torch
 from mmengine.logging import MessageHub
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
+from unlabeled_runs import unlabeled
 
 from benchmarks.exactness import stop_and_resume, train
 from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
@@ -139,23 +140,8 @@ MASK = dict(
 
 def options_of(name: str) -> dict:
     """Settings of the tiny run that make it one without labels."""
-    views = [dict(VIEW, number=1 if name in ('mae', 'simmim') else 2)]
-    pipeline = [*([MASK] if name == 'simmim' else []), dict(type='PackInputs')]
-    return {
-        'model': dict(
-            ALGORITHMS[name],
-            data_preprocessor=dict(
-                type='vit_plugin.MultiViewPreprocessor', mean=[127.5], std=[127.5], views=views
-            ),
-        ),
-        'train_dataloader.dataset.pipeline': pipeline,
-        'val_dataloader': None,
-        'val_cfg': None,
-        'val_evaluator': None,
-        'train_cfg.val_interval': 9,
-        'custom_hooks': [],
-        'default_hooks.checkpoint.save_best': None,
-    }
+    view = dict(VIEW, number=1 if name in ('mae', 'simmim') else 2)
+    return unlabeled(ALGORITHMS[name], view, [MASK] if name == 'simmim' else [])
 
 
 @pytest.mark.nightly
