@@ -1,0 +1,56 @@
+"""Sides with the same minutes, with programs that write files."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import equal_minutes
+from benchmarks.equal_minutes import Cores, Side, compare
+
+
+class Clock(Cores):
+    """Takes an epoch's seconds for each epoch that a command names, after ten to start."""
+
+    def run(self, command):
+        side, epochs = command
+        return 10.0 + int(epochs) * (2 if side == 'quick' else 5)
+
+
+def side(name):
+    return Side(
+        lambda folder, epochs, seed: [name, str(epochs)],
+        lambda folder, run: dict(AP=float(folder.name.rpartition('_')[2])),
+    )
+
+
+def test_each_side_has_the_same_minutes(tmp_path):
+    sides = {name: side(name) for name in ('quick', 'slow')}
+    assert [*compare(sides, [1, 2], 2, Clock(), tmp_path)] == [
+        'quick: 10 s to start, 2.0 s for an epoch',
+        'slow: 10 s to start, 5.0 s for an epoch',
+        'quick: 1.0 minutes, 25 epochs, AP 0.5 ± 0.7 (0.0, 1.0)',
+        'slow: 1.0 minutes, 10 epochs, AP 0.5 ± 0.7 (0.0, 1.0)',
+        'quick: 2.0 minutes, 55 epochs, AP 0.5 ± 0.7 (0.0, 1.0)',
+        'slow: 2.0 minutes, 22 epochs, AP 0.5 ± 0.7 (0.0, 1.0)',
+    ]
+
+
+def test_time_is_that_of_the_processor():
+    assert Cores().run([sys.executable, '-c', 'import time; time.sleep(1)']) < 0.9
+
+
+def test_a_failure_says_what_the_program_said():
+    cores = Cores()
+    free = cores.qsize()
+    with pytest.raises(RuntimeError, match='no such data'):
+        cores.run([sys.executable, '-c', 'raise SystemExit("no such data")'])
+    assert cores.qsize() == free
+
+
+@pytest.mark.parametrize('one_validation', [True, False])
+def test_our_command_validates_once_where_asked(one_validation):
+    ours = equal_minutes.vit_plugin(Path('x'), 'detection', ['--model', 'dino'], one_validation)
+    command = ours.train(Path('run'), 7, 1)
+    assert command[command.index('--epochs') + 1] == '7'
+    assert ('train_cfg.val_interval=7' in command) == one_validation
