@@ -1,16 +1,18 @@
 """The default detector next to ultralytics' smallest, from scratch: AP after some minutes.
 
     python -m venv yolo && yolo/bin/pip install ultralytics==8.4.190
-    python benchmarks yolo BCCD --yolo yolo/bin/yolo [--minutes 5 15 30] [--seeds 3]
+    python benchmarks yolo BCCD --yolo yolo/bin/yolo [--minutes 5 15 30] [--seeds 3] [--curve FILE]
 
 ``vit-plugin train --data`` and ``yolo train`` get the same images and longer side, and a core for
 each training. Ultralytics is under AGPL and runs as a program. Each side learns for equal minutes
 of processor time, by its own schedule and with its own augmentation. COCO's code judges the best
-checkpoint of both on the images to validate.
+checkpoint of both on the images to validate. The curve is of the AP that each program wrote after
+each epoch.
 """
 
 import argparse
 import contextlib
+import csv
 import io
 import json
 import sys
@@ -19,11 +21,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
+from matplotlib.figure import Figure
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from benchmarks.equal_minutes import COMMAND, METRICS, Cores, Side, compare, vit_plugin
 from vit_plugin.config import read_config
+from vit_plugin.inference.palette import SERIES
+from vit_plugin.report.pictures.style import charts
 
 
 def as_yolo(lists: Path, photos: Path, folder: Path) -> Path:
@@ -80,6 +85,31 @@ def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) ->
     return Side(train, judge)
 
 
+def ap_over_minutes(run: Path) -> list[tuple[float, float]]:
+    """Minutes of training, and AP in per cent, after each epoch of a run of either program."""
+    with (run / 'results.csv').open() as file:
+        rows = list(csv.DictReader(file))
+    seconds, ap, unit = (
+        ('seconds', 'coco/bbox_mAP', 1)
+        if 'seconds' in rows[0]
+        else ('time', 'metrics/mAP50-95(B)', 100)
+    )
+    return [(float(row[seconds]) / 60, unit * float(row[ap])) for row in rows if row[ap]]
+
+
+def draw(runs: Mapping[str, Sequence[Path]]) -> Figure:
+    """A line for each run, in the color of its side."""
+    figure, (axes,) = charts(7, 4)
+    axes.set(xlabel='minutes of training, one core', ylabel='validation AP', ylim=(0, 65))
+    for color, (side, folders) in zip(SERIES, runs.items(), strict=False):
+        for number, folder in enumerate(folders):
+            points = ap_over_minutes(folder)
+            axes.plot(*zip(*points, strict=True), color=color, label=side if not number else None)
+            axes.plot(*points[-1], marker='o', color=color)
+    axes.legend(frameon=False, loc='lower right')
+    return figure
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -91,6 +121,7 @@ def main() -> None:
     parser.add_argument('--seeds', type=int, default=3)
     parser.add_argument('--size', type=int, default=256, help='longer side of the images')
     parser.add_argument('--ours', nargs='*', default=[], help='options of vit-plugin train')
+    parser.add_argument('--curve', type=Path, help='a picture of AP over the minutes')
     args = parser.parse_args()
     cores, output = Cores(), sys.stdout
     with (
@@ -109,6 +140,10 @@ def main() -> None:
             sides[model] = ultralytics(args.yolo, model, yolo_data, lists, args.size)
         for line in compare(sides, args.minutes, args.seeds, cores, folder):
             print(line, file=output, flush=True)
+        if args.curve:
+            budgets = [f'{limit}_{seed}' for limit in args.minutes for seed in range(args.seeds)]
+            runs = {side: [folder / side / each / 'run' for each in budgets] for side in sides}
+            draw(runs).savefig(args.curve)
 
 
 if __name__ == '__main__':

@@ -1,9 +1,9 @@
-"""The data of both sides are the same."""
+"""The data of both sides are the same, and so is the unit of their AP."""
 
 import numpy as np
 from image_folders import write_voc
 
-from benchmarks.yolo import as_yolo
+from benchmarks.yolo import ap_over_minutes, as_yolo
 from vit_plugin.from_folder.readers.annotated import read_annotated_folder
 from vit_plugin.from_folder.readers.image_tree import Tree
 
@@ -21,3 +21,14 @@ def test_boxes_of_coco_are_those_that_ultralytics_reads(tmp_path):
     np.testing.assert_allclose(
         *(np.sort(each.relative_boxes, axis=0) for each in (yolo, voc)), atol=1e-6
     )
+
+
+def test_ap_of_both_programs_in_per_cent_over_minutes(tmp_path):
+    ours, theirs = tmp_path / 'ours', tmp_path / 'theirs'
+    for folder, text in (
+        (ours, 'epoch,seconds,coco/bbox_mAP\n1,30,\n2,60,24.5\n'),
+        (theirs, 'epoch,time,metrics/mAP50-95(B)\n1,60,0.245\n'),
+    ):
+        folder.mkdir()
+        (folder / 'results.csv').write_text(text)
+    assert ap_over_minutes(ours) == ap_over_minutes(theirs) == [(1, 24.5)]

@@ -250,7 +250,13 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         detector(
             'SingleStageDetector',
             backbone=HYBRID,
-            neck=dict(type='FPN', in_channels=[128, 32], out_channels=16, num_outs=3),
+            neck=dict(
+                type='FPN',
+                in_channels=[128, 32],
+                out_channels=16,
+                num_outs=3,
+                add_extra_convs='on_output',  # else the third map is a part of the second
+            ),
             bbox_head=dict(LW_DETR, num_levels=3),
             test_cfg=dict(max_per_img=20),
         ),
