@@ -58,6 +58,7 @@ from torch import nn
 
 from vit_plugin.arguments import Signature
 from vit_plugin.commands import probe, test
+from vit_plugin.commands.flags import parser_of
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.from_folder.starting_point import StartingPoint
@@ -561,9 +562,7 @@ class Campaign:
     def _main(self, command: ModuleType) -> None:
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
             kind._instance_dict.clear()
-        command.main(
-            command.make_parser().parse_args([str(self.file), '--work-dir', self.work_dir])
-        )
+        command.main(parser_of(command).parse_args([str(self.file), '--work-dir', self.work_dir]))
 
 
 def is_data_in(place: str, argument: str) -> bool:

@@ -94,7 +94,7 @@ def complaint(words: list[str], parses) -> str | None:
         path = Path(arguments[0].replace('.', '/'))
         path = path / '__main__.py' if path.is_dir() else path.with_suffix('.py')
     code = path.read_text()
-    if not re.search('parse_args|run_command', code):  # so that it would run
+    if not re.search(r'parse_args|run_command|script\(', code):  # so that it would run
         return 'takes no arguments' if arguments[1:] and 'sys.argv' not in code else None
     return parses(partial(run, arguments[0], run_name='__main__'), *arguments)
 

@@ -1,8 +1,6 @@
 """``vit-plugin infer`` as a script, for the habits of OpenMMLab."""
 
-import sys
-
-from vit_plugin.__main__ import main
+from vit_plugin.__main__ import script
 
 if __name__ == '__main__':
-    sys.exit(main(['infer', *sys.argv[1:]]))
+    script('infer')

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from vit_plugin import __version__
 from vit_plugin.commands import COMMANDS
@@ -67,6 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'Error: {error}', file=sys.stderr)
         return 1
     return 0
+
+
+def script(name: str) -> NoReturn:
+    """Run a command as the process that its script is, with the arguments of the process."""
+    sys.exit(main([name, *sys.argv[1:]]))
 
 
 if __name__ == '__main__':

@@ -7,11 +7,7 @@ from importlib import import_module
 import pytest
 
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.flags import FLAGS, add_flags
-
-
-def parser_of(command: str) -> argparse.ArgumentParser:
-    return import_module(f'vit_plugin.commands.{command}').make_parser()
+from vit_plugin.commands.flags import FLAGS, add_flags, parser_of
 
 
 @pytest.fixture(scope='module')
@@ -19,7 +15,7 @@ def uses() -> dict[str, dict[str, argparse.Action]]:
     """Flag or name of a positional argument -> command -> what its parser does with it."""
     found: dict[str, dict[str, argparse.Action]] = defaultdict(dict)
     for command in COMMANDS:
-        parser = parser_of(command)
+        parser = parser_of(import_module(f'vit_plugin.commands.{command}'))
         for action in parser._actions:
             if action.help != argparse.SUPPRESS and action.dest != 'help':
                 found[(action.option_strings or [action.dest])[0]][command] = action
@@ -55,7 +51,7 @@ def test_every_flag_says_what_it_is(uses):
 
 def test_the_checkpoint_stands_first(uses):
     for command in uses['checkpoint']:
-        parser = parser_of(command)
+        parser = parser_of(import_module(f'vit_plugin.commands.{command}'))
         assert parser._get_positional_actions()[0].dest == 'checkpoint', command
 
 
@@ -67,7 +63,7 @@ def test_what_is_written_is_named_by_out(uses):
 
 @pytest.mark.parametrize('command', ['convert', 'export'])
 def test_the_target_may_follow_the_checkpoint(command):
-    parser = parser_of(command)
+    parser = parser_of(import_module(f'vit_plugin.commands.{command}'))
     for words in (['run', 'x.onnx'], ['run', '--out', 'x.onnx'], ['--out', 'x.onnx', 'run']):
         args = parser.parse_args(words)
         assert (args.checkpoint, str(args.out)) == ('run', 'x.onnx')

@@ -1,4 +1,4 @@
-"""The commands, a module each: ``make_parser()``, ``main(args)``, and what it can check early.
+"""The commands, a module each: ``add_arguments(parser)``, ``main(args)``, and more.
 
 A module may have ``check(args)``, which finds wrong arguments without torch, and
 ``needs_torch(args)``, which says whether ``main`` needs it.

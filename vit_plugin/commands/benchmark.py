@@ -7,12 +7,12 @@ the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
     vit-plugin benchmark --latency --threads 1
 """
 
-import argparse
 import json
 import os
 import platform
 import sys
 import warnings
+from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from itertools import product
 
@@ -26,8 +26,7 @@ OF_LATENCY = ('latency', 'arch', 'img_size', 'rounds', 'device', 'threads', 'out
 IDLE = 0.5
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Measure models side by side.')
+def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--latency',
         action='store_true',
@@ -63,6 +62,16 @@ def make_parser() -> argparse.ArgumentParser:
         choices=['cls_token', 'featmap'],
         help='what the backbone returns; default: cls_token',
     )
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
+    parser.add_argument(
+        '--rounds', type=at_least(1), default=10, help='turns of each implementation; default: 10'
+    )
+    add_flags(parser, '--device')
+    parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
+    add_comparison(parser)
+
+
+def add_comparison(parser: ArgumentParser) -> None:
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
     parser.add_argument('--peers', nargs='*', default=PEERS, choices=PEERS, help='default: all')
     add_flags(parser, '--cfg-options', help='further arguments of our backbone')
@@ -71,13 +80,6 @@ def make_parser() -> argparse.ArgumentParser:
         type=at_least(0, float),
         help='largest difference from our output, relative to its largest value; default: by dtype',
     )
-    parser.add_argument(
-        '--rounds', type=at_least(1), default=10, help='turns of each implementation; default: 10'
-    )
-    add_flags(parser, '--device')
-    parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
-    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
-    return parser
 
 
 def machine(device: str) -> dict[str, str | int]:
@@ -99,7 +101,7 @@ def machine(device: str) -> dict[str, str | int]:
     )
 
 
-def measure(args: argparse.Namespace) -> list[dict]:
+def measure(args: Namespace) -> list[dict]:
     from mmengine.config import Config
 
     from vit_plugin.measure.benchmark.compare import Case, compare, format_table
@@ -123,7 +125,7 @@ def measure(args: argparse.Namespace) -> list[dict]:
     return records
 
 
-def measure_latency(args: argparse.Namespace) -> list[dict]:
+def measure_latency(args: Namespace) -> list[dict]:
     import torch
 
     from vit_plugin.measure.benchmark.latency import MODELS, as_markdown, latency
@@ -143,13 +145,14 @@ def measure_latency(args: argparse.Namespace) -> list[dict]:
     return [asdict(row) for row in rows]
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Raise a ``ConfigError`` for flags that do not go with ``--latency``."""
-    default = make_parser().get_default
+    parser = ArgumentParser()
+    add_arguments(parser)
     given = {
         name.replace('_', '-')
         for name, value in vars(args).items()
-        if name not in OF_LATENCY and value != default(name)
+        if name not in OF_LATENCY and value != parser.get_default(name)
     }
     if args.latency and given:
         raise ConfigError(
@@ -160,7 +163,7 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError(f'--latency is that of a CPU; leave --device {args.device} out.')
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     import torch
     from mmengine.device import get_device
 

@@ -11,7 +11,7 @@ Without ``--to`` it is the whole model with its own names, for the other command
 writes the file that a run began with again, with the backbone of the run.
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,7 @@ SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(
         parser,
         'checkpoint',
@@ -69,7 +68,6 @@ def make_parser() -> argparse.ArgumentParser:
         help="of the weights in a hub, by the hub's name, such as apache-2.0",
     )
     parser.add_argument('--private', action='store_true', help='upload where you alone read it')
-    return parser
 
 
 def write(weights: dict[str, Any], path: Path, suffix: str) -> None:
@@ -85,7 +83,7 @@ def write(weights: dict[str, Any], path: Path, suffix: str) -> None:
         save(weights, path)
 
 
-def plain(name: str, value, args: argparse.Namespace):
+def plain(name: str, value, args: Namespace):
     """A copy of the tensor with its own memory, in a dtype that the file can hold.
 
     The copy is needed because safetensors takes no tied tensors.
@@ -102,7 +100,7 @@ def plain(name: str, value, args: argparse.Namespace):
     return value.contiguous().clone()
 
 
-def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
+def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int:
     """The number of attention heads, which only flax kernels show: (..., width, heads, head width).
 
     It is that of the option, of the checkpoint's kernels or config, or the usual one for its width,
@@ -137,7 +135,7 @@ def find_heads(args: argparse.Namespace, checkpoint: 'Checkpoint', state: Mappin
     return heads
 
 
-def write_model(args: argparse.Namespace) -> None:
+def write_model(args: Namespace) -> None:
     """Write a run's weights under their own names; torch files add its config and classes."""
     import torch
 
@@ -163,7 +161,7 @@ def write_model(args: argparse.Namespace) -> None:
     print(f'{len(weights)} tensors as they are: {args.out}')
 
 
-def write_into(args: argparse.Namespace) -> None:
+def write_into(args: Namespace) -> None:
     """Write the file that a run began with, with the run's backbone."""
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import open_checkpoint
@@ -182,32 +180,36 @@ def write_into(args: argparse.Namespace) -> None:
     print(put_back(original, trained, Path(args.out)))
 
 
-def main(args: argparse.Namespace) -> None:
+def write_names(args: Namespace) -> None:
+    """Write the weights by the names of ``--to``."""
+    from vit_plugin.weights import export, open_checkpoint, recognize
+
+    checkpoint = open_checkpoint(args.checkpoint)
+    with naming(args.checkpoint):
+        found = recognize(checkpoint.weights)
+        state = dict(found)
+    exported, left, written = export(state, args.to, find_heads(args, checkpoint, state))
+    lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
+    if lost:
+        raise ConfigError(
+            f'The format {written.name} has no name for {", ".join(lost)}, without which it would '
+            'be another model; choose another format.'
+        )
+    exported = {key: plain(key, value, args) for key, value in exported.items()}
+    with replacing(args.out, [args.checkpoint]) as path:
+        write(exported, path, args.out.suffix)
+    names = f'{found.format.name} to {written.name}'
+    print(f'{len(exported)} tensors from the format {names}: {args.out}')
+    if left:
+        print(f'{written.name} has no name for {", ".join(left)}, which were left out')
+
+
+def write_file(args: Namespace) -> None:
+    """Write a file, by the names that it has or by others."""
     from vit_plugin.inference.saved_model import find_checkpoint
-    from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
+    from vit_plugin.weights import FORMATS
     from vit_plugin.weights.hub import weights_in
 
-    if args.into:
-        write_into(args)
-        return
-    for_a_hub = args.out.startswith('hf://') or not Path(args.out).suffix
-    if for_a_hub and args.num_heads:
-        raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
-    if for_a_hub:
-        from vit_plugin.deploy.hub.publishing import publish
-
-        print(
-            publish(
-                args.checkpoint,
-                args.out,
-                args.to,
-                args.dtype,
-                args.license,
-                args.private,
-                args.which,
-            )
-        )
-        return
     if args.license or args.private:
         raise ConfigError(
             f'--license and --private are for a hub, and --out {args.out!r} is a file; leave '
@@ -224,23 +226,23 @@ def main(args: argparse.Namespace) -> None:
     if args.which or not weights_in(args.checkpoint):
         args.checkpoint = find_checkpoint(args.checkpoint, args.which)
     check_target(args.out, [args.checkpoint])
-    if not args.to:
-        write_model(args)
-        return
-    checkpoint = open_checkpoint(args.checkpoint)
-    with naming(args.checkpoint):
-        found = recognize(checkpoint.weights)
-        state, form = dict(found), found.format
-    exported, left, written = export(state, args.to, find_heads(args, checkpoint, state))
-    lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
-    if lost:
-        raise ConfigError(
-            f'The format {written.name} has no name for {", ".join(lost)}, without which it would '
-            'be another model; choose another format.'
-        )
-    exported = {key: plain(key, value, args) for key, value in exported.items()}
-    with replacing(args.out, [args.checkpoint]) as path:
-        write(exported, path, args.out.suffix)
-    print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.out}')
-    if left:
-        print(f'{written.name} has no name for {", ".join(left)}, which were left out')
+    (write_names if args.to else write_model)(args)
+
+
+def write_folder(args: Namespace) -> None:
+    """Write a folder of a hub, or upload it."""
+    from vit_plugin.deploy.hub.publishing import publish
+
+    if args.num_heads:
+        raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
+    told = args.to, args.dtype, args.license, args.private, args.which
+    print(publish(args.checkpoint, args.out, *told))
+
+
+def main(args: Namespace) -> None:
+    if args.into:
+        write_into(args)
+    elif args.out.startswith('hf://') or not Path(args.out).suffix:
+        write_folder(args)
+    else:
+        write_file(args)

@@ -4,7 +4,7 @@ vit-plugin demo CHECKPOINT
 vit-plugin demo timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import needed_by
@@ -14,8 +14,7 @@ from .flags import add_flags, add_model_arguments, at_least, load_model
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Show what a model says and sees, in a browser.')
+def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser, nargs='?', default=DEFAULT)
     add_flags(
         parser,
@@ -26,10 +25,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--port', type=at_least(1, most=65535), default=7860, help='default: %(default)s'
     )
-    return parser
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     with needed_by('vit-plugin demo'):
         import gradio  # noqa: F401  before the model is read, which may take long
     from vit_plugin.report.page.browser import page, serve

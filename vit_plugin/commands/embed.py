@@ -1,19 +1,18 @@
-"""Write the features of images to a file, to search and compare them.
+r"""Write the features of images to a file, to search and compare them.
 
 vit-plugin embed timm://vit_small_patch14_dinov2.lvd142m IMAGE_OR_FOLDER... \
         --out embeddings.npz
 vit-plugin embed CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 
 from vit_plugin.errors import ConfigError
 
 from .flags import add_flags, add_model_arguments, load_model
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Write the features of images to a file.')
+def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     add_flags(parser, 'images')
     add_flags(parser, '--out', required=True, help='a .npz file for `names` and `features`')
@@ -21,10 +20,9 @@ def make_parser() -> argparse.ArgumentParser:
         '--normalize', action='store_true', help='scale each vector to the length 1'
     )
     add_flags(parser, '--batch-size', default=32)
-    return parser
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.complete import check_target
     from vit_plugin.inference.inputs import find_inputs
@@ -37,7 +35,7 @@ def check(args: argparse.Namespace) -> None:
     check_apart([args.out], args.images)
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     import numpy as np
     import torch
     from torch.nn.functional import normalize

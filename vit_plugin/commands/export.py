@@ -3,19 +3,20 @@
 vit-plugin export CHECKPOINT --out vit-base-p16.onnx
 """
 
-import argparse
 import warnings
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vit_plugin.errors import ConfigError
 
 from .flags import add_flags, add_target, load_model
 
+if TYPE_CHECKING:
+    from vit_plugin.deploy.input_sizes import Sizes
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Write a model as a file that runs without the framework.'
-    )
+
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'checkpoint', '--checkpoint', '--config', '--cfg-options')
     add_target(parser, 'file to write: .pt2 or .onnx')
     add_flags(
@@ -36,10 +37,17 @@ def make_parser() -> argparse.ArgumentParser:
         '--dynamic-size', action='store_true', help='one file for all sizes of whole patches'
     )
     parser.set_defaults(arch=None, device='cpu')  # of load_model
-    return parser
 
 
-def main(args: argparse.Namespace) -> None:
+def asked_of(args: Namespace, test: 'Sizes') -> 'Sizes':
+    """The sizes of the test, or the one of ``--img-size``."""
+    if not args.img_size:
+        return test
+    height, width = (args.img_size * 2)[:2]
+    return test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
+
+
+def main(args: Namespace) -> None:
     from vit_plugin.deploy.deployed import deploy
     from vit_plugin.deploy.export import WRITERS, export
     from vit_plugin.deploy.exported_photographs import compare_photographs
@@ -59,11 +67,7 @@ def main(args: argparse.Namespace) -> None:
     trained = load_model(args)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
-    backbone, test = model.model.backbone, sizes_of_test(trained)
-    sizes = test
-    if args.img_size:
-        height, width = (args.img_size * 2)[:2]
-        sizes = test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
+    sizes = asked_of(args, sizes_of_test(trained))
     size = None if args.dynamic_size else sizes.fixed
     if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
         model.unit = sizes.padding.unit  # the network fills its patches itself
@@ -75,23 +79,13 @@ def main(args: argparse.Namespace) -> None:
             exact = args.dtype == 'float32' and sizes.of_test
             found.append(compare_photographs(trained, path, exact))
 
-    difference = export(
-        model,
-        args.out,
-        size,
-        args.dtype,
-        reference,
-        sources,
-        facts_of(trained, sizes) if is_onnx else '',
-        compare,
-    )
-    shape = (
-        f'{size[0]}, {size[1]}'
-        if size
-        else f'height and width multiples of {model.unit} from {model.least * model.unit} on'
-    )
+    facts = facts_of(trained, sizes) if is_onnx else ''
+    apart = export(model, args.out, size, args.dtype, reference, sources, facts, compare)
+    shape = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
     print(
-        f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype} -> '
-        f'{", ".join(model.outputs)}; largest difference from the model in float32: '
-        f'{difference:.1e} of the largest value' + ''.join(found)
+        f'{args.out}: images (any number, {model.model.backbone.in_channels}, '
+        f'{", ".join(map(str, size or [shape]))}), {args.dtype} -> {", ".join(model.outputs)}; '
+        f'largest difference from the model in float32: {apart:.1e} of the largest value',
+        *found,
+        sep='',
     )

@@ -5,8 +5,7 @@ import logging
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -165,6 +164,16 @@ def add_run_arguments(parser: argparse._ActionsContainer) -> None:
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
 
 
+# The same of each training on a folder, and of pre-training.
+OF_FOLDERS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip')
+
+
+def given_of(args: argparse.Namespace, *more: str) -> dict[str, Any]:
+    """The flags of :func:`add_data_arguments`, and more, as far as they are given."""
+    values = {name: getattr(args, name) for name in (*OF_FOLDERS, *more)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def add_data_arguments(group: argparse._ActionsContainer) -> None:
     """Add the flags of a training on a folder of images that all tasks share."""
     add_flags(
@@ -204,6 +213,16 @@ def load_model(args: argparse.Namespace, classify: bool = True) -> 'TrainedModel
     )
 
 
+def parser_of(command: ModuleType) -> argparse.ArgumentParser:
+    """The parser of a command, which begins its help with the docstring of its module."""
+    parser = argparse.ArgumentParser(
+        description=(command.__doc__ or '').replace('``', ''),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(parser)
+    return parser
+
+
 def run_command(command: ModuleType) -> None:
     """Parse the command line and run a command. Errors and Ctrl-C are one sentence by default.
 
@@ -213,12 +232,12 @@ def run_command(command: ModuleType) -> None:
     Args:
         command: a module of :mod:`vit_plugin.commands`.
     """
-    parser = command.make_parser()
+    parser = parser_of(command)
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     check_options(parser, sys.argv[1:])
     args = parser.parse_args()
     given = getattr(args, 'config', None) or []
-    with _without_torch(args.traceback):
+    try:
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
         if hasattr(command, 'check'):
@@ -226,13 +245,16 @@ def run_command(command: ModuleType) -> None:
         check_checkpoints(args)
         if hasattr(command, 'needs_torch') and not command.needs_torch(args):
             return command.main(args)
-    leave_out_false_alarms()
-    try:
+        leave_out_false_alarms()
         from .command_line import run_main  # which imports torch
 
         run_main(command.main, args)
     except KeyboardInterrupt:
         raise interrupted() from None
+    except (ConfigError, MissingExtraError) as error:  # before torch was there
+        if args.traceback:
+            raise
+        raise SystemExit(f'Error: {printable_lines(error)}') from None
 
 
 # Loggers, and what a message has that nobody asked for.
@@ -255,16 +277,3 @@ def leave_out_false_alarms() -> None:
 
 def _lacks(words: str, record: logging.LogRecord) -> bool:
     return words not in str(record.msg)
-
-
-@contextmanager
-def _without_torch(traceback: bool) -> Iterator[None]:
-    """Errors and Ctrl-C in one sentence, before anything that torch needs is imported."""
-    try:
-        yield
-    except (ConfigError, MissingExtraError) as error:
-        if traceback:
-            raise
-        raise SystemExit(f'Error: {printable_lines(error)}') from None
-    except KeyboardInterrupt:
-        raise interrupted() from None

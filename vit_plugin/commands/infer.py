@@ -1,4 +1,4 @@
-"""Predict classes, boxes and masks, or segmentation maps, of images and videos.
+r"""Predict classes, boxes and masks, or segmentation maps, of images and videos.
 
 It writes tables, pictures and videos.
 
@@ -9,8 +9,8 @@ vit-plugin infer timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
 vit-plugin infer model.onnx photo.jpg
 """
 
-import argparse
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,10 +20,7 @@ from vit_plugin.inference import SCORE_THR
 from .flags import add_flags, add_model_arguments, at_least, load_model
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Predict classes, boxes and masks, or the map of classes of images and videos.'
-    )
+def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     add_flags(
         parser,
@@ -51,10 +48,9 @@ def make_parser() -> argparse.ArgumentParser:
         help='of a detector: ask about overlapping squares of this side, too; default: the side '
         'that it was trained on by --tiles',
     )
-    return parser
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_drawn
@@ -62,12 +58,12 @@ def check(args: argparse.Namespace) -> None:
     args.images = without_drawn(find_inputs(args.images), args.out)
 
 
-def needs_torch(args: argparse.Namespace) -> bool:
+def needs_torch(args: Namespace) -> bool:
     """True if torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
     return not args.checkpoint.endswith('.onnx')
 
 
-def onnx_model_of(args: argparse.Namespace) -> Any:
+def onnx_model_of(args: Namespace) -> Any:
     """The model in a file of ONNX."""
     from vit_plugin.deploy.onnx_model import OnnxModel
 
@@ -79,7 +75,7 @@ def onnx_model_of(args: argparse.Namespace) -> Any:
     return OnnxModel(args.checkpoint)
 
 
-def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """The model that predicts frames."""
     takes = getattr(model, 'takes', lambda frame: frame.image)
     if side := args.slices or model.slices:
@@ -94,7 +90,7 @@ def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]],
     return lambda frames: model.predict([takes(frame) for frame in frames])
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.predicting import predict_all
     from vit_plugin.inference.prediction_files import output_of

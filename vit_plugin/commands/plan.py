@@ -6,10 +6,10 @@ It needs no GPU. The rows are DDP, FSDP2 and HSDP, each without, with selective 
 recomputing.
 """
 
-import argparse
 import json
 import logging
 import warnings
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -24,7 +24,7 @@ from vit_plugin.measure.planning.cost import (
 
 from .flags import add_flags, at_least
 
-MIB = 1 << 20
+MIB, GIB = 1 << 20, 1 << 30
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
 COLUMNS = (
     '',
@@ -44,11 +44,22 @@ COLUMNS = (
 )
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Plan the memory, time and cost of a training run without a GPU.'
-    )
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'config', help='config file of a classifier')
+    add_cluster(parser)
+    add_flags(parser, '--batch-size', help="images on a GPU; default: the config's")
+    parser.add_argument(
+        '--num-images',
+        type=at_least(1),
+        metavar='NUMBER',
+        help='images in the training set, for schedules in epochs',
+    )
+    parser.add_argument('--price', type=at_least(0, float), help="of a GPU's hour, in any currency")
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the plan')
+    add_flags(parser, '--cfg-options')
+
+
+def add_cluster(parser: ArgumentParser) -> None:
     parser.add_argument('--gpus', type=at_least(1), required=True, help='number of GPUs')
     parser.add_argument(
         '--gpu-memory',
@@ -59,13 +70,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         '--gpus-per-node', type=at_least(1), default=8, help='GPUs in a machine; default: 8'
-    )
-    add_flags(parser, '--batch-size', help="images on a GPU; default: the config's")
-    parser.add_argument(
-        '--num-images',
-        type=at_least(1),
-        metavar='NUMBER',
-        help='images in the training set, for schedules in epochs',
     )
     parser.add_argument(
         '--reserved',
@@ -100,10 +104,6 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='GB/S',
         help="a GPU's share of its machine's network, in one direction; default: 50",
     )
-    parser.add_argument('--price', type=at_least(0, float), help="of a GPU's hour, in any currency")
-    add_flags(parser, '--out', metavar='FILE', help='a .json file for the plan')
-    add_flags(parser, '--cfg-options')
-    return parser
 
 
 def table(rows: Sequence) -> str:
@@ -164,28 +164,9 @@ def summary(
     return lines
 
 
-def main(args: argparse.Namespace) -> None:
-    import torch
-
-    from vit_plugin.config import check_channels, read_config
-    from vit_plugin.files.complete import check_target, write_text
-    from vit_plugin.measure.planning.layouts import GIB, best, lay_out
-    from vit_plugin.measure.planning.traced_step import (
-        build_classifier,
-        compute_dtype,
-        pretended_ranks,
-    )
-
-    warnings.simplefilter('ignore')  # the frameworks' own, at import
-    if args.out:
-        check_target(args.out, [args.config])
-    cfg = read_config(args.config, args.cfg_options)
-    with torch.device('meta'):
-        model = build_classifier(cfg)
-    check_channels(cfg.model)
-    batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
-    dtype = compute_dtype(cfg)
-    cluster = Cluster(
+def cluster_of(args: Namespace, dtype: str) -> Cluster:
+    """The cluster of the flags, which computes in this dtype."""
+    return Cluster(
         args.gpus,
         args.gpus_per_node,
         int(args.gpu_memory * GIB * (1 - args.reserved)),
@@ -193,11 +174,30 @@ def main(args: argparse.Namespace) -> None:
         args.utilization,
         dict(within=args.device_bandwidth, between=args.node_bandwidth),
     )
+
+
+def main(args: Namespace) -> None:
+    import torch
+
+    from vit_plugin.config import check_channels, read_config
+    from vit_plugin.files.complete import check_target, write_text
+    from vit_plugin.measure.planning import layouts, traced_step
+
+    warnings.simplefilter('ignore')  # the frameworks' own, at import
+    if args.out:
+        check_target(args.out, [args.config])
+    cfg = read_config(args.config, args.cfg_options)
+    with torch.device('meta'):
+        model = traced_step.build_classifier(cfg)
+    check_channels(cfg.model)
+    batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
+    dtype = traced_step.compute_dtype(cfg)
+    cluster = cluster_of(args, dtype)
     images = images_of_run(cfg, batch * args.gpus, args.num_images)
     logging.disable(logging.INFO)  # each optimizer that is built logs its groups
     try:
-        with pretended_ranks(args.gpus):
-            rows, notes = lay_out(cfg, cluster, batch, images, model.backbone.num_layers)
+        with traced_step.pretended_ranks(args.gpus):
+            rows, notes = layouts.lay_out(cfg, cluster, batch, images, model.backbone.num_layers)
     finally:
         logging.disable(logging.NOTSET)
     arch = cfg.model.backbone.get('arch', 'B/16')
@@ -205,21 +205,14 @@ def main(args: argparse.Namespace) -> None:
         f'{arch if isinstance(arch, str) else "Custom arch"}, '
         f'{sum(p.numel() for p in model.parameters()):,} parameters, computes in {dtype}; {batch} '
         f'images on each of {args.gpus:,} GPUs of {args.gpu_memory:g} GiB, of which '
-        f'{cluster.memory / GIB:.3g} are usable\n'
+        f'{cluster.memory / GIB:.3g} are usable\n\n{table(rows)}'
     )
-    print(table(rows))
     for note in notes:
         print(f'\nNot planned as asked: {note}')
     if args.out:
-        record = dict(
-            config=args.config,
-            batch=batch,
-            price=args.price,
-            cluster=asdict(cluster),
-            layouts=[asdict(row) for row in rows],
-        )
-        write_text(args.out, json.dumps(record, indent=1) + '\n')
-    chosen = best(rows, cluster.memory)
-    print(
-        '\n' + '\n'.join(summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch))
-    )
+        record = dict(config=args.config, batch=batch, price=args.price, cluster=asdict(cluster))
+        plan = dict(record, layouts=[asdict(row) for row in rows])
+        write_text(args.out, json.dumps(plan, indent=1) + '\n')
+    chosen = layouts.best(rows, cluster.memory)
+    lines = summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)
+    print('', *lines, sep='\n')

@@ -1,12 +1,14 @@
 r"""Pre-train a backbone on images without labels.
 
+What it writes is what vit-plugin train --weights takes.
+
 vit-plugin pretrain --data FOLDER --arch R26+S/32 \
         --teacher timm://vit_small_patch16_dinov3.lvd1689m
 vit-plugin pretrain --data FOLDER --method mocov3
 vit-plugin pretrain --data FOLDER --method dinov3 --weights hf://facebook/dinov3-vits16-pretrain-lvd1689m
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import MissingExtraError
@@ -14,16 +16,10 @@ from vit_plugin.from_folder.choices import METHODS
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
-from .flags import add_data_arguments, add_flags, add_run_arguments
-
-FLAGS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip', 'method')
+from .flags import add_data_arguments, add_flags, add_run_arguments, given_of
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Pre-train a backbone on images without labels. What it writes is what '
-        'vit-plugin train --weights takes.'
-    )
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, '--data', required=True, help='images, in folders of any depth')
     parser.add_argument(
         '--method',
@@ -33,16 +29,15 @@ def make_parser() -> argparse.ArgumentParser:
     add_data_arguments(parser)
     add_run_arguments(parser)
     add_flags(parser, '--resume', '--resume-changed')
-    return parser
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Find the folder and the method, which takes no torch."""
     check_data(args.data)
     check_choice('--method', args.method, METHODS)
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     from mmengine.dist import is_main_process
 
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
@@ -52,8 +47,9 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.from_folder.request import PRETRAINING, Request
     from vit_plugin.from_folder.write import write_config
 
-    given = {name: getattr(args, name) for name in FLAGS if getattr(args, name) is not None}
-    request = Request(args.data, PRETRAINING, work_dir=args.work_dir or '', **given)
+    request = Request(
+        args.data, PRETRAINING, work_dir=args.work_dir or '', **given_of(args, 'method')
+    )
     args.config = str(write_config(request, bool(args.resume)))
     args.work_dir = None  # the config says it
     cfg = load_config(args)

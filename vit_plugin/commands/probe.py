@@ -1,4 +1,4 @@
-"""Say how good a checkpoint's features are, without training it.
+r"""Say how good a checkpoint's features are, without training it.
 
 vit-plugin probe CHECKPOINT
 vit-plugin probe --config configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
@@ -6,8 +6,8 @@ vit-plugin probe timm://vit_small_patch16_dinov3.lvd1689m \
         timm://deit3_small_patch16_224 --masks FOLDER
 """
 
-import argparse
 import statistics
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import ConfigError
@@ -21,10 +21,7 @@ PROBES = ('knn', 'linear', 'fewshot')
 DENSE_PROBES = PROBES[:2]
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description="Say how good a checkpoint's features are, without training it."
-    )
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(
         parser,
         'checkpoint',
@@ -68,10 +65,9 @@ def make_parser() -> argparse.ArgumentParser:
         type=at_least(16),
         help="shorter sides of the images; default: the model's",
     )
-    return parser
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     import mmengine
 
     from vit_plugin.files.complete import check_target, replacing
@@ -86,7 +82,7 @@ def main(args: argparse.Namespace) -> None:
             mmengine.dump(found, path)
 
 
-def classification(args: argparse.Namespace) -> dict[str, Any]:
+def classification(args: Namespace) -> dict[str, Any]:
     """Print the accuracies of one model on the images of its config, and return them."""
     from vit_plugin.commands.command_line import build_runner, load_config
     from vit_plugin.inference.saved_model import open_model
@@ -142,7 +138,7 @@ def read_labeled(folder: str) -> 'Labeled':
     return Labeled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
 
 
-def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
+def segmentation(args: Namespace) -> list[dict[str, Any]]:
     """Print the mIoU of all models as tables, and return their rows."""
     from vit_plugin.inference.load import load
     from vit_plugin.measure.dense_probing import (

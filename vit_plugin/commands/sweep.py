@@ -1,4 +1,4 @@
-"""Train configs over a grid of settings with several seeds, and compare.
+r"""Train configs over a grid of settings with several seeds, and compare.
 
     vit-plugin sweep CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 \
         model.backbone.drop_rate=0,0.1 --seeds 3
@@ -7,16 +7,13 @@
 The same command continues what is not finished.
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from .flags import KeyValue, add_flags, at_least
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description='Train configs over a grid of settings with several seeds, and compare.'
-    )
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'config', nargs='+', help='config files to compare')
     parser.add_argument(
         '--grid',
@@ -37,10 +34,9 @@ def make_parser() -> argparse.ArgumentParser:
         '--jobs', type=at_least(1), default=1, help='how many to train at the same time; default: 1'
     )
     add_flags(parser, '--cfg-options')
-    return parser
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     from vit_plugin.files.complete import write_text
     from vit_plugin.files.standard_streams import interrupted
     from vit_plugin.measure import sweep

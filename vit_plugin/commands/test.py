@@ -5,9 +5,9 @@ vit-plugin test work_dirs/RUN
 vit-plugin test configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py CHECKPOINT
 """
 
-import argparse
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from contextlib import nullcontext
 from copy import deepcopy
 from os.path import abspath
@@ -39,8 +39,7 @@ SHOW_HOOKS = {
 WRITTEN = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Test a checkpoint.')
+def add_arguments(parser: ArgumentParser) -> None:
     add_flags(
         parser,
         'checkpoint',
@@ -76,10 +75,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--wait-time', type=at_least(0, float), default=2, help='seconds that a window stays'
     )
-    return parser
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Find out whether there is a display, before the model runs."""
     on_linux = sys.platform.startswith('linux')
     if (
@@ -93,7 +91,7 @@ def check(args: argparse.Namespace) -> None:
         )
 
 
-def apply_test_flags(cfg, args: argparse.Namespace) -> None:
+def apply_test_flags(cfg, args: Namespace) -> None:
     from vit_plugin.config import of_framework
     from vit_plugin.files.complete import check_target
     from vit_plugin.inference.palette import color_of
@@ -162,7 +160,7 @@ def unwrapped(model: Any) -> Any:
     return model
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     import mmengine
     from mmengine.dist import is_main_process
     from mmengine.evaluator import DumpResults

@@ -6,7 +6,7 @@ vit-plugin train --data FOLDER --weights timm://vit_small_patch16_224.augreg_in2
 vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace, _ActionsContainer
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,12 @@ from vit_plugin.from_folder.choices import TASKS, check_model, models_of
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
-from .flags import add_data_arguments, add_flags, add_run_arguments, at_least
+from .flags import add_data_arguments, add_flags, add_run_arguments, at_least, given_of
 
 FLAGS_OF_DATA = (
     'task',
     'model',
-    'arch',
-    'weights',
-    'teacher',
-    'epochs',
-    'batch_size',
-    'img_size',
     'tiles',
-    'no_flip',
     'balance',
     'patience',
     'skip_invalid',
@@ -35,11 +28,9 @@ FLAGS_OF_DATA = (
 )
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        usage='%(prog)s --data FOLDER [--task TASK] [options]\n       %(prog)s CONFIG [options]',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.usage = (
+        '%(prog)s --data FOLDER [--task TASK] [options]\n' + 7 * ' ' + '%(prog)s CONFIG [options]'
     )
     data = parser.add_argument_group('your data', 'A config is written into the work directory.')
     add_flags(
@@ -61,6 +52,27 @@ def make_parser() -> argparse.ArgumentParser:
         + '; default: the first',
     )
     add_data_arguments(data)
+    add_flags_of_folders(data)
+    config = parser.add_argument_group('a config in place of --data')
+    add_flags(config, 'config', nargs='?')
+    config.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size',
+    )
+    run = parser.add_argument_group('the run')
+    add_flags(run, '--resume', '--resume-changed')
+    run.add_argument('--no-validate', action='store_true', help='do not validate during training')
+    add_run_arguments(run)
+    run.add_argument(
+        '--no-persistent-workers',
+        action='store_true',
+        help='start the data workers anew each epoch',
+    )
+    parser._action_groups.append(parser._action_groups.pop(1))  # --help, at the end
+
+
+def add_flags_of_folders(data: _ActionsContainer) -> None:
     given: dict[str, Any] = dict(action='store_true', default=None)
     data.add_argument('--balance', **given, help='take images of rare classes more often')
     data.add_argument(
@@ -93,27 +105,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='N',
         help='end when N validations in a row have not improved',
     )
-    config = parser.add_argument_group('a config in place of --data')
-    add_flags(config, 'config', nargs='?')
-    config.add_argument(
-        '--auto-scale-lr',
-        action='store_true',
-        help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size',
-    )
-    run = parser.add_argument_group('the run')
-    add_flags(run, '--resume', '--resume-changed')
-    run.add_argument('--no-validate', action='store_true', help='do not validate during training')
-    add_run_arguments(run)
-    run.add_argument(
-        '--no-persistent-workers',
-        action='store_true',
-        help='start the data workers anew each epoch',
-    )
-    parser._action_groups.append(parser._action_groups.pop(1))  # --help, at the end
-    return parser
 
 
-def apply_train_flags(cfg, args: argparse.Namespace) -> None:
+def apply_train_flags(cfg, args: Namespace) -> None:
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
@@ -130,13 +124,7 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
                 cfg[name].persistent_workers = False
 
 
-def flags_of_data(args: argparse.Namespace) -> dict:
-    """The flags that describe a training on ``--data``, as far as they are given."""
-    given = {name: getattr(args, name) for name in FLAGS_OF_DATA}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Find out whether the flags go together, which takes no torch."""
     if args.data and args.config:
         raise ConfigError(
@@ -145,7 +133,7 @@ def check(args: argparse.Namespace) -> None:
         )
     if not (args.data or args.config):
         raise ConfigError('Give a config, or --data with a folder of images.')
-    given = [*flags_of_data(args), *(['check'] if args.check else [])]
+    given = [*given_of(args, *FLAGS_OF_DATA, 'check')]
     if args.config and given:
         raise ConfigError(
             f'--{given[0].replace("_", "-")} goes with --data; change a config with --cfg-options, '
@@ -161,18 +149,18 @@ def check(args: argparse.Namespace) -> None:
         check_model(args.task or TASKS[0], args.model)
 
 
-def resolve_config(args: argparse.Namespace) -> None:
+def resolve_config(args: Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
     if args.data:
         from vit_plugin.from_folder.request import Request
         from vit_plugin.from_folder.write import write_config
 
-        request = Request(args.data, work_dir=args.work_dir or '', **flags_of_data(args))
+        request = Request(args.data, work_dir=args.work_dir or '', **given_of(args, *FLAGS_OF_DATA))
         args.config = str(write_config(request, bool(args.resume), bool(args.check)))
         args.work_dir = None  # the config says it
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 
     resolve_config(args)

@@ -1,11 +1,11 @@
-"""Draw what a model sees in images: attention, its distance, features, positions, class activation.
+r"""Draw what a model sees: attention, its distance, features, positions, class activation.
 
 vit-plugin visualize CHECKPOINT attention IMAGE... --out FOLDER
 vit-plugin visualize timm://vit_small_patch14_dinov2.lvd142m features IMAGE... \
         --img-size 448 --out FOLDER
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,7 @@ TAKEN_BY = {
 }
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
+def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
     add_flags(parser, 'images', nargs='*')
@@ -67,7 +66,6 @@ def make_parser() -> argparse.ArgumentParser:
         default=['png'],
         help='default: png',
     )
-    return parser
 
 
 def class_number(label: str | None, classes: list[str]) -> int | None:
@@ -82,7 +80,7 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
     return int(label)
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import targets_of, without_drawn
@@ -102,7 +100,7 @@ def check(args: argparse.Namespace) -> None:
     args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
 
 
-def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
+def draw(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """The pictures and their paths without suffixes."""
     from vit_plugin.report.pictures import pictures
 
@@ -138,7 +136,7 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
     yield args.out / args.picture, figure
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     from vit_plugin.files.untrusted_text import printable
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.targets import check_apart

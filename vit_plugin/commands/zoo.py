@@ -6,17 +6,14 @@ vit-plugin zoo --detectors
 vit-plugin zoo vit_base_patch16_dinov3.lvd1689m --as-config
 """
 
-import argparse
 import warnings
+from argparse import ArgumentParser, Namespace
 from fnmatch import fnmatch
 
 from vit_plugin.errors import ConfigError
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description="List timm's Vision Transformers that are a backbone by their name."
-    )
+def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         'pattern',
         nargs='?',
@@ -47,10 +44,9 @@ def make_parser() -> argparse.ArgumentParser:
         help='list published detectors, with their licenses, the side of their images in pixels, '
         'and where their weights are; commands take the names too',
     )
-    return parser
 
 
-def main(args: argparse.Namespace) -> None:
+def main(args: Namespace) -> None:
     from mmengine.config import Config
 
     from vit_plugin.zoo.catalog import config_of, detectors, licenses, lines

@@ -16,6 +16,7 @@ from tiny_models import TINY
 
 import vit_plugin
 from vit_plugin.commands import convert
+from vit_plugin.commands.flags import parser_of
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
@@ -196,8 +197,8 @@ def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     publish(str(saved()), str(folder))
     call = [str(folder), '--out', str(file)]
     with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
-        convert.main(convert.make_parser().parse_args(call))
-    convert.main(convert.make_parser().parse_args([*call, '--to', 'vit_plugin']))
+        convert.main(parser_of(convert).parse_args(call))
+    convert.main(parser_of(convert).parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(TINY, 32), file).format == 'vit_plugin'
 
 
