@@ -1,6 +1,6 @@
 """The options of ``encoder``: one place, from which the rest follows."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,8 @@ from vit_plugin.arguments.encoder_options import (
     OPTIONS,
     BlockOptions,
     EncoderCfg,
-    about,
     entries_of,
+    option,
     read_options,
 )
 from vit_plugin.errors import ConfigError
@@ -29,7 +29,7 @@ def test_an_option_is_added_in_one_place(monkeypatch, tiny):
 
     @dataclass(frozen=True, kw_only=True)
     class More(BlockOptions):
-        sandwich: bool = field(default=False, metadata=about('a norm after the MLP'))
+        sandwich: bool = option(False, 'a norm after the MLP')
 
     monkeypatch.setattr('vit_plugin.arguments.encoder_options.BlockOptions', More)
     _, blocks = read_options(dict(sandwich=[True, False]), num_layers=2)
@@ -81,5 +81,5 @@ def test_a_block_is_built_from_its_config():
 
 def test_the_table_in_the_documentation():
     page = Path('docs/models.md').read_text()
-    for name, option in OPTIONS.items():
-        assert f'| `{name}` | `{option.default!r}` | {option.metadata["says"]} |' in page, name
+    for name, entry in OPTIONS.items():
+        assert f'| `{name}` | `{entry.default!r}` | {entry.metadata["says"]} |' in page, name

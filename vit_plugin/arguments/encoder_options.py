@@ -12,83 +12,65 @@ from typing_extensions import Required, TypedDict
 
 from vit_plugin.errors import ConfigError
 
+# ruff: noqa: RUF009  `option` is a field
 from .fields import Count, Fraction, PositiveInt, Rate
 
 QkvBias = bool | Literal['qv']
 
 
-def about(says: str, creates: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The metadata of an option.
+def option(default: Any, says: str, creates: Mapping[str, str] | None = None) -> Any:
+    """A field of a dataclass.
 
     Args:
+        default: its value where it is not given.
         says: what it is, for the documentation.
         creates: values of the option, and the pattern of the parameters that each creates.
     """
-    return dict(says=says, creates=creates or {})
+    return field(default=default, metadata=dict(says=says, creates=creates or {}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions:
     """Block parts beyond the paper's. ``encoder`` takes one value, or a list with one per block."""
 
-    qkv_bias: QkvBias = field(
-        default=True,
-        metadata=about(
-            "whether queries, keys and values have a bias; `'qv'`: keys have none, as in BEiT and "
-            'EVA',
-            {'True': 'blocks.{i}.attn.qkv.bias', "'qv'": 'blocks.{i}.attn.qkv.(q|v)_bias'},
-        ),
+    qkv_bias: QkvBias = option(
+        True,
+        "whether queries, keys and values have a bias; `'qv'`: keys have none, as in BEiT and EVA",
+        {'True': 'blocks.{i}.attn.qkv.bias', "'qv'": 'blocks.{i}.attn.qkv.(q|v)_bias'},
     )
-    num_kv_heads: PositiveInt | None = field(
-        default=None,
-        metadata=about(
-            'heads of keys and values, which groups of queries share (2305.13245); None: as many '
-            'as queries have'
-        ),
+    num_kv_heads: PositiveInt | None = option(
+        None,
+        'heads of keys and values, which groups of queries share (2305.13245); None: as many '
+        'as queries have',
     )
-    qk_norm: bool = field(
-        default=False,
-        metadata=about(
-            'a norm of queries and keys in each head (2302.05442)',
-            {'True': 'blocks.{i}.attn.(q|k)_norm.{rest}'},
-        ),
+    qk_norm: bool = option(
+        False,
+        'a norm of queries and keys in each head (2302.05442)',
+        {'True': 'blocks.{i}.attn.(q|k)_norm.{rest}'},
     )
-    attn_norm: bool = field(
-        default=False,
-        metadata=about(
-            'a norm of the attended values before their projection (2210.06423)',
-            {'True': 'blocks.{i}.attn.norm.{rest}'},
-        ),
+    attn_norm: bool = option(
+        False,
+        'a norm of the attended values before their projection (2210.06423)',
+        {'True': 'blocks.{i}.attn.norm.{rest}'},
     )
-    attn_drop_rate: Rate = field(default=0.0, metadata=about('dropout of the attention weights'))
-    proj_bias: bool = field(
-        default=True,
-        metadata=about(
-            "biases of attention's projection and of the MLP",
-            {'True': 'blocks.{i}.(attn.proj.bias|mlp.fc1.bias|mlp.fc2.bias)'},
-        ),
+    attn_drop_rate: Rate = option(0.0, 'dropout of the attention weights')
+    proj_bias: bool = option(
+        True,
+        "biases of attention's projection and of the MLP",
+        {'True': 'blocks.{i}.(attn.proj.bias|mlp.fc1.bias|mlp.fc2.bias)'},
     )
-    mlp_norm: bool | Literal['input'] = field(
-        default=False,
-        metadata=about(
-            "a norm of the MLP's hidden values (2210.06423); `'input'`: of its input, as in "
-            'ViTamin',
-            {'True': 'blocks.{i}.mlp.norm.{rest}', "'input'": 'blocks.{i}.mlp.input_norm.{rest}'},
-        ),
+    mlp_norm: bool | Literal['input'] = option(
+        False,
+        "a norm of the MLP's hidden values (2210.06423); `'input'`: of its input, as in ViTamin",
+        {'True': 'blocks.{i}.mlp.norm.{rest}', "'input'": 'blocks.{i}.mlp.input_norm.{rest}'},
     )
-    gated_mlp: bool = field(
-        default=False, metadata=about('a gate in the MLP, as in SwiGLU (2002.05202)')
+    gated_mlp: bool = option(False, 'a gate in the MLP, as in SwiGLU (2002.05202)')
+    layer_scale_init_value: Fraction = option(
+        0.0,
+        'initial value of LayerScale (2103.17239); 0: no LayerScale',
+        {'1e-5': 'blocks.{i}.ls{k}.gamma'},
     )
-    layer_scale_init_value: Fraction = field(
-        default=0.0,
-        metadata=about(
-            'initial value of LayerScale (2103.17239); 0: no LayerScale',
-            {'1e-5': 'blocks.{i}.ls{k}.gamma'},
-        ),
-    )
-    mlp_layer_scale: bool = field(
-        default=True, metadata=about('whether the MLP has a LayerScale too')
-    )
+    mlp_layer_scale: bool = option(True, 'whether the MLP has a LayerScale too')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,31 +123,20 @@ class WindowOptions:
 class EncoderOptions:
     """Parts that an encoder has once."""
 
-    dist_token: Count = field(
-        default=0,
-        metadata=about(
-            'number of distillation tokens after the class token (2012.12877)', {'1': 'dist_token'}
-        ),
+    dist_token: Count = option(
+        0, 'number of distillation tokens after the class token (2012.12877)', {'1': 'dist_token'}
     )
-    reg_token: Count = field(
-        default=0,
-        metadata=about(
-            'number of registers after the class token (2309.16588)', {'...': 'reg_token'}
-        ),
+    reg_token: Count = option(
+        0, 'number of registers after the class token (2309.16588)', {'...': 'reg_token'}
     )
-    pre_norm: bool = field(
-        default=False,
-        metadata=about('a norm before the first block, as in CLIP', {'True': 'norm_pre.{rest}'}),
+    pre_norm: bool = option(
+        False, 'a norm before the first block, as in CLIP', {'True': 'norm_pre.{rest}'}
     )
-    final_norm: bool = field(
-        default=True, metadata=about('a norm of every output', {'True': 'norm.{rest}'})
-    )
-    window: WindowOptions | None = field(
-        default=None,
-        metadata=about(
-            'attention within windows, `dict(size=..., global_blocks=...)`, or `number` in place '
-            'of `size`: [Windows](#windows)'
-        ),
+    final_norm: bool = option(True, 'a norm of every output', {'True': 'norm.{rest}'})
+    window: WindowOptions | None = option(
+        None,
+        'attention within windows, `dict(size=..., global_blocks=...)`, or `number` in place '
+        'of `size`: [Windows](#windows)',
     )
 
 
@@ -218,18 +189,12 @@ def read_options(
     Raises:
         ConfigError: for a list without one value for each block.
     """
+    once, given = (
+        {entry.name: encoder[entry.name] for entry in fields(kind) if entry.name in encoder}
+        for kind in (EncoderOptions, BlockOptions)
+    )
     window = encoder.get('window')
-    once: dict[str, Any] = {
-        option.name: encoder[option.name]
-        for option in fields(EncoderOptions)
-        if option.name in encoder
-    }
     once['window'] = WindowOptions(**window) if window else None
-    given = {
-        option.name: encoder[option.name]
-        for option in fields(BlockOptions)
-        if option.name in encoder
-    }
     for name, value in given.items():
         if isinstance(value, (list, tuple)) and len(value) != num_layers:
             raise ConfigError(

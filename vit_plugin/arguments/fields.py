@@ -10,8 +10,11 @@ from typing_extensions import Required, TypedDict
 
 # Values are not converted. Infinite numbers and NaN are rejected.
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
-# For a dict with further entries for a class of another library.
-OPEN = ConfigDict(strict=True, extra='allow', arbitrary_types_allowed=True, allow_inf_nan=False)
+
+
+@with_config({**STRICT, 'extra': 'allow'})
+class Open(TypedDict):
+    """A dict with further entries for a class of another library."""
 
 
 def entries(fields: Mapping[str, Any]) -> TypeAdapter:
@@ -66,15 +69,13 @@ def _ascending(values: Sequence[float]) -> Sequence[float]:
 ASCENDING = AfterValidator(_ascending)  # of an annotation for two numbers (min, max)
 
 
-@with_config(OPEN)
-class Typed(TypedDict):
+class Typed(Open):
     """The config of an object: its ``type``, and its own arguments."""
 
     type: str | type
 
 
-@with_config(OPEN)
-class _NormDetails(TypedDict, total=False):
+class _NormDetails(Open, total=False):
     eps: Eps
     num_groups: PositiveInt
     momentum: Fraction | None
@@ -83,14 +84,12 @@ class _NormDetails(TypedDict, total=False):
     bias: bool
 
 
-@with_config(OPEN)
 class NormChanges(_NormDetails, total=False):
     """Entries of an OpenMMLab ``norm_cfg``."""
 
     type: str | type
 
 
-@with_config(OPEN)
 class NormConfig(_NormDetails, total=False):
     """An OpenMMLab ``norm_cfg``."""
 

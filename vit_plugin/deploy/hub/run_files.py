@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import numpy as np
 from PIL import Image
-from pydantic import Field, with_config
-from typing_extensions import NotRequired, TypedDict
+from pydantic import Field
+from typing_extensions import NotRequired
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import OPEN
+from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.reading.shards import INDEX, files_of
 
@@ -23,8 +23,7 @@ Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=True)]
 
 
-@with_config(OPEN)
-class Metrics(TypedDict):
+class Metrics(Open):
     """``metrics.json``, as far as a card has it."""
 
     last: dict[Name, Number]
@@ -34,8 +33,7 @@ class Metrics(TypedDict):
     seconds: NotRequired[float]
 
 
-@with_config(OPEN)
-class Scores(TypedDict):
+class Scores(Open):
     """``classes.json``."""
 
     per_class: Annotated[list[dict[Name, Name | Number | None]], Field(min_length=1)]
@@ -43,24 +41,21 @@ class Scores(TypedDict):
     overall: NotRequired[dict[Name, Number | None] | None]
 
 
-@with_config(OPEN)
-class Part(TypedDict):
+class Part(Open):
     """A part of the data in a report."""
 
     images: Count
     by_class: dict[Name, Count]
 
 
-@with_config(OPEN)
-class Kind(TypedDict):
+class Kind(Open):
     """What was left out or repaired. Its examples, names of files, are not published."""
 
     what: Name
     count: Count
 
 
-@with_config(OPEN)
-class Report(TypedDict):
+class Report(Open):
     """``data_report.json``, as far as a card has it."""
 
     form: Name

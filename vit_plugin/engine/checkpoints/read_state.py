@@ -55,9 +55,7 @@ def read_state(
         return HuggingFaceStorageReader(str(path)).read_metadata()
 
     metadata = from_rank_0(find)
-    plain = {
-        name: value for name, value in read_run(path).items() if parts is None or name in parts
-    }
+    plain = read_run(path, parts)
     sharded = {
         name: parameter.detach()
         for name, parameter in model.named_parameters()

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from mmengine.logging import print_log
 from mmengine.optim import DefaultOptimWrapperConstructor
-from pydantic import Field, with_config
+from pydantic import Field
 from torch import nn
 from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import OPEN, NotNegative
+from vit_plugin.arguments.fields import NotNegative, Open
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import HasLayerDepths, HasNoWeightDecay
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
@@ -17,8 +17,7 @@ from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
 DecayRate = Annotated[float, Field(gt=0, le=1)]
 
 
-@with_config(OPEN)
-class OptimizerConfig(TypedDict, total=False):
+class OptimizerConfig(Open, total=False):
     """The optimizer. Its learning rate is required, because the depths scale it."""
 
     type: Required[str | type]
@@ -26,8 +25,7 @@ class OptimizerConfig(TypedDict, total=False):
     weight_decay: NotNegative
 
 
-@with_config(OPEN)
-class WrapperConfig(TypedDict):
+class WrapperConfig(Open):
     """The optimizer wrapper."""
 
     optimizer: OptimizerConfig

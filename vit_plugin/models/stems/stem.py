@@ -5,11 +5,10 @@ from typing import Literal
 
 import torch.nn.functional as F
 from mmengine.model import BaseModule
-from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import OPEN, InitConfig, NormConfig, PositiveInt, Typed
+from vit_plugin.arguments.fields import InitConfig, NormConfig, Open, PositiveInt, Typed
 from vit_plugin.errors import ConfigError
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
@@ -38,8 +37,7 @@ class StemOptions(TypedDict, total=False):
     init_cfg: InitConfig
 
 
-@with_config(OPEN)
-class StemCfg(TypedDict, total=False):
+class StemCfg(Open, total=False):
     """The config of a stem; its own constructor checks the rest."""
 
     type: str | type

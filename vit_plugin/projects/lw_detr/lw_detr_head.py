@@ -5,12 +5,10 @@ from typing import Any
 
 import torch
 from mmengine.model import bias_init_with_prob
-from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import (
-    OPEN,
     Depth,
     InitConfig,
     NotNegative,
@@ -45,7 +43,6 @@ MATCHING = dict(
 )
 
 
-@with_config(OPEN)
 class Loss(Typed, total=False):
     """A loss, with what else its class takes."""
 

@@ -5,17 +5,15 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from pydantic import with_config
 from torch import Tensor, nn
-from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import (
-    OPEN,
     Blocks,
     Fraction,
     Indices,
     InitConfig,
     NormConfig,
+    Open,
     PositiveInt,
     Rate,
 )
@@ -45,8 +43,7 @@ STRIDES = (4, 8, 16, 32)
 HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
 
 
-@with_config(OPEN)
-class BackboneCfg(TypedDict, total=False):
+class BackboneCfg(Open, total=False):
     """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
 
     type: str | type

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import with_config
 from safetensors import safe_open
 from torch import Tensor
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import OPEN
+from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError
 
 from .plain import join
@@ -40,8 +39,7 @@ class FileFacts(TypedDict):
     sha256: str
 
 
-@with_config(OPEN)
-class Facts(TypedDict):
+class Facts(Open):
     """Entries that the manifest must have besides format and version."""
 
     files: dict[str, FileFacts]
@@ -151,25 +149,23 @@ def _damaged(path: str | Path, reason: str) -> ConfigError:
     )
 
 
-def read_run(path: str | Path) -> dict[str, Any]:
-    """``run.json`` with names for tensors, see :func:`~vit_plugin.weights.reading.plain.join`."""
-    return json.loads(Path(path, RUN).read_text())
-
-
-def read_folder(
-    path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')
-) -> dict[str, Any]:
-    """Read full tensors of a checkpoint, in one process.
+def read_run(path: str | Path, parts: Sequence[str] | None = None) -> dict[str, Any]:
+    """``run.json`` with names for tensors, see :func:`~vit_plugin.weights.reading.plain.join`.
 
     Args:
         path: a folder that :func:`check_complete` has accepted.
         parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
             None reads all.
     """
-    plain = {
-        name: value for name, value in read_run(path).items() if parts is None or name in parts
-    }
-    return join(plain, _Tensors(Path(path)))
+    content = json.loads(Path(path, RUN).read_text())
+    return {name: content[name] for name in content if parts is None or name in parts}
+
+
+def read_folder(
+    path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')
+) -> dict[str, Any]:
+    """Read full tensors of a checkpoint, in one process, see :func:`read_run`."""
+    return join(read_run(path, parts), _Tensors(Path(path)))
 
 
 class _Tensors(dict):
