@@ -14,6 +14,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.suggestions import suggestion
 from vit_plugin.weights.reading.folders import read_manifest
+from vit_plugin.weights.saved_settings import value_at
 
 from .channels import check_channels
 from .scope import in_scope
@@ -67,7 +68,7 @@ def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:
         *(name for loader in used for name in (loader, *NEEDED[loader])),
         *(f'{loader}.dataset' for loader in used),
     ):
-        value = _value_at(settings, name)
+        value = value_at(settings, name)
         if not isinstance(value, (Mapping, list)) or not value:
             raise ConfigError(f'{name}={value!r} must be a dict with settings.')
 
@@ -82,11 +83,11 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
             f'{absent[0]}=None leaves {" and ".join(others)} without it; give it, or validate '
             'nothing with --no-validate.'
         )
-    classes = _value_at(settings, 'model.head.num_classes')
+    classes = value_at(settings, 'model.head.num_classes')
     for name in ('val_evaluator', 'test_evaluator'):
         metrics = settings.get(name)
         for metric in metrics if isinstance(metrics, (list, tuple)) else [metrics]:
-            topk = _value_at(metric, 'topk')
+            topk = value_at(metric, 'topk')
             ranks = topk if isinstance(topk, (list, tuple)) else [topk]
             if isinstance(classes, int) and any(
                 isinstance(rank, int) and rank > classes for rank in ranks
@@ -111,11 +112,11 @@ def _check_names(settings: Mapping[str, Any]) -> None:
 def _check_rate(settings: Mapping[str, Any]) -> None:
     schedules, rate = (
         settings.get('param_scheduler'),
-        _value_at(settings, 'optim_wrapper.optimizer.lr'),
+        value_at(settings, 'optim_wrapper.optimizer.lr'),
     )
     for schedule in schedules if isinstance(schedules, (list, tuple)) else [schedules]:
-        kind, highest = str(_value_at(schedule, 'type')), _value_at(schedule, 'eta_max')
-        if 'OneCycle' in kind and _value_at(settings, 'auto_scale_lr.enable'):
+        kind, highest = str(value_at(schedule, 'type')), value_at(schedule, 'eta_max')
+        if 'OneCycle' in kind and value_at(settings, 'auto_scale_lr.enable'):
             raise ConfigError(
                 '--auto-scale-lr does not reach OneCycleLR, which sets the rate by itself: give '
                 '--cfg-options param_scheduler.eta_max=RATE.'
@@ -125,13 +126,6 @@ def _check_rate(settings: Mapping[str, Any]) -> None:
                 f'optim_wrapper.optimizer.lr={rate} has no effect, because OneCycleLR has its own '
                 f'eta_max={highest}; set param_scheduler.eta_max, and lr to the same or not at all.'
             )
-
-
-def _value_at(settings: Any, field: str) -> Any:
-    """The value of a dotted name, or None."""
-    for name in field.split('.'):
-        settings = settings.get(name) if isinstance(settings, Mapping) else None
-    return settings
 
 
 def _check_work_dir(work_dir: str) -> None:

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from mmengine.logging import print_log
 from tqdm import tqdm
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 
 from .reading.files import DamagedError, check_readable
 
@@ -254,11 +254,7 @@ def _reason(error: BaseException) -> str:
     """The first error, in place of those that libraries raised from it."""
     while inner := error.__cause__ or error.__context__:
         error = inner
-    return (
-        getattr(error, 'strerror', None)
-        or ' '.join(str(error).split()).rstrip('.')
-        or type(error).__name__
-    )
+    return getattr(error, 'strerror', None) or first_line(error)
 
 
 def _shown(url: str) -> str:

@@ -14,13 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import with_config
 from torch import Tensor
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import OPEN
-from vit_plugin.errors import ConfigError
+from vit_plugin.arguments.fields import Open
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import closest
 
 from .reading.shards import INDEX, files_of
@@ -33,8 +32,7 @@ HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json')
 ENTRY = 'vit_plugin'  # of the config
 
 
-@with_config(OPEN)
-class Entry(TypedDict):
+class Entry(Open):
     """Our entry of ``config.json``.
 
     Attributes:
@@ -163,5 +161,4 @@ def from_timm(name: str) -> Mapping[str, Tensor]:
 
 def _reason(error: Exception) -> str:
     """The first line of what came before the hub's own error, where there is that."""
-    text = str(error.__cause__ or error).strip() or type(error).__name__
-    return text.splitlines()[0].rstrip('.')
+    return first_line(error.__cause__ or error)

@@ -3,21 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
-
 from vit_plugin.errors import ConfigError
 
+from .reading.lazy import Weights
 from .rules import check_real
 
 BASE, DOWN, UP = '.base_layer.', '.lora_A.default.weight', '.lora_B.default.weight'  # peft's names
 
 
-def has_adapters(weights: Mapping[str, Tensor]) -> bool:
+def has_adapters(weights: Weights) -> bool:
     """True if there are adapters among the weights."""
     return any(name.endswith(DOWN) for name in weights)
 
 
-def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
+def merged(weights: Weights, meta: Any) -> Weights:
     """Merge adapters into the weights that they adapt, W + alpha / r * B A, and drop them.
 
     Args:

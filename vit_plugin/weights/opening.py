@@ -6,21 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from vit_plugin.errors import ConfigError, needed_by
 
 from .downloads import download, removed_if_damaged
-from .hub import (
-    TIMM_SCHEME,
-    configs_beside,
-    from_hugging_face,
-    from_timm,
-    meta_of,
-    weights_in,
-)
+from .hub import TIMM_SCHEME, configs_beside, from_hugging_face, from_timm, meta_of, weights_in
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
+from .reading.lazy import Weights
 
 with needed_by('vit_plugin'):  # it imports OpenCV
     from mmengine.runner import (
@@ -47,7 +39,7 @@ class Checkpoint:
     path: Path | None = None
 
     @cached_property
-    def weights(self) -> Mapping[str, Tensor]:
+    def weights(self) -> Weights:
         """The weights by their own names, with LoRA's adapters merged into them.
 
         Raises:
@@ -84,10 +76,10 @@ class Checkpoint:
         return {} if found is None else found
 
 
-Source = str | Path | Checkpoint | Mapping[str, Tensor]
+Source = str | Path | Checkpoint | Weights
 
 
-def named_weights(source: Source) -> tuple[str, Mapping[str, Tensor]]:
+def named_weights(source: Source) -> tuple[str, Weights]:
     """Where weights come from, as far as it is known, and the weights.
 
     Args:

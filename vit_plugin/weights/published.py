@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from annotated_types import Len
 from mmengine.logging import print_log
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
-from torch import Tensor
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt
@@ -22,7 +21,7 @@ from vit_plugin.errors import ConfigError, first_line, naming
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
-from .reading.lazy import LazyArrays
+from .reading.lazy import LazyArrays, Weights
 from .recognition import recognize, unwrapped
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
@@ -128,7 +127,7 @@ def required(source: Any, name: str, kind: Any) -> Any:
     return value
 
 
-def bare(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+def bare(weights: Weights) -> Weights:
     """The weights without the prefixes of torch's wrappers and of a LightningModule's model."""
     weights = unwrapped(weights)
     if not all(name.startswith(LIGHTNING) for name in weights):
@@ -197,24 +196,15 @@ def detector_settings(
             meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),
         ),
     ]
-    dataset = dict(COCO, metainfo=dict(classes=list(classes)), pipeline=pipeline)
-    return dict(
-        default_scope='mmdet',
-        custom_imports=dict(imports=['vit_plugin.detection']),
-        model={**model, 'data_preprocessor': pixels},
-        test_dataloader=dict(
-            batch_size=1,
-            num_workers=2,
-            dataset=dataset,
-            sampler=dict(type='DefaultSampler', shuffle=False),
-        ),
-        test_cfg=dict(),
-        test_evaluator=dict(
-            type='CocoMetric',
-            ann_file=f'{COCO["data_root"]}{COCO["ann_file"]}',
-            metric=['bbox', 'segm'] if masks else 'bbox',
-        ),
+    settings = _settings('mmdet', dict(model, data_preprocessor=pixels), COCO, classes, pipeline)
+    settings['test_dataloader']['sampler'] = dict(type='DefaultSampler', shuffle=False)
+    settings['test_cfg'] = dict()
+    settings['test_evaluator'] = dict(
+        type='CocoMetric',
+        ann_file=f'{COCO["data_root"]}{COCO["ann_file"]}',
+        metric=['bbox', 'segm'] if masks else 'bbox',
     )
+    return settings
 
 
 def segmentor_settings(
@@ -236,12 +226,24 @@ def segmentor_settings(
         dict(type='Resize', scale=(16 * size[0], size[0]), keep_ratio=True),
         dict(type='PackSegInputs'),
     ]
-    dataset = dict(type='BaseSegDataset', metainfo=dict(classes=list(classes)), pipeline=pipeline)
-    pixels = dict(type='SegDataPreProcessor', **normalization(mean, std))
+    model = dict(
+        model, data_preprocessor=dict(type='SegDataPreProcessor', **normalization(mean, std))
+    )
+    return _settings('mmseg', model, dict(type='BaseSegDataset'), classes, pipeline)
+
+
+def _settings(
+    scope: str,
+    model: dict[str, Any],
+    dataset: Mapping[str, Any],
+    classes: Sequence[str],
+    pipeline: list,
+) -> dict[str, Any]:
+    dataset = dict(dataset, metainfo=dict(classes=list(classes)), pipeline=pipeline)
     return dict(
-        default_scope='mmseg',
+        default_scope=scope,
         custom_imports=dict(imports=['vit_plugin.detection']),
-        model={**model, 'data_preprocessor': pixels},
+        model=model,
         test_dataloader=dict(batch_size=1, num_workers=2, dataset=dataset),
     )
 
@@ -287,7 +289,7 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _content(
-    weights: Mapping[str, Tensor], settings: Mapping[str, Any], classes: Sequence[str]
+    weights: Weights, settings: Mapping[str, Any], classes: Sequence[str]
 ) -> dict[str, Any]:
     """What MMEngine would have saved: the config, the classes, and the weights by our names."""
     ours, parts = recognize(weights), settings['model']

@@ -23,6 +23,7 @@ from .lora import BASE, has_adapters, merged
 from .opening import Checkpoint
 from .published import LIGHTNING, bare
 from .reading.files import find_tensors
+from .reading.lazy import Weights
 from .reading.shards import INDEX, files_of
 from .recognition import recognize
 
@@ -133,7 +134,7 @@ def is_folder(original: Checkpoint) -> bool:
     return path is not None and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file()
 
 
-def _write(path: Path | None, content: Any, changed: Mapping[str, Tensor], target: Path) -> None:
+def _write(path: Path | None, content: Any, changed: Weights, target: Path) -> None:
     """Write one file in the form of ``path``, which timm's models by name do not have."""
     if target.suffix == '.safetensors':
         metadata, tensors = None, dict(content) if path is None else {}
@@ -150,7 +151,7 @@ def _write(path: Path | None, content: Any, changed: Mapping[str, Tensor], targe
         torch.save(_replaced(content, changed), target)
 
 
-def _replaced(content: Any, changed: Mapping[str, Tensor]) -> Any:
+def _replaced(content: Any, changed: Weights) -> Any:
     """What a training saved, with these tensors in each dict that has them.
 
     ``rfdetr`` saves its weights twice, once by the names of a LightningModule.

@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 
 from .formats import FORMATS, OWN
 from .reading.files import checked
-from .reading.lazy import LazyArrays
+from .reading.lazy import LazyArrays, Weights
 from .report import shortened_list
 from .rules import Format, Step
 
@@ -35,7 +35,7 @@ class Recognized(Mapping[str, Tensor]):
     format: Format
     prefix: str
     steps: Mapping[str, Step]
-    theirs: Mapping[str, Tensor]
+    theirs: Weights
 
     @property
     def is_own(self) -> bool:
@@ -55,7 +55,7 @@ class Recognized(Mapping[str, Tensor]):
         return len(self.steps)
 
 
-def recognize(weights: Mapping[str, Tensor], targets: Container[str] | None = None) -> Recognized:
+def recognize(weights: Weights, targets: Container[str] | None = None) -> Recognized:
     """Recognize the format of weights. No model is needed.
 
     The chosen format finds the most targets. If several find equally many, the one that explains
@@ -98,14 +98,14 @@ def recognize(weights: Mapping[str, Tensor], targets: Container[str] | None = No
     return Recognized(form, prefix, steps, weights)
 
 
-def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
+def _prefixes(form: Format, weights: Weights) -> list[str]:
     """Prefixes of a format's names, also the attribute of a LightningModule, which comes first."""
     first = {key.partition('.')[0] for key in weights}
     attribute = [f'{word}.' for word in first if len(first) == 1 and '' in form.prefixes]
     return list(dict.fromkeys([*form.prefixes, *attribute]))
 
 
-def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+def unwrapped(weights: Weights) -> Weights:
     """Strip the prefixes of torch's wrappers and the numbers of chunks of blocks from names."""
     inside = {CHUNK_NUMBER.sub(r'\1blocks.', WRAPPERS.sub('', key)): key for key in weights}
     while inside and all(map(PARALLEL.search, inside)):
@@ -115,13 +115,13 @@ def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return LazyArrays([*inside], lambda name: weights[inside[name]])
 
 
-def without_absent(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+def without_absent(weights: Weights) -> Weights:
     """Leave out empty registers: transformers saves a (1, 0, C) array for a DINOv3 without any."""
     names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
     return weights if len(names) == len(weights) else LazyArrays(names, weights.__getitem__)
 
 
-def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+def unstacked(weights: Weights) -> Weights:
     """Split big_vision's scanned ``encoderblock`` arrays (blocks, ...) into single blocks."""
     scanned = [key for key in weights if '/encoderblock/' in key]
     if not scanned:

@@ -39,13 +39,12 @@ def training_settings(source: Any) -> dict[str, Any]:
         ConfigError: if the file cannot be downloaded or read.
     """
     settings = _saved(source)
-    model = _entry(settings, 'model')
     found: dict[str, Any] = {}
-    size = _entry(_entry(model, 'backbone'), 'img_size')
+    size = value_at(settings, 'model.backbone.img_size')
     if size is not None and fits(Size, size):
         found['img_size'] = size
-    for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
-        mean, std = _entry(pixels, 'mean'), _entry(pixels, 'std')
+    for place in ('model.data_preprocessor', 'data_preprocessor'):
+        mean, std = (value_at(settings, f'{place}.{name}') for name in ('mean', 'std'))
         if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
             found['mean'], found['std'] = (
                 tuple(value / 255 for value in values) for values in (mean, std)
@@ -64,8 +63,8 @@ def saved_backbone(source: Any) -> dict[str, Any]:
             :func:`~vit_plugin.untrusted.admission.admit`.
     """
     settings = _saved(source)
-    backbone = _entry(_entry(settings, 'model'), 'backbone')
-    kind = _entry(backbone, 'type')
+    backbone = value_at(settings, 'model.backbone')
+    kind = value_at(backbone, 'type')
     if not isinstance(kind, str) or kind not in BACKBONES:
         return {}
     used = dict(settings, model=dict(backbone=backbone))
@@ -89,8 +88,11 @@ def _saved(source: Any) -> dict[str, Any]:
     return settings_of(open_checkpoint(source, payload=False))
 
 
-def _entry(content: Any, name: str) -> Any:
-    return content.get(name) if isinstance(content, Mapping) else None
+def value_at(settings: Any, field: str) -> Any:
+    """The value of a dotted name, or None."""
+    for name in field.split('.'):
+        settings = settings.get(name) if isinstance(settings, Mapping) else None
+    return settings
 
 
 def settings_of(checkpoint: Checkpoint) -> dict[str, Any]:

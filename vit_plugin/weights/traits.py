@@ -5,7 +5,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+from .reading.lazy import Weights
 
 # Traits, and the beginning of our names of the tensors that show them.
 TRAITS = {
@@ -20,29 +20,29 @@ TRAITS = {
 }
 
 
-def traits(state: Mapping[str, Tensor]) -> set[str]:
+def traits(state: Weights) -> set[str]:
     """Traits of the model that its tensors show, by our names."""
     shown = {trait for key in state for trait, start in TRAITS.items() if key.startswith(start)}
     return shown | ({'gated'} if is_gated(state) else set())
 
 
-def is_gated(state: Mapping[str, Tensor]) -> bool:
+def is_gated(state: Weights) -> bool:
     """True if the MLPs of a state are gated."""
     fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
     return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
-def is_plain(state: Mapping[str, Tensor]) -> bool:
+def is_plain(state: Weights) -> bool:
     """True if the MLPs of a state are not gated: some formats have no names for others."""
     return not is_gated(state)
 
 
-def norms_input(state: Mapping[str, Tensor]) -> bool:
+def norms_input(state: Weights) -> bool:
     """True if the MLPs of a state norm their input, as in ViTamin."""
     return 'blocks.0.mlp.input_norm.weight' in state
 
 
-def is_rowless(state: Mapping[str, Tensor]) -> bool:
+def is_rowless(state: Weights) -> bool:
     """True if a state has a class token and a square position table without a row for it."""
     if not {'cls_token', 'pos_embed'} <= state.keys():
         return False
@@ -50,7 +50,7 @@ def is_rowless(state: Mapping[str, Tensor]) -> bool:
     return math.isqrt(rows) ** 2 == rows
 
 
-def is_deit3(state: Mapping[str, Tensor]) -> bool:
+def is_deit3(state: Weights) -> bool:
     """True if a state is a DeiT-III's: LayerScale, and no row in the table for the class token."""
     return 'blocks.0.ls1.gamma' in state and is_rowless(state)
 

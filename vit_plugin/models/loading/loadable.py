@@ -6,7 +6,7 @@ backbone's ``init_cfg`` use it too. So this also works for sharded models and fo
 device.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.distributed.tensor import DTensor
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.opening import Checkpoint, Source, named_weights
+from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import Report, shortened_list
 from vit_plugin.weights.rules import GRID, check_real
@@ -167,7 +168,7 @@ def check_finite(
             )
 
 
-def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def check_start(model: nn.Module, weights: Weights) -> None:
     """Check weights for ``load_from``. MMEngine itself would only print a warning.
 
     Parts outside our backbones may be missing, such as a head.
@@ -185,7 +186,7 @@ def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
                 AdaptedWeights(backbone, targets, found, complete=False)
 
 
-def check_kinds(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+def check_kinds(model: nn.Module, weights: Weights) -> None:
     """Check that weights by the model's own names are real numbers where the model's are.
 
     Raises:

@@ -1,7 +1,8 @@
 """The image towers of OpenAI's and OpenCLIP's CLIP, and of transformers'."""
 
 from ..rules import TABLE, TOKEN, Format, Rule, pair, separate_qkv
-from ..traits import EPS_1E_5, KnownNumerics, is_plain
+from ..traits import EPS_1E_5, KnownNumerics
+from .blocks import plain_block
 
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
 
@@ -30,13 +31,16 @@ CLIP = Format(
         Rule('(positional_embedding|embeddings.position_embedding.weight)', 'pos_embed', TABLE),
         Rule('(conv1|embeddings.patch_embedding).weight', 'patch_embed.proj.weight'),
         *pair('(ln_pre|pre_layrnorm).', 'norm_pre'),
-        *pair(f'{_CLIP}.(ln_1|layer_norm1).', 'blocks.{i}.norm1'),
         *pair(f'{_CLIP}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
         *separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
-        *pair(f'{_CLIP}.(attn.out_proj|self_attn.out_proj).', 'blocks.{i}.attn.proj'),
-        *pair(f'{_CLIP}.(ln_2|layer_norm2).', 'blocks.{i}.norm2'),
-        *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1', written=is_plain),
-        *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
+        *plain_block(
+            _CLIP,
+            '(ln_1|layer_norm1)',
+            '(attn.out_proj|self_attn.out_proj)',
+            '(ln_2|layer_norm2)',
+            'mlp.(c_fc|fc1)',
+            'mlp.(c_proj|fc2)',
+        ),
         *pair('(ln_post|post_layernorm).', 'norm'),
         # Perception Encoder
         Rule('transformer.resblocks.{i}.ls_{k}.gamma', 'blocks.{i}.ls{k}.gamma'),

@@ -1,19 +1,17 @@
 """Rules for the names by which EVA, EVA-02, DINOv3 and ViTamin differ from timm's other ViTs."""
 
-from collections.abc import Mapping
-
-from torch import Tensor
-
 from vit_plugin.errors import ConfigError
 
+from ..reading.lazy import Weights
 from ..rules import Rule, pair, separate_qkv
 from ..traits import is_gated, norms_input
+from .blocks import two_in_one
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
-_KINDS, _QKV = ('weight', 'bias'), ('q_proj', 'k_proj', 'v_proj')
+_QKV = ('q_proj', 'k_proj', 'v_proj')
 
 
-def is_no_eva(state: Mapping[str, Tensor]) -> bool:
+def is_no_eva(state: Weights) -> bool:
     """True if a state fits timm's class VisionTransformer. Some states also fit its class Eva."""
     return (
         'blocks.0.attn.qkv.q_bias' not in state
@@ -22,16 +20,16 @@ def is_no_eva(state: Mapping[str, Tensor]) -> bool:
     )
 
 
-def _is_apart(state: Mapping[str, Tensor]) -> bool:
+def _is_apart(state: Weights) -> bool:
     """True if timm's model has separate query, key and value layers, as the larger EVA-02 have."""
     return is_gated(state) and 'blocks.0.mlp.norm.weight' in state
 
 
-def _is_joint(state: Mapping[str, Tensor]) -> bool:
+def _is_joint(state: Weights) -> bool:
     return not _is_apart(state)
 
 
-def _has_two_gates(state: Mapping[str, Tensor]) -> bool:
+def _has_two_gates(state: Weights) -> bool:
     """True if both parts of a gated MLP are separate layers in timm: EVA-02, DINOv3 and AIMv2."""
     return is_gated(state) and (
         _is_apart(state)
@@ -40,14 +38,8 @@ def _has_two_gates(state: Mapping[str, Tensor]) -> bool:
     )
 
 
-TWO_GATES = tuple(
-    Rule(
-        (f'{_MLP}.fc1_g.{kind}', f'{_MLP}.fc1_x.{kind}'),
-        f'{_MLP}.fc1.{kind}',
-        written=_has_two_gates,
-    )
-    for kind in _KINDS
-)
+_FC1 = f'{_MLP}.fc1'
+TWO_GATES = two_in_one(f'{_MLP}.fc1_g', f'{_MLP}.fc1_x', _FC1, _has_two_gates)
 
 # timm's class Eva.
 EVA = (
@@ -61,10 +53,7 @@ EVA = (
 )
 
 VITAMIN = (
-    *(
-        Rule((f'{_MLP}.w0.{kind}', f'{_MLP}.w1.{kind}'), f'{_MLP}.fc1.{kind}', written=norms_input)
-        for kind in _KINDS
-    ),
+    *two_in_one(f'{_MLP}.w0', f'{_MLP}.w1', _FC1, norms_input),
     *pair(f'{_MLP}.w2.', f'{_MLP}.fc2', when='.mlp.w0.', written=norms_input),
     Rule(f'{_MLP}.norm.{{rest}}', f'{_MLP}.input_norm.{{rest}}', when='.mlp.w0.'),
 )
@@ -93,15 +82,7 @@ SPELLINGS = (
     ),
     # SwiGLU in one array (DINOv2) or in two (DINOv3, EVA-02)
     *pair(f'{_MLP}.w12.', f'{_MLP}.fc1', written=False),
-    *(
-        Rule(
-            (f'{_MLP}.w1.{kind}', f'{_MLP}.w2.{kind}'),
-            f'{_MLP}.fc1.{kind}',
-            unless='.mlp.w0.',
-            written=False,
-        )
-        for kind in _KINDS
-    ),
+    *two_in_one(f'{_MLP}.w1', f'{_MLP}.w2', _FC1, False, unless='.mlp.w0.'),
     *pair(f'{_MLP}.w3.', f'{_MLP}.fc2', written=False),
     # the norms within EVA-02's blocks
     Rule(f'{_MLP}.ffn_ln.{{rest}}', f'{_MLP}.norm.{{rest}}', written=False),
@@ -109,7 +90,7 @@ SPELLINGS = (
 )
 
 
-def reject_unnamed(state: Mapping[str, Tensor]) -> None:
+def reject_unnamed(state: Weights) -> None:
     """Check that other formats than ours have names for the blocks of a state.
 
     Raises:

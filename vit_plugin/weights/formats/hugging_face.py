@@ -12,16 +12,16 @@ from ..traits import (
     SILU,
     KnownNumerics,
     is_gated,
-    is_plain,
     is_rowless,
 )
+from .blocks import plain_block, two_in_one
 from .clip import attention_pool
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'
 
 
-def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
+def _hugging_face(norm1: str, norm2: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
     """Rules that transformers' models share. Names in the hub's files precede those since 5.0."""
     return (
         Rule('embeddings.cls_token', 'cls_token'),
@@ -31,14 +31,9 @@ def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...
             f'{_BLOCK}.attention.',
             ('(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)'),
         ),
-        *pair(f'{_BLOCK}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
-        *(
-            rule
-            for i in range(2)
-            for rule in pair(f'{_BLOCK}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')
+        *plain_block(
+            _BLOCK, norm1, 'attention.(output.dense|o_proj)', norm2, f'({fc1})', f'({fc2})'
         ),
-        *pair(f'{_BLOCK}.({fc1}).', 'blocks.{i}.mlp.fc1', written=is_plain),
-        *pair(f'{_BLOCK}.({fc2}).', 'blocks.{i}.mlp.fc2'),
         *pair('layernorm.', 'norm'),
         *pair('pooler.dense.', 'head.layers.pre_logits'),
     )
@@ -48,18 +43,12 @@ def two_gates(
     block: str, ours: str = 'blocks.{i}', written: bool | Callable = is_gated
 ) -> tuple[Rule, ...]:
     """The rules of a gated MLP's first two layers, which are one of ours."""
-    return tuple(
-        Rule(
-            (f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'),
-            f'{ours}.mlp.fc1.{kind}',
-            written=written,
-        )
-        for kind in ('weight', 'bias')
-    )
+    mlp = f'{block}.mlp'
+    return two_in_one(f'{mlp}.gate_proj', f'{mlp}.up_proj', f'{ours}.mlp.fc1', written)
 
 
 _VIT = _hugging_face(
-    ('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'
+    'layernorm_before', 'layernorm_after', 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'
 )
 _NUMERICS = (KnownNumerics(GELU | EPS_1E_12),)
 
@@ -103,7 +92,7 @@ HF_DINOV2 = Format(
         *pair(f'{_BLOCK}.mlp.weights_in.', 'blocks.{i}.mlp.fc1', written=is_gated),
         *pair(f'{_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=is_gated),
         Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=is_rowless),
-        *_hugging_face(('norm1', 'norm2'), 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
+        *_hugging_face('norm1', 'norm2', 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
         *two_gates(_BLOCK, written=False),
         Rule('embeddings.register_tokens', 'reg_token'),
         Rule(f'{_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
@@ -174,12 +163,10 @@ HF_SIGLIP = Format(
     (
         *pair('embeddings.patch_embedding.', 'patch_embed.proj'),
         Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
-        *pair(f'{_LAYER}.layer_norm1.', 'blocks.{i}.norm1'),
         *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
-        *pair(f'{_LAYER}.self_attn.out_proj.', 'blocks.{i}.attn.proj'),
-        *pair(f'{_LAYER}.layer_norm2.', 'blocks.{i}.norm2'),
-        *pair(f'{_LAYER}.mlp.fc1.', 'blocks.{i}.mlp.fc1', written=is_plain),
-        *pair(f'{_LAYER}.mlp.fc2.', 'blocks.{i}.mlp.fc2'),
+        *plain_block(
+            _LAYER, 'layer_norm1', 'self_attn.out_proj', 'layer_norm2', 'mlp.fc1', 'mlp.fc2'
+        ),
         *pair('post_layernorm.', 'norm'),
         *attention_pool('head', 'attention', 'mlp.fc1', 'mlp.fc2'),
         *pair('classifier.', 'head.layers.head'),

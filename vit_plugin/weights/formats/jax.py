@@ -14,14 +14,23 @@ from ..rules import (
 from ..traits import AUTHORS_NUMERICS, is_plain
 
 
-def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
-    qkv = tuple(f'{theirs}{part}/kernel' for part in ('query', 'key', 'value'))
-    bias = tuple(f'{theirs}{part}/bias' for part in ('query', 'key', 'value'))
+def _attention(theirs: str, ours: str, **layers: str) -> tuple[Rule, ...]:
+    """The rules of an attention. Each layer of ours is made of these layers of theirs."""
     return (
-        Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS),
-        Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS),
-        Rule(f'{theirs}out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
-        Rule(f'{theirs}out/bias', f'{ours}.proj.bias'),
+        *(
+            Rule(
+                tuple(f'{theirs}/{name}/{kind}' for name in names.split()),
+                f'{ours}.{layer}.{our_kind}',
+                transform,
+            )
+            for layer, names in layers.items()
+            for kind, our_kind, transform in (
+                ('kernel', 'weight', INTO_HEADS),
+                ('bias', 'bias', HEADS_BIAS),
+            )
+        ),
+        Rule(f'{theirs}/out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
+        Rule(f'{theirs}/out/bias', f'{ours}.proj.bias'),
     )
 
 
@@ -29,7 +38,6 @@ _BLOCK = 'Transformer/encoderblock_{i}'
 _UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
 # At first, big_vision's pooling was not a module of its own.
 _POOL = '(MAPHead_0/|)'
-_MAP = f'{_POOL}MultiHeadDotProductAttention_0'
 
 # google-research/vision_transformer of every year, and big_vision: the numbers of the layers in a
 # block count all of them in the older files (first) and those of one kind in the newer.
@@ -41,7 +49,11 @@ JAX = Format(
         Rule('(Transformer/posembed_input/|Transformer/|)pos_embedding', 'pos_embed'),
         *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
         *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
-        *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
+        *_attention(
+            f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)',
+            'blocks.{i}.attn',
+            qkv='query key value',
+        ),
         *pair(
             f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/',
             'blocks.{i}.mlp.fc1',
@@ -60,14 +72,12 @@ JAX = Format(
         *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale', VECTOR),
         # the parts after the encoder
         Rule(f'{_POOL}probe', 'neck.attn_pool.latent'),
-        Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
-        Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
-        Rule(
-            (f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS
+        *_attention(
+            f'{_POOL}MultiHeadDotProductAttention_0',
+            'neck.attn_pool',
+            q='query',
+            kv='key value',
         ),
-        Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS),
-        Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
-        Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
         *pair(f'{_POOL}LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
         *pair(f'{_POOL}MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
         *pair(f'{_POOL}MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),

@@ -14,11 +14,11 @@ from mmengine.logging import print_log
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.image_files import IMAGE_SUFFIXES
 
 from .folders import check_complete, read_folder
-from .lazy import LazyArrays
+from .lazy import LazyArrays, Weights
 from .pickles import read_pickle
 from .shards import INDEX, read_shards
 
@@ -114,7 +114,7 @@ def _one_sentence(path: Path) -> Iterator[None]:
         ) from error
 
 
-def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
+def find_tensors(content: Any) -> tuple[Weights, Any]:
     """Find the tensors in a training checkpoint: its own, or those of the first container with any.
 
     Returns:
@@ -151,7 +151,7 @@ def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
     )
 
 
-def checked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+def checked(weights: Weights) -> Weights:
     """Check the weights and return them. Tensors that are not read yet are checked on access.
 
     Raises:
@@ -189,7 +189,7 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
     return torch.from_numpy(np.require(array, native, ('C', 'W')))
 
 
-def _read_npz(path: Path) -> Mapping[str, Tensor]:
+def _read_npz(path: Path) -> Weights:
     with zipfile.ZipFile(path):  # numpy does not close a damaged file
         arrays = np.load(path, allow_pickle=False)
 
@@ -208,7 +208,7 @@ def _read_npz(path: Path) -> Mapping[str, Tensor]:
     return LazyArrays(arrays.files, read)
 
 
-def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
+def _read_safetensors(path: Path) -> Weights:
     file = safe_open(path, framework='pt')
     return LazyArrays(list(file.keys()), file.get_tensor)
 
@@ -218,8 +218,4 @@ def _first_sentence(error: Exception) -> str:
     asked = re.search(r'GLOBAL (\S+)', str(error))
     if asked:
         return f'it asks for {asked[1]}'
-    return (
-        str(error).strip().splitlines()[0].split('. ')[0]
-        if str(error).strip()
-        else type(error).__name__
-    )
+    return first_line(error).split('. ')[0] if str(error).strip() else type(error).__name__

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from torch import Tensor
 
+Weights = Mapping[str, Tensor]  # by their names
+
 
 class LazyArrays(Mapping):
     """Tensors that are read from the file one at a time, on access."""

@@ -4,18 +4,16 @@ It is what ``save_pretrained`` of Hugging Face's libraries writes for a large mo
 """
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
-from torch import Tensor
 
 from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
-from .lazy import LazyArrays
+from .lazy import LazyArrays, Weights
 
 INDEX = 'model.safetensors.index.json'
 
@@ -37,7 +35,7 @@ def files_of(index: Path) -> dict[str, str]:
     return files
 
 
-def read_shards(index: Path) -> Mapping[str, Tensor]:
+def read_shards(index: Path) -> Weights:
     """Read the tensors of all files, each on access.
 
     Raises:

@@ -1,0 +1,34 @@
+"""Rules that several formats have: a plain block, a gated MLP, and pooling by attention."""
+
+from collections.abc import Callable
+
+from ..rules import Rule, pair
+from ..traits import is_plain
+
+
+def plain_block(
+    theirs: str, norm1: str, proj: str, norm2: str, fc1: str, fc2: str
+) -> tuple[Rule, ...]:
+    """The rules of a block with this name but for queries, keys and values."""
+    return (
+        *pair(f'{theirs}.{norm1}.', 'blocks.{i}.norm1'),
+        *pair(f'{theirs}.{proj}.', 'blocks.{i}.attn.proj'),
+        *pair(f'{theirs}.{norm2}.', 'blocks.{i}.norm2'),
+        *pair(f'{theirs}.{fc1}.', 'blocks.{i}.mlp.fc1', written=is_plain),
+        *pair(f'{theirs}.{fc2}.', 'blocks.{i}.mlp.fc2'),
+    )
+
+
+def two_in_one(
+    first: str, second: str, ours: str, written: bool | Callable, unless: str = ''
+) -> tuple[Rule, ...]:
+    """The rules of two layers of theirs that are one of ours, such as those of a gated MLP."""
+    return tuple(
+        Rule(
+            (f'{first}.{kind}', f'{second}.{kind}'),
+            f'{ours}.{kind}',
+            written=written,
+            unless=unless,
+        )
+        for kind in ('weight', 'bias')
+    )
