@@ -21,7 +21,7 @@ from vit_plugin.errors import ConfigError, first_line, naming
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
-from .reading.lazy import LazyArrays, Weights
+from .reading.lazy import Lazy, Weights
 from .recognition import recognize, unwrapped
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
@@ -132,7 +132,7 @@ def bare(weights: Weights) -> Weights:
     weights = unwrapped(weights)
     if not all(name.startswith(LIGHTNING) for name in weights):
         return weights
-    return LazyArrays(
+    return Lazy(
         [name.removeprefix(LIGHTNING) for name in weights], lambda name: weights[LIGHTNING + name]
     )
 
@@ -301,5 +301,5 @@ def _content(
             cfg='\n'.join(f'{name} = {value!r}' for name, value in settings.items()),
             dataset_meta=dict(classes=tuple(classes)),
         ),
-        state_dict=LazyArrays([*theirs], lambda name: ours[theirs[name]]),
+        state_dict=Lazy(theirs, lambda name: ours[theirs[name]]),
     )

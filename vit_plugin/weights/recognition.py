@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 
 from .formats import FORMATS, OWN
 from .reading.files import checked
-from .reading.lazy import LazyArrays, Weights
+from .reading.lazy import Lazy, Weights
 from .report import shortened_list
 from .rules import Format, Step
 
@@ -112,13 +112,13 @@ def unwrapped(weights: Weights) -> Weights:
         inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
     if len(inside) < len(weights) or [*inside] == [*weights]:
         return weights
-    return LazyArrays([*inside], lambda name: weights[inside[name]])
+    return Lazy(inside, lambda name: weights[inside[name]])
 
 
 def without_absent(weights: Weights) -> Weights:
     """Leave out empty registers: transformers saves a (1, 0, C) array for a DINOv3 without any."""
     names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
-    return weights if len(names) == len(weights) else LazyArrays(names, weights.__getitem__)
+    return weights if len(names) == len(weights) else Lazy(names, weights.__getitem__)
 
 
 def unstacked(weights: Weights) -> Weights:
@@ -146,4 +146,4 @@ def unstacked(weights: Weights) -> Weights:
         key, i = blocks[name]
         return weights[key][i]
 
-    return LazyArrays(names, read)
+    return Lazy(names, read)

@@ -1,12 +1,13 @@
 """The tables: one for each set of names of a Vision Transformer's weights."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pkgutil import resolve_name
 
 from torch import Tensor
 
 from vit_plugin.project import declared
 
+from ..reading.lazy import Lazy
 from ..rules import Format
 from .clip import CLIP
 from .eva import reject_unnamed
@@ -19,33 +20,9 @@ from .timm import TIMM, TIMM_EVA
 from .torchvision import TORCHVISION
 from .vitdet import VITDET
 
-
-class Formats(Mapping[str, Format]):
-    """The formats by their names, in the order in which they are tried.
-
-    Args:
-        formats: those of the package.
-        later: those of projects, as ``'module:name'``, which are imported at the first look.
-    """
-
-    def __init__(self, formats: Sequence[Format], later: Mapping[str, str]) -> None:
-        self._formats: dict[str, Format | str] = {form.name: form for form in formats} | {**later}
-
-    def __getitem__(self, name: str) -> Format:
-        form = self._formats[name]
-        if isinstance(form, str):
-            form = self._formats[name] = resolve_name(form)
-        return form
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._formats)
-
-    def __len__(self) -> int:
-        return len(self._formats)
-
-
-FORMATS = Formats(
-    (
+KNOWN = {
+    form.name: form
+    for form in (
         OWN,
         JAX,
         TIMM,
@@ -60,8 +37,12 @@ FORMATS = Formats(
         CLIP,
         SAPIENS2,
         VITDET,
-    ),
-    declared('formats'),
+    )
+}
+OF_PROJECTS = declared('formats')  # as 'module:name', imported at the first look
+# By their names, in the order in which they are tried.
+FORMATS: Mapping[str, Format] = Lazy(
+    [*KNOWN, *OF_PROJECTS], lambda name: KNOWN.get(name) or resolve_name(OF_PROJECTS[name])
 )
 
 

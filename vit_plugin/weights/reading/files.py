@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.image_files import IMAGE_SUFFIXES
 
 from .folders import check_complete, read_folder
-from .lazy import LazyArrays, Weights
+from .lazy import Lazy, Weights
 from .pickles import read_pickle
 from .shards import INDEX, read_shards
 
@@ -126,7 +126,7 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
     seen, meta = set(), None
     while isinstance(content, Mapping) and id(content) not in seen:
         seen.add(id(content))  # a damaged file may contain itself
-        if isinstance(content, LazyArrays):
+        if isinstance(content, Lazy):
             return content, meta
         names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
         if len(names) > 1 and names[0] in AVERAGES:
@@ -158,7 +158,7 @@ def checked(weights: Weights) -> Weights:
         ConfigError: if a name is not a string, or a value is not a complete, dense tensor of plain
             numbers.
     """
-    if not isinstance(weights, LazyArrays):
+    if not isinstance(weights, Lazy):
         for name, value in weights.items():
             if wrong := _what_is_wrong(name, value):
                 raise ConfigError(f'The checkpoint cannot be used: {name!r} is {wrong}.')
@@ -205,12 +205,12 @@ def _read_npz(path: Path) -> Weights:
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return _from_numpy(name, array)
 
-    return LazyArrays(arrays.files, read)
+    return Lazy(arrays.files, read)
 
 
 def _read_safetensors(path: Path) -> Weights:
     file = safe_open(path, framework='pt')
-    return LazyArrays(list(file.keys()), file.get_tensor)
+    return Lazy(file.keys(), file.get_tensor)
 
 
 def _first_sentence(error: Exception) -> str:

@@ -1,19 +1,21 @@
-"""Tensors that stay in their file until they are used."""
+"""Values that are read or made when they are used, such as tensors that stay in their file."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from torch import Tensor
 
+Value = TypeVar('Value')
 Weights = Mapping[str, Tensor]  # by their names
 
 
-class LazyArrays(Mapping):
-    """Tensors that are read from the file one at a time, on access."""
+class Lazy(Mapping[str, Value]):
+    """Values by their names, each of which is read or made on access."""
 
-    def __init__(self, names: list[str], read: Callable[[str], Tensor]) -> None:
+    def __init__(self, names: Iterable[str], read: Callable[[str], Value]) -> None:
         self._names, self._read = dict.fromkeys(names), read
 
-    def __getitem__(self, name: str) -> Tensor:
+    def __getitem__(self, name: str) -> Value:
         if name not in self._names:
             raise KeyError(name)
         return self._read(name)

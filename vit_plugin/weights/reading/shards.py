@@ -13,7 +13,7 @@ from safetensors import safe_open
 from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
-from .lazy import LazyArrays, Weights
+from .lazy import Lazy, Weights
 
 INDEX = 'model.safetensors.index.json'
 
@@ -48,4 +48,4 @@ def read_shards(index: Path) -> Weights:
             f'{str(index)!r} names {missing[0]}, which is not next to it; put it there.'
         )
     opened = {file: safe_open(index.with_name(file), framework='pt') for file in {*files.values()}}
-    return LazyArrays(list(files), lambda name: opened[files[name]].get_tensor(name))
+    return Lazy(files, lambda name: opened[files[name]].get_tensor(name))
