@@ -42,6 +42,28 @@ def first_line(error: BaseException) -> str:
     return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')
 
 
+@contextmanager
+def rejecting(
+    what: str, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Turn another package's errors of these kinds into one sentence, with their first line in it.
+
+    Args:
+        what: what is wrong, the beginning of the sentence.
+        remedy: the end of it.
+        kinds: the errors. Default: all.
+
+    Raises:
+        ConfigError: in place of such an error. One that is raised inside passes.
+    """
+    try:
+        yield
+    except ConfigError:
+        raise
+    except kinds as error:
+        raise ConfigError(f'{what} ({first_line(error)}); {remedy}.') from error
+
+
 _FRAMEWORK = "-e '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = (

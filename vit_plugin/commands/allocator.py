@@ -1,4 +1,4 @@
-"""The memory of a training stays with its process."""
+"""Let glibc keep the memory that a training frees after each step, for the next one."""
 
 import ctypes
 import os

@@ -21,12 +21,7 @@ from mmengine.registry import RUNNERS
 from torch import nn
 
 from vit_plugin.commands.allocator import keep_memory
-from vit_plugin.config import (
-    LOADER_SECTIONS,
-    apply_loader_defaults,
-    check_config,
-    read_config,
-)
+from vit_plugin.config import LOADER_SECTIONS, apply_loader_defaults, check_config, read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.engine.checkpoints.chosen import LAST
 from vit_plugin.engine.checkpoints.hook import MARKER

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.errors import ConfigError, MissingExtraError, first_line
 from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
 from vit_plugin.files.untrusted_text import printable_lines
@@ -40,8 +40,9 @@ class KeyValue(argparse.Action):
         try:
             DictAction(self.option_strings, self.dest)(parser, namespace, values, option_string)
         except (AssertionError, ValueError, IndexError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({reason})')
+            parser.error(
+                f'{option_string}: {" ".join(values)!r} cannot be read ({first_line(error)})'
+            )
         except RecursionError:  # MMEngine's reader looks for the end of a dict without end
             parser.error(
                 '--cfg-options takes plain values and lists of them; write dicts in a config file.'

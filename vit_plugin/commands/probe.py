@@ -141,11 +141,7 @@ def read_labeled(folder: str) -> 'Labeled':
 def segmentation(args: Namespace) -> list[dict[str, Any]]:
     """Print the mIoU of all models as tables, and return their rows."""
     from vit_plugin.inference.load import load
-    from vit_plugin.measure.dense_probing import (
-        dense_probe,
-        rank_correlation,
-        table,
-    )
+    from vit_plugin.measure.dense_probing import dense_probe, rank_correlation, table
 
     if 'fewshot' in (args.probes or ()):
         raise ConfigError(

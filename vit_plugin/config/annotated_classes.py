@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from mmengine.fileio import list_from_file, load
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.suggestions import suggestion
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, ElementTree.ParseError)
@@ -37,15 +37,12 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
     file = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])
     if not classes or '://' in file:
         return
-    try:
+    with rejecting(
+        f'{at}.ann_file={file!r}, or a file that it names, cannot be read as annotations',
+        'correct it, or take the data set class for its format',
+        UNREADABLE,
+    ):
         CHECKS[forms.pop()](at, dataset, file, classes)
-    except ConfigError:  # a ValueError, too
-        raise
-    except UNREADABLE as error:
-        raise ConfigError(
-            f'{at}.ann_file={file!r}, or a file that it names, cannot be read as annotations '
-            f'({first_line(error)}); correct it, or take the data set class for its format.'
-        ) from error
 
 
 def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:

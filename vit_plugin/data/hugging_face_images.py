@@ -9,7 +9,7 @@ from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
 from vit_plugin.arguments.fields import Typed
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, needed_by, rejecting
 from vit_plugin.files.images import decode
 from vit_plugin.registry import DATASETS
 
@@ -108,20 +108,15 @@ def _load(path: str, split: str, name: str | None, data_files: Any) -> Any:
     """The table of a split, mapped into memory."""
     import datasets
 
-    try:
-        if any(
-            os.path.isfile(os.path.join(path, file)) for file in ('state.json', 'dataset_dict.json')
-        ):
-            saved = datasets.load_from_disk(path)
-            found = saved[split] if isinstance(saved, datasets.DatasetDict) else saved
+    saved = any(Path(path, file).is_file() for file in ('state.json', 'dataset_dict.json'))
+    with rejecting(  # errors of all kinds, of the library and of the formats
+        f"path={path!r} with split={split!r} is not a data set that Hugging Face's `datasets` can "
+        'read',
+        'give a folder of save_to_disk, a folder of images, or a name on the Hub',
+    ):
+        if saved:
+            found = datasets.load_from_disk(path)
+            found = found[split] if isinstance(found, datasets.DatasetDict) else found
         else:
             found = datasets.load_dataset(path, name, split=split, data_files=data_files)
-    except Exception as error:
-        # The library raises errors of all kinds, its own and those of the formats.
-        reason = (' '.join(str(error).split()) or type(error).__name__)[:200].rstrip('.')
-        raise ConfigError(
-            f"path={path!r} with split={split!r} is not a data set that Hugging Face's `datasets` "
-            f'can read ({reason}); give a folder of save_to_disk, a folder of images, or a name '
-            'on the Hub.'
-        ) from error
     return found

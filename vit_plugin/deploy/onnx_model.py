@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
-from pydantic import with_config
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import OPEN
-from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.arguments.fields import Open
+from vit_plugin.errors import ConfigError, needed_by, rejecting
 from vit_plugin.files.bands import check_bands
 from vit_plugin.files.images import read_image
 from vit_plugin.inference.predictions import Prediction, names_of
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 KEY = 'vit_plugin'  # of the file's metadata
 
 
-@with_config(OPEN)
-class Facts(TypedDict):
+class Facts(Open):
     """The metadata that :func:`facts_of` writes."""
 
     classes: list[str]
@@ -51,14 +49,11 @@ class OnnxModel:
     def __init__(self, path: str | Path) -> None:
         with needed_by('A file in ONNX'):
             import onnxruntime
-        try:
+        # Onnxruntime has a class for each of its errors.
+        with rejecting(f'{str(path)!r} cannot be run', 'export it again'):
             self.session = onnxruntime.InferenceSession(
                 str(path), providers=['CPUExecutionProvider']
             )
-        except Exception as error:  # of onnxruntime, which has a class for each
-            raise ConfigError(
-                f'{str(path)!r} cannot be run ({first_line(error)}); export it again.'
-            ) from error
         meta = self.session.get_modelmeta().custom_metadata_map
         try:
             self.facts: dict[str, Any] = json.loads(meta.get(KEY, '{}'))
@@ -99,14 +94,12 @@ class OnnxModel:
             stacked = map(np.stack, zip(*part, strict=True))
             # Sizes only where the file takes them.
             given = dict(zip(self.inputs, stacked, strict=False))
-            try:
+            height, width = given[self.inputs[0]].shape[2:]
+            with rejecting(
+                f'The file cannot be run on an image of {width} x {height} pixels',
+                'give a larger image, or export with --img-size',
+            ):
                 arrays = self.session.run(None, given)
-            except Exception as error:  # of onnxruntime, which has a class for each
-                height, width = given[self.inputs[0]].shape[2:]
-                raise ConfigError(
-                    f'The file cannot be run on an image of {width} x {height} pixels '
-                    f'({first_line(error)}); give a larger image, or export with --img-size.'
-                ) from error
             outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
@@ -240,13 +233,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
         ConfigError: for a step of its pipeline that the file cannot do.
     """
     # Not above: to read a file takes no MMEngine.
-    from .pipeline_steps import (
-        fill_of,
-        in_size,
-        reading_steps,
-        steps_of,
-        takes_rgb,
-    )
+    from .pipeline_steps import fill_of, in_size, reading_steps, steps_of, takes_rgb
 
     model = trained.model
     steps = []

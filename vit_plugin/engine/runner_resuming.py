@@ -94,7 +94,7 @@ class ResumableRunner(BuildingRunner):
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
         try:
-            with resumable_only(self, filename):
+            with resumable_only(filename):
                 super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
         finally:
             self.resuming = False

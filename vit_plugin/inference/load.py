@@ -16,12 +16,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments import look_up
 from vit_plugin.config import check_channels, of_framework
 from vit_plugin.config.scope import import_data_sets, in_scope
-from vit_plugin.errors import (
-    ConfigError,
-    first_line,
-    leave_out_multimodal,
-    naming,
-)
+from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, rejecting
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
@@ -96,13 +91,9 @@ def load(
 
 def check_device(device: str) -> None:
     """Raise a ``ConfigError`` if this machine does not have the device."""
-    try:
+    what, remedy = f'--device {device!r} is not in this machine', f'give --device {get_device()}'
+    with rejecting(what, remedy, (RuntimeError, AssertionError)):
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(
-            f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
-            f'{get_device()}.'
-        ) from error
 
 
 def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:

@@ -17,7 +17,7 @@ from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.errors import ConfigError, first_line, naming
+from vit_plugin.errors import ConfigError, naming, rejecting
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
@@ -273,16 +273,15 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
         return checkpoint
     published = Published(checkpoint)
     for name, place in declared('published').items():
-        with naming(f'{checkpoint.source} ({name})'):
-            try:
-                found = resolve_name(place)(published)
-            except ConfigError:
-                raise
-            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-                raise ConfigError(
-                    f'its arrays or settings do not go together ({first_line(error)}); the file '
-                    'is damaged, or of another model'
-                ) from error
+        with (
+            naming(f'{checkpoint.source} ({name})'),
+            rejecting(
+                'its arrays or settings do not go together',
+                'the file is damaged, or of another model',
+                (ArithmeticError, LookupError, TypeError, ValueError),
+            ),
+        ):
+            found = resolve_name(place)(published)
         if found is not None:
             return replace(checkpoint, content=_content(published.weights, *found))
     return checkpoint

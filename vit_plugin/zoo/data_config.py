@@ -11,7 +11,7 @@ import timm
 from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_text
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_FILES, said_once, timm_name, weights_in
 from vit_plugin.weights.opening import Checkpoint
@@ -81,8 +81,7 @@ def _of_timm(name: str) -> dict[str, Any]:
         known = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # of an unknown tag after the dot
         raise ConfigError(
-            f'timm://{name}: {str(error).splitlines()[0].rstrip(".")}; vit-plugin zoo --pretrained '
-            'lists the names.'
+            f'timm://{name}: {first_line(error)}; vit-plugin zoo --pretrained lists the names.'
         ) from error
     if known is None:
         return dict(AUTHORS_DATA_CONFIG)

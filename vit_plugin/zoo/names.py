@@ -7,7 +7,7 @@ import torch
 from timm.models import is_model, list_models
 from torch import nn
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import closest
 
 # timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one
@@ -51,9 +51,7 @@ def find(name: str) -> nn.Module:
         with torch.device('meta'):
             return timm.create_model(name, num_classes=0).eval()
     except RuntimeError as error:  # of an unknown tag after the dot
-        raise ConfigError(
-            f'arch=timm://{name}: {str(error).splitlines()[0].rstrip(".")}; {_nearest(name)}.'
-        ) from error
+        raise ConfigError(f'arch=timm://{name}: {first_line(error)}; {_nearest(name)}.') from error
 
 
 def _nearest(name: str) -> str:

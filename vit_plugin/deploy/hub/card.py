@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,11 @@ OURS = """import vit_plugin
 print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
 
 
+@dataclass
 class Card:
     """The text of a ``README.md`` for the hub.
 
-    Args:
+    Attributes:
         trained: the model.
         checkpoint: where it is. Next to a file are the files of its run.
         name: ``USER/NAME``.
@@ -40,26 +42,22 @@ class Card:
         difference: of its logits, see :func:`~vit_plugin.deploy.hub.libraries.difference`.
         license: the hub's name of the license.
 
-    Attributes:
-        pictures: the run's, as PNG, by their names.
+    It has the ``pictures`` of the run, as PNG, by their names.
 
     Raises:
         ConfigError: if a file of the run is a link or not what its name says, see
             :mod:`~vit_plugin.deploy.hub.run_files`.
     """
 
-    def __init__(
-        self,
-        trained: TrainedModel,
-        checkpoint: str,
-        name: str,
-        library: Library | None,
-        difference: float,
-        license: str | None,
-    ) -> None:
-        self.trained, self.checkpoint, self.name = trained, checkpoint, name
-        self.run = Path(checkpoint).parent
-        self.library, self.difference, self.license = library, difference, license
+    trained: TrainedModel
+    checkpoint: str
+    name: str
+    library: Library | None
+    difference: float
+    license: str | None
+
+    def __post_init__(self) -> None:
+        self.run = Path(self.checkpoint).parent
         self.metrics = read_json(self.run, 'metrics.json')
         self.scores = read_json(self.run, 'classes.json')
         self.report = read_json(self.run, 'data_report.json')

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from vit_plugin import __version__
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, first_line, rejecting
 from vit_plugin.files.complete import check_target, new_folder
 from vit_plugin.inference.load import load
 from vit_plugin.inference.saved_model import find_checkpoint
@@ -24,12 +24,7 @@ from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import ENTRY, HUB_CONFIG, HUB_WEIGHTS
 
 from .card import Card
-from .libraries import (
-    LIBRARIES,
-    TOLERANCE,
-    Library,
-    difference,
-)
+from .libraries import LIBRARIES, TOLERANCE, Library, difference
 from .preprocessing import data_config_of, processor_of
 from .run_files import check_own
 
@@ -212,13 +207,12 @@ def upload(folder: Path, name: str, private: bool = False) -> None:
     from huggingface_hub import HfApi
 
     api = HfApi(library_name='vit_plugin', library_version=__version__)
-    try:
+    with rejecting(  # errors of the hub, and of the library that it asks with
+        f'{HUB}{name} cannot be written',
+        'log in with hf auth login, or set HF_TOKEN to a token that may write there, and check the '
+        'name and the network',
+    ):
         api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(
             repo_id=name, folder_path=folder, commit_message=f'vit_plugin {__version__}'
         )
-    except Exception as error:  # of the hub, of the library that it asks with
-        raise ConfigError(
-            f'{HUB}{name} cannot be written ({first_line(error)}); log in with hf auth login, or '
-            'set HF_TOKEN to a token that may write there, and check the name and the network.'
-        ) from error

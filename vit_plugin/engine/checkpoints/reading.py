@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from mmengine.runner import Runner
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import rejecting
 from vit_plugin.models.classes import keep_classifier
 from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.models.loading.hooks import shard_like
@@ -112,19 +112,11 @@ def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
     }
 
 
-@contextmanager
-def resumable_only(runner: Runner, path: str) -> Iterator[None]:
-    """Turn errors of MMEngine's ``resume`` into a ``ConfigError``, within this context.
-
-    Its message says what the checkpoint lacks.
-    """
-    try:
-        yield
-    except ConfigError:
-        raise
-    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise ConfigError(
-            f'{path!r} cannot be resumed from ({first_line(error)}): it is not the state of a run '
-            'of this config; to start from its weights alone give --cfg-options load_from=FILE in '
-            'place of --resume.'
-        ) from error
+def resumable_only(path: str) -> AbstractContextManager[None]:
+    """Within this context, errors of MMEngine's ``resume`` become a ``ConfigError``."""
+    return rejecting(
+        f'{path!r} cannot be resumed from',
+        'it is not the state of a run of this config; to start from its weights alone give '
+        '--cfg-options load_from=FILE in place of --resume',
+        (LookupError, TypeError, AttributeError, ValueError, RuntimeError),
+    )

@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.models.protocol import frozen_models
 
 from .ema import EMAHook
@@ -72,13 +72,12 @@ def check_steps(optimizer: torch.optim.Optimizer) -> None:
     vars(other).update(
         vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict)
     )
-    try:
+    with rejecting(
+        f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters',
+        'leave out fused=True, take another, or leave out sharding',
+        (NotImplementedError, RuntimeError),
+    ):
         other.step()
-    except (NotImplementedError, RuntimeError) as error:
-        raise ConfigError(
-            f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters '
-            f'({first_line(error)}); leave out fused=True, take another, or leave out sharding.'
-        ) from error
 
 
 def join_alone(device_type: str) -> None:

@@ -22,17 +22,12 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.distributed.tensor import DTensor, debug
 
 from vit_plugin.engine.sharding import Sharding, shard
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.encoder import Encoder
 from vit_plugin.models.layers.recompute import Recompute
 
-from .tracing import (
-    ENDS,
-    Peaks,
-    Work,
-    memory_tracker,
-)
+from .tracing import ENDS, Peaks, Work, memory_tracker
 
 # What a step costs: bytes by kind at the peak of each segment, and the operations and traffic of
 # ('work', ).
@@ -165,14 +160,14 @@ class TracedStep:
                 losses = model(images, [labels], mode='loss')
             loss, _ = self.model.parse_losses(losses)
             del images, losses
-            try:
+            what = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
+            kind = type(self.wrapper.optimizer).__name__
+            with rejecting(
+                f'optim_wrapper.optimizer: {kind} does not step {what}',
+                'leave out fused=True, or plan with AdamW',
+                (DataDependentOutputException, NotImplementedError),
+            ):
                 self.wrapper.update_params(loss)
-            except (DataDependentOutputException, NotImplementedError) as error:
-                what = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
-                raise ConfigError(
-                    f'optim_wrapper.optimizer: {type(self.wrapper.optimizer).__name__} does not '
-                    f'step {what} ({first_line(error)}); leave out fused=True, or plan with AdamW.'
-                ) from error
 
     def _replicated(self) -> tuple[nn.Module, int]:
         """The model in DDP, and the bytes of its buckets, a second copy of the gradients."""

@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pydantic import with_config
 from timm.layers import LayerNorm2d
 from timm.layers.activations import QuickGELU
 from torch import nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import OPEN, Eps, NormChanges
-from vit_plugin.errors import ConfigError
+from vit_plugin.arguments.fields import Eps, NormChanges, Open
+from vit_plugin.errors import ConfigError, rejecting
 
 from .std_conv import ConvPadding, PoolPadding
 
@@ -96,8 +95,7 @@ NUMERICS = {
 NumericsName = Literal['authors', 'timm', 'transunet']
 
 
-@with_config(OPEN)
-class ActChanges(TypedDict, total=False):
+class ActChanges(Open, total=False):
     """Another activation, or another form of GELU. The other keys are its arguments."""
 
     type: str | type
@@ -194,12 +192,8 @@ def _build(
         raise ConfigError(
             f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.'
         )
-    try:
+    with rejecting(f'{name}={dict(cfg)} does not fit', 'change it', (TypeError, ValueError)):
         built = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f'{name}={dict(cfg)} does not fit ({str(error).rstrip(".")}); change it.'
-        ) from error
     if not isinstance(built, nn.Module):
         raise ConfigError(
             f'{name}: type={layer!r} is not a layer; choose one of {", ".join(table)}.'
