@@ -38,17 +38,30 @@ def as_ints(indices: Tensor) -> Iterator[int]:
         yield from chunk.tolist()
 
 
-def check_filled(sampler: Sampler, dataset: Sized) -> None:
-    """Raise a ``ConfigError`` if a data set is empty."""
-    if not len(dataset):
-        raise ConfigError(
-            f'{type(sampler).__name__}: the dataset has no samples; correct its data_root, '
-            'ann_file or indices.'
-        )
+class _Skipping(Sampler):
+    """A share of an order of a data set, whose next pass may begin at any sample."""
+
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None) -> None:
+        self.dataset, self.shuffle, self.size = dataset, shuffle, len(dataset)
+        if not self.size:
+            raise ConfigError(
+                f'{type(self).__name__}: the dataset has no samples; correct its data_root, '
+                'ann_file or indices.'
+            )
+        self.rank, self.world_size = get_dist_info()
+        self.seed = sync_random_seed() if seed is None else seed
+        self._skipped = 0
+
+    def skip(self, num_samples: int) -> None:
+        """Let the next pass begin after so many samples of this process.
+
+        If passes have no end, these are counted from the start of the run.
+        """
+        self._skipped = num_samples
 
 
 @DATA_SAMPLERS.register_module()
-class DefaultSampler(Sampler):
+class DefaultSampler(_Skipping):
     """MMEngine's ``DefaultSampler`` in the same order, without a list of all indices.
 
     Args:
@@ -64,25 +77,18 @@ class DefaultSampler(Sampler):
     def __init__(
         self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None, round_up: bool = True
     ) -> None:
-        check_filled(self, dataset)
-        self.rank, self.world_size = get_dist_info()
-        self.dataset, self.shuffle, self.round_up = dataset, shuffle, round_up
-        self.seed = sync_random_seed() if seed is None else seed
-        self.epoch = self._skipped = 0
-        own = len(dataset) if round_up else len(dataset) - self.rank
+        super().__init__(dataset, shuffle, seed)
+        self.round_up, self.epoch = round_up, 0
+        own = self.size if round_up else self.size - self.rank
         self.num_samples = math.ceil(own / self.world_size)
-        self.total_size = self.num_samples * self.world_size if round_up else len(dataset)
-
-    def skip(self, num_samples: int) -> None:
-        """Let the next pass begin after so many samples of this process."""
-        self._skipped = num_samples
+        self.total_size = self.num_samples * self.world_size if round_up else self.size
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
         first, self._skipped = self._skipped, 0
-        indices = order(len(self.dataset), self.shuffle, self.seed + self.epoch)
+        indices = order(self.size, self.shuffle, self.seed + self.epoch)
         begin = self.rank + first * self.world_size
         own = every(indices, begin, self.world_size)
         # The repeated samples at the end are taken from the start, several times over if there are
@@ -101,7 +107,7 @@ class DefaultSampler(Sampler):
 
 
 @DATA_SAMPLERS.register_module()
-class InfiniteSampler(Sampler):
+class InfiniteSampler(_Skipping):
     """MMEngine's ``InfiniteSampler``, able to begin in any pass: each follows from (seed, pass).
 
     The processes share one endless order: all indices in one order, then all in another.
@@ -113,18 +119,6 @@ class InfiniteSampler(Sampler):
     """
 
     endless = True
-
-    def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None) -> None:
-        check_filled(self, dataset)
-        self.rank, self.world_size = get_dist_info()
-        self.dataset, self.shuffle = dataset, shuffle
-        self.seed = sync_random_seed() if seed is None else seed
-        self.size = len(dataset)
-        self._skipped = 0
-
-    def skip(self, num_samples: int) -> None:
-        """Begin after so many samples of this process, counted from the start of the run."""
-        self._skipped = num_samples
 
     def __iter__(self) -> Iterator[int]:
         # In the order that the processes share.

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -28,16 +29,18 @@ class RecordedStep(NamedTuple):
     files: list
 
 
+@dataclass
 class NonFinitePolicy:
     """Ends the run at such a step, or counts the steps that the optimizer wrapper has skipped.
 
-    Args:
+    Attributes:
         action, max_skipped: see :class:`~vit_plugin.engine.RuntimeInfoHook`.
+        skipped_in_a_row: the number of such steps.
     """
 
-    def __init__(self, action: Literal['stop', 'skip', 'ignore'], max_skipped: int) -> None:
-        self._action, self._max_skipped = action, max_skipped
-        self.skipped_in_a_row = 0
+    action: Literal['stop', 'skip', 'ignore']
+    max_skipped: int
+    skipped_in_a_row: int = 0
 
     def begin(self, runner: Runner) -> None:
         """Tell the optimizer wrapper before a training.
@@ -46,7 +49,7 @@ class NonFinitePolicy:
             ConfigError: if steps are to be skipped by a wrapper that cannot.
         """
         self.skipped_in_a_row = 0
-        wrapper, skips = runner.optim_wrapper, self._action == 'skip'
+        wrapper, skips = runner.optim_wrapper, self.action == 'skip'
         if isinstance(wrapper, BaseOptimWrapper):
             wrapper.begin(skips_non_finite=skips)
         elif skips:
@@ -65,7 +68,7 @@ class NonFinitePolicy:
 
         If all processes call it, the losses of all count, otherwise only those of this process.
         """
-        if self._action != 'stop':
+        if self.action != 'stop':
             return
         first = next(
             (step.number for step in steps if not math.isfinite(step.values.get('loss', 0.0))),
@@ -103,7 +106,7 @@ class NonFinitePolicy:
         if broken is None:
             return True
         message = f'{broken} is not finite after step {step}, so that nothing is saved'
-        if self._action == 'ignore':
+        if self.action == 'ignore':
             runner.logger.warning(f'{message}: the last checkpoint is from before.')
             return False
         raise ConfigError(
@@ -125,7 +128,7 @@ class NonFinitePolicy:
             f'Step {step.number} is skipped, since its loss or its gradients are not finite; '
             f'{path!r} names the files of the batch.'
         )
-        if self.skipped_in_a_row > self._max_skipped:
+        if self.skipped_in_a_row > self.max_skipped:
             raise ConfigError(
                 f'{self.skipped_in_a_row} steps in a row were skipped up to step {step.number}, '
                 f'since their losses or gradients are not finite; {path!r} names the files of the '

@@ -56,9 +56,7 @@ class ProgressHook(Hook):
             self._line = new_line(runner)
             self._start = self._start or (runner.iter, time.perf_counter())
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self._line is not None:
             self._tell(runner, f'{self._time_left(runner)} left')
             self._line.update()

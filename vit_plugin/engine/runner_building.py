@@ -23,13 +23,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.classes import check_classes, check_head
 
 from .compile import compile_blocks
-from .console import (
-    LoggedEvaluator,
-    PerCentLogProcessor,
-    print_safely,
-    printing_logged,
-    quieten,
-)
+from .console import LoggedEvaluator, PerCentLogProcessor, print_safely, printing_logged, quieten
 from .default_hooks import with_default_hooks
 from .distributed import dist_settings, init_distributed
 from .exact.loops import resumable

@@ -1,4 +1,4 @@
-"""True if all processes of a run have the same config and see the same data."""
+"""Compare what the processes of a run have: their configs, data and checkpoints."""
 
 import re
 from collections.abc import Iterator, Mapping

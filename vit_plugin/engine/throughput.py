@@ -53,9 +53,7 @@ class ThroughputHook(Hook):
 
         model.train_step = counted
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         hub = runner.message_hub
         if 'train/time' in hub.log_scalars:  # of MMEngine's IterTimerHook, which ran before
             seconds, waiting = (

@@ -2,10 +2,11 @@
 
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import cv2
 import numpy as np
@@ -24,28 +25,33 @@ DIGITS = 4  # after the point, of numbers in a .csv
 PredictionRow = Mapping[str, Any]
 
 
-class Output(Protocol):
-    """One ``--out``. It is a context: at its end, or if interrupted, its files are complete."""
+class Output(AbstractContextManager):
+    """One ``--out``. It is a context: at its end, or if interrupted, its files are complete.
 
+    Args:
+        target: the file or folder.
+        inputs: what is read.
+        score_thr: lowest score of a box.
+    """
+
+    def __init__(self, target: Path, inputs: Sequence[Input], score_thr: float) -> None:
+        self.target, self.inputs, self.score_thr = target, inputs, score_thr
+        self._stack = ExitStack()
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    @abstractmethod
     def add(self, frame: Frame, prediction: Prediction) -> str:
         """Write what was found in a frame. Returns the name of a picture, or nothing."""
 
-    def __enter__(self) -> 'Output': ...
 
-    def __exit__(self, *error: object) -> None: ...
-
-
-class Table:
+class Table(Output):
     """Rows of predictions, each image written in one piece as soon as it is known.
 
     They go to a file aside, which is complete after every image, so that even a process that is
     killed leaves what it knew. It replaces an earlier file at the end, also when interrupted, but
     not if it could not be written.
-
-    Args:
-        target: the file.
-        inputs: what is read.
-        score_thr: lowest score of a box.
 
     Raises:
         ConfigError: if the file is an input, or cannot be written.
@@ -53,18 +59,14 @@ class Table:
 
     start = end = ''
 
-    def __init__(self, target: Path, inputs: Sequence[Input], score_thr: float) -> None:
-        check_target(target)
-        check_apart([target], inputs)
-        self.target, self.score_thr = target, score_thr
-        self.has_videos = any(one.is_video for one in inputs)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        check_target(self.target)
+        check_apart([self.target], self.inputs)
+        self.has_videos = any(one.is_video for one in self.inputs)
         self._file: BinaryIO | None = None
-        self._stack = ExitStack()
 
-    def __enter__(self) -> 'Table':
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self._file is None and error[0] is None:
             self._write(self.start + self.end)
         self._stack.close()
@@ -109,7 +111,7 @@ class JsonTable(Table):
         super().__init__(*arguments)
         self._open: tuple[Input | None, bool] = None, False  # the last input, and if it has rows
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self._file is None:
             self.end = '}\n'  # without images there is no list to end
         super().__exit__(*error)
@@ -156,31 +158,20 @@ class CsvTable(Table):
         return as_csv(named, self.columns, titled=False)
 
 
-class Pictures:
+class Pictures(Output):
     """A picture for each image and a video for each video below a folder.
 
     Beside the picture of a depth, ``NAME_depth.tiff`` has its values, in float32.
-
-    Args:
-        folder: the folder.
-        inputs: what is read.
-        score_thr: lowest score of a box that is drawn.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.inference.inputs.targets_of`.
     """
 
-    def __init__(self, folder: Path, inputs: Sequence[Input], score_thr: float) -> None:
-        self.targets, self.score_thr = targets_of(inputs, folder), score_thr
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.targets = targets_of(self.inputs, self.target)
         self._source: Input | None = None  # of the video that is being written
         self._write: Callable[[np.ndarray], None]
-        self._stack = ExitStack()
-
-    def __enter__(self) -> 'Pictures':
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
         picture, target = draw(frame.image, prediction, self.score_thr), self.targets[frame.source]

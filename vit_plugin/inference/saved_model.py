@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 from mmengine.config import Config
 
 from vit_plugin.arguments import fits
-from vit_plugin.config import (
-    apply_options,
-    check_channels,
-    check_checkpoint,
-    read_config,
-)
+from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
 from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank

@@ -1,6 +1,7 @@
 """A detector asked about overlapping parts of a large image, by supervision's InferenceSlicer."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .predictions import Prediction, names_of
 SAME = 0.5  # of the smaller of two boxes of a class, from which on they are one object
 
 
+@dataclass
 class Sliced:
     """Finds small objects in squares of an image, and large ones in all of it.
 
@@ -28,27 +30,24 @@ class Sliced:
         MissingExtraError: if supervision is not installed.
     """
 
-    def __init__(
-        self,
-        predict: Callable[[Sequence[np.ndarray]], list[Prediction]],
-        side: int,
-        classes: Sequence[str],
-        score_thr: float = 0.05,
-        batch_size: int = 1,
-        most: int | None = None,
-    ) -> None:
+    predict: Callable[[Sequence[np.ndarray]], list[Prediction]]
+    side: int
+    classes: Sequence[str]
+    score_thr: float = 0.05
+    batch_size: int = 1
+    most: int | None = None
+
+    def __post_init__(self) -> None:
         with needed_by('--slices'):
             import supervision as sv
-        self.predict, self.side, self.classes = predict, side, classes
-        self.score_thr, self.most = score_thr, most
         self._sv: Any = sv
         self.slicer = sv.InferenceSlicer(
-            self._found if batch_size > 1 else lambda image: self._found([image])[0],
-            slice_wh=side,
-            overlap_wh=round(OVERLAP * side),
+            self._found if self.batch_size > 1 else lambda image: self._found([image])[0],
+            slice_wh=self.side,
+            overlap_wh=round(OVERLAP * self.side),
             overlap_filter='none',
             compact_masks=True,
-            batch_size=batch_size,
+            batch_size=self.batch_size,
         )
 
     def __call__(self, images: Sequence[np.ndarray]) -> list[Prediction]:

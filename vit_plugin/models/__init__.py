@@ -7,7 +7,9 @@ from vit_plugin.registry import MODELS, later_of
 
 from .backbones import VisionTransformer
 from .loading import load_weights
-from .necks import C2fProjector, SimpleFPN, TokenPooling
+from .necks.c2f_projector import C2fProjector
+from .necks.simple_fpn import SimpleFPN
+from .necks.token_pooling import TokenPooling
 from .stems import (
     ConvEmbed,
     FlexiPatchEmbed,

@@ -1,6 +1,7 @@
 """Compute standardized kernels and position tables once instead of in every forward."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
 )
 
 
+@dataclass(eq=False)
 class Folded:
     """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
@@ -28,10 +30,10 @@ class Folded:
     gradient or is not plain (as under ``torch.func``), and while a graph is traced.
     """
 
-    def __init__(self, method: Callable[..., Tensor], frozen: bool = False) -> None:
-        self.method, self.frozen = method, frozen
-        # what tells whether the parameter is the same, other arguments, result
-        self.cached: tuple[Any, tuple, Tensor] | None = None
+    method: Callable[..., Tensor]
+    frozen: bool = False
+    # what tells whether the parameter is the same, other arguments, result
+    cached: tuple[Any, tuple, Tensor] | None = None
 
     def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
         if not _is_at_rest(source):

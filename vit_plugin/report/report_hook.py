@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,7 @@ from vit_plugin.registry import HOOKS
 from .outcomes import Outcomes, kind_of
 from .pictures import draw_learning_curve
 from .pictures.class_scores import as_markdown, rows_of
-from .pictures.data_pictures import (
-    copy_dataset,
-    data_figures,
-    file_of,
-    pixels_of,
-    preserved_rng,
-)
+from .pictures.data_pictures import copy_dataset, data_figures, file_of, pixels_of, preserved_rng
 from .pictures.figure_files import save_figure
 from .pictures.image_grid import COLUMNS, draw_grid
 from .pictures_hook import log_image
@@ -80,15 +74,14 @@ class ReportHook(Hook):
         self._scores: dict[str, Any] | None = None
         self._confusion: np.ndarray | None = None
         if self.pictures and not self._record.rows:
-            self._try(runner, 'images to train on', lambda: self._draw_data(runner))
+            self._draw(runner, 'images to train on', self._data(runner))
 
-    def _draw_data(self, runner: Runner) -> None:
-        """Draw the data. All processes make the batch, since a preprocessor may communicate."""
+    def _data(self, runner: Runner) -> Iterator[tuple[str, Figure]]:
+        """Pictures of the data, which all processes make, since a preprocessor may communicate."""
         held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
         preprocessor = getattr(unwrapped(runner.model), 'data_preprocessor', None)
         loader = runner.train_dataloader
-        for name, figure in data_figures(loader.dataset, held_out, preprocessor, loader.collate_fn):
-            self._save(runner, name, figure)
+        yield from data_figures(loader.dataset, held_out, preprocessor, loader.collate_fn)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         if self._record is not None:
@@ -170,9 +163,9 @@ class ReportHook(Hook):
         per_step = runner.iter / max(getattr(runner, unit), 1)
         self._save(runner, 'learning_curve', draw_learning_curve(loss, per_step, history, unit))
         if self._outcomes is not None:
-            self._try(runner, 'the curves', lambda: self._draw_scores(runner))
-        if self._outcomes is not None and self.pictures:
-            self._try(runner, 'images to validate', lambda: self._draw_images(runner))
+            self._draw(runner, 'the curves', self._outcomes.figures())
+            if self.pictures:
+                self._draw(runner, 'images to validate', _pages(runner, self._outcomes))
         tables = ['', *aligned(record.table(), numbers=True), ''] if history else ['']
         if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
             tables += [*aligned(rows_of(self._scores), numbers=True), '']
@@ -184,28 +177,14 @@ class ReportHook(Hook):
         ]
         runner.logger.info('\n'.join(lines))
 
-    def _draw_scores(self, runner: Runner) -> None:
-        assert self._outcomes is not None
-        for name, figure in self._outcomes.figures():
-            self._save(runner, name, figure)
+    def _draw(self, runner: Runner, what: str, figures: Iterable[tuple[str, Figure]]) -> None:
+        """Save figures as they are made, as far as :meth:`_try` allows."""
 
-    def _draw_images(self, runner: Runner) -> None:
-        for name, figure in self._pages(copy_dataset(runner.val_dataloader.dataset)):
-            self._save(runner, name, figure)
+        def save() -> None:
+            for name, figure in figures:
+                self._save(runner, name, figure)
 
-    def _pages(self, dataset: Any) -> Iterator[tuple[str, Figure]]:
-        assert self._outcomes is not None
-        for name, (heading, positions) in self._outcomes.pages().items():
-            with preserved_rng(0):
-                items = [(position, dataset[position]) for position in positions]
-            panels = [
-                panel._replace(file=file_of(item['data_samples']))
-                for position, item in items
-                for panel in self._outcomes.panels(position, pixels_of(item['inputs']))
-            ]
-            if panels:
-                columns = COLUMNS - COLUMNS % self._outcomes.per_image
-                yield name, draw_grid(panels, self._outcomes.classes, heading, columns)
+        self._try(runner, what, save)
 
     def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
         """Draw, but let the training go on without a picture, and say why it is not there."""
@@ -231,6 +210,22 @@ class ReportHook(Hook):
         write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
         write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
         write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))
+
+
+def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
+    """Images of the validation, with what was found in them."""
+    dataset = copy_dataset(runner.val_dataloader.dataset)
+    for name, (heading, positions) in outcomes.pages().items():
+        with preserved_rng(0):
+            items = [(position, dataset[position]) for position in positions]
+        panels = [
+            panel._replace(file=file_of(item['data_samples']))
+            for position, item in items
+            for panel in outcomes.panels(position, pixels_of(item['inputs']))
+        ]
+        if panels:
+            columns = COLUMNS - COLUMNS % outcomes.per_image
+            yield name, draw_grid(panels, outcomes.classes, heading, columns)
 
 
 def _next_command(runner: Runner) -> str:

@@ -112,9 +112,7 @@ class CheckpointHook(EagerCheckpointHook):
             return work_dir
         return f'{self.out_dir.rstrip("/")}/{Path(work_dir).name}'
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self.by_epoch:
             return
         self._due = (

@@ -6,6 +6,7 @@ from typing import Any
 
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch.distributed.checkpoint.stateful import Stateful
 
 STATES = 'hook_states'
 LOOP = 'train_loop'  # the entry of the loop, which a hook may have told to stop
@@ -41,7 +42,7 @@ class HookStates:
         )  # the hub of a new run may be an old one
         for name in saved.keys() & hooks.keys():
             state, hook = deepcopy(saved[name]), hooks[name]
-            if _has_protocol(hook):
+            if isinstance(hook, Stateful):
                 hook.load_state_dict(state)
             else:
                 vars(hook).update(state)
@@ -59,7 +60,7 @@ class HookStates:
             return {}
         states = {}
         for name, hook in self._hooks():
-            if _has_protocol(hook):
+            if isinstance(hook, Stateful):
                 states[name] = hook.state_dict()
                 continue
             first = self._first.get(name, {})
@@ -80,7 +81,7 @@ class HookStates:
             kind = type(hook)
             numbers[kind.__name__] = number = numbers.get(kind.__name__, 0) + 1
             own = kind.__module__.partition('.')[0] == PACKAGE or kind.__name__ in CLOCKS
-            if _has_protocol(hook) or not own:
+            if isinstance(hook, Stateful) or not own:
                 yield f'{kind.__name__}.{number}', hook
 
     def _warn(self, name: str, hook: Hook, unsaved: set[str]) -> None:
@@ -92,12 +93,6 @@ class HookStates:
                 'it is not a number; if a resumed run needs it, give the hook state_dict() and '
                 'load_state_dict(state).'
             )
-
-
-def _has_protocol(hook: Any) -> bool:
-    return callable(getattr(hook, 'state_dict', None)) and callable(
-        getattr(hook, 'load_state_dict', None)
-    )
 
 
 def _plain(hook: Hook) -> dict[str, Any]:

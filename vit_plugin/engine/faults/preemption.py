@@ -143,9 +143,7 @@ class PreemptionHook(Hook):
                 runner, number, path, 'before the first step, so that there was nothing to save'
             )
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if runner.iter + 1 - self._asked < self.interval or in_window(runner.optim_wrapper):
             return
         self._asked = runner.iter + 1

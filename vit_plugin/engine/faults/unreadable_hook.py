@@ -62,9 +62,7 @@ class UnreadableHook(Hook):
         sampler = positioned_sampler_of(runner.train_dataloader)
         self._batch = sampler.samples * get_world_size() if sampler else None
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         last = runner.iter + 1 == runner.max_iters
         if self._batch and (self.every_n_train_iters(runner, INTERVAL) or last):
             self._check(runner, (runner.iter + 1) * self._batch)
@@ -88,31 +86,25 @@ class UnreadableHook(Hook):
                 'share.'
             )
 
-    def before_val_epoch(self, runner: Runner) -> None:
-        self._begin_to_evaluate(runner, runner.val_loop, 'val')
+    def _before_epoch(self, runner: Runner, mode: str = 'train') -> None:
+        """MMEngine's method of an epoch of training, validation or test."""
+        if mode != 'train':
+            self.left_out, self._evaluated = frozenset(), self.list_of(runner, mode)
+            sampler = positioned_sampler_of(_loop(runner, mode).dataloader)
+            if self._evaluated and sampler:
+                sampler.begin(0, 0, 0, runner.base_seed)
+                _remove_list(self._evaluated)
 
-    def before_test_epoch(self, runner: Runner) -> None:
-        self._begin_to_evaluate(runner, runner.test_loop, 'test')
-
-    def _begin_to_evaluate(self, runner: Runner, loop: BaseLoop, part: str) -> None:
-        self.left_out, self._evaluated = frozenset(), self.list_of(runner, part)
-        sampler = positioned_sampler_of(loop.dataloader)
-        if self._evaluated and sampler:
-            sampler.begin(0, 0, 0, runner.base_seed)
-            _remove_list(self._evaluated)
-
-    def after_val_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    def _after_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: Any = None,
+        outputs: Any = None,
+        mode: str = 'train',
     ) -> None:
-        self._leave_out(runner, runner.val_loop, batch_idx)
-
-    def after_test_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
-        self._leave_out(runner, runner.test_loop, batch_idx)
-
-    def _leave_out(self, runner: Runner, loop: BaseLoop, batch_idx: int) -> None:
         """Look for what could not be read. After the last batch, leave it out of the metrics."""
+        loop = _loop(runner, mode)
         if not self._evaluated or positioned_sampler_of(loop.dataloader) is None:
             return
         entries = self._evaluated.read()
@@ -137,6 +129,10 @@ class UnreadableHook(Hook):
             f'{len(entries)} of {size} images could not be read, and the others are evaluated; '
             f'those left out are listed in {str(self._evaluated.path)!r}.'
         )
+
+
+def _loop(runner: Runner, mode: str) -> BaseLoop:
+    return runner.val_loop if mode == 'val' else runner.test_loop
 
 
 def _remove_list(listed: UnreadableList) -> None:

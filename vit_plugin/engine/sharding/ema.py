@@ -3,6 +3,7 @@
 import itertools
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import mmengine.hooks
@@ -36,11 +37,11 @@ class AverageOptions(TypedDict, total=False):
     update_buffers: bool
 
 
+@dataclass
 class Source:
     """A model's tensors for MMEngine's averages, or this rank's parts of them if it is sharded."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    model: nn.Module
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         return ((name, local(parameter)) for name, parameter in self.model.named_parameters())
@@ -100,9 +101,7 @@ class EMAHook(mmengine.hooks.EMAHook):
         if not self._averages:  # nothing was resumed
             self._make_averages()
 
-    def after_train_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
-    ) -> None:
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self._ema_started(runner):
             reshard(self.src_model)
             self.ema_model.update_parameters(Source(self.src_model))

@@ -15,13 +15,7 @@ from ..layers.block import TransformerBlock
 from ..layers.block_cfg import Grid, block_cfgs
 from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
-from ..layers.outputs import (
-    MAPS,
-    OUT_TYPES,
-    OutType,
-    check_out_type,
-    read_out_indices,
-)
+from ..layers.outputs import MAPS, OUT_TYPES, OutType, check_out_type, read_out_indices
 from ..layers.pos_embed import PosEmbedCfg, PosEmbedName, build_positions
 from ..layers.recompute import Recompute
 from ..layers.rotary import build_rotary

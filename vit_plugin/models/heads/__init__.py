@@ -1,4 +1,1 @@
-from .distilled_head import DistilledViTClsHead
-from .vit_head import ViTClsHead
-
-__all__ = ['DistilledViTClsHead', 'ViTClsHead']
+"""Heads of classifiers, which need MMPretrain."""

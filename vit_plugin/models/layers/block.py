@@ -1,6 +1,6 @@
 """A block of the encoder."""
 
-import torch
+from timm.layers import LayerScale
 from torch import Tensor, nn
 
 from .attention import Attention
@@ -21,22 +21,6 @@ ATTENTION_CLASSES: dict[tuple[str, bool], type[Attention]] = {
     ('rotary', False): RotaryAttention,
     ('rotary', True): RotaryWindowAttention,
 }
-
-
-class LayerScale(nn.Module):
-    """A learned factor for each channel of a residual branch (arXiv:2103.17239, Section 2)."""
-
-    def __init__(self, embed_dims: int, value: float) -> None:
-        super().__init__()
-        self.value = value
-        self.gamma = nn.Parameter(torch.empty(embed_dims))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        nn.init.constant_(self.gamma, self.value)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.gamma
 
 
 class TransformerBlock(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.reading.lazy import LazyArrays
+from vit_plugin.weights.reading.lazy import Lazy
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.rules import GRID
@@ -109,7 +109,7 @@ def without_values(weights: Recognized) -> Recognized:
         value = weights.theirs[key]
         return torch.empty(value.shape, dtype=value.dtype, device='meta')
 
-    return replace(weights, theirs=LazyArrays([*weights.theirs], read))
+    return replace(weights, theirs=Lazy([*weights.theirs], read))
 
 
 class Adapter:

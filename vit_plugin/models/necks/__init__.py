@@ -1,5 +1,1 @@
-from .c2f_projector import C2fProjector
-from .simple_fpn import SimpleFPN
-from .token_pooling import TokenPooling
-
-__all__ = ['C2fProjector', 'SimpleFPN', 'TokenPooling']
+"""Necks: from the outputs of a backbone to what a head takes."""

@@ -9,13 +9,7 @@ from mmengine.model import BaseModule
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import (
-    Depth,
-    InitConfig,
-    NormConfig,
-    PositiveInt,
-    PositiveInts,
-)
+from vit_plugin.arguments.fields import Depth, InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 

@@ -10,12 +10,7 @@ from matplotlib.figure import Figure
 from vit_plugin.errors import needed_by
 
 from ..pictures import draw_confusion_matrix
-from ..pictures.annotations import (
-    Annotations,
-    Instances,
-    predicted_annotations,
-    true_annotations,
-)
+from ..pictures.annotations import Annotations, Instances, predicted_annotations, true_annotations
 from ..pictures.charts import draw_detection_curves
 from ..pictures.image_grid import Panel
 from .average_precision import AveragePrecision, SeenInstances
