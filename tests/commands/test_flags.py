@@ -10,12 +10,16 @@ from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.flags import FLAGS, add_flags, parser_of
 
 
+def parser_by(name: str) -> argparse.ArgumentParser:
+    return parser_of(import_module(f'vit_plugin.commands.{name}'))
+
+
 @pytest.fixture(scope='module')
 def uses() -> dict[str, dict[str, argparse.Action]]:
     """Flag or name of a positional argument -> command -> what its parser does with it."""
     found: dict[str, dict[str, argparse.Action]] = defaultdict(dict)
     for command in COMMANDS:
-        parser = parser_of(import_module(f'vit_plugin.commands.{command}'))
+        parser = parser_by(command)
         for action in parser._actions:
             if action.help != argparse.SUPPRESS and action.dest != 'help':
                 found[(action.option_strings or [action.dest])[0]][command] = action
@@ -33,12 +37,8 @@ def test_a_name_means_one_thing(uses):
         for command, action in uses[name].items():
             assert action.dest == parser._actions[-1].dest, (command, name)
             if command != 'convert':  # whose --out may be an address
-                assert kind(action) == kind(parser._actions[-1]), (command, name)
-
-
-def kind(action: argparse.Action) -> str | None:
-    """The name of the type that a flag reads."""
-    return getattr(action.type, '__name__', None)
+                kinds = (getattr(one.type, '__name__', '') for one in (action, parser._actions[-1]))
+                assert len({*kinds}) == 1, (command, name)
 
 
 def test_every_flag_says_what_it_is(uses):
@@ -51,7 +51,7 @@ def test_every_flag_says_what_it_is(uses):
 
 def test_the_checkpoint_stands_first(uses):
     for command in uses['checkpoint']:
-        parser = parser_of(import_module(f'vit_plugin.commands.{command}'))
+        parser = parser_by(command)
         assert parser._get_positional_actions()[0].dest == 'checkpoint', command
 
 
@@ -63,7 +63,7 @@ def test_what_is_written_is_named_by_out(uses):
 
 @pytest.mark.parametrize('command', ['convert', 'export'])
 def test_the_target_may_follow_the_checkpoint(command):
-    parser = parser_of(import_module(f'vit_plugin.commands.{command}'))
+    parser = parser_by(command)
     for words in (['run', 'x.onnx'], ['run', '--out', 'x.onnx'], ['--out', 'x.onnx', 'run']):
         args = parser.parse_args(words)
         assert (args.checkpoint, str(args.out)) == ('run', 'x.onnx')

@@ -1,9 +1,11 @@
 import json
+from itertools import product
 
 import pytest
 import torch.distributed as dist
 
 PURE = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+STRATEGIES, RECOMPUTING = ('DDP', 'FSDP2 of 2'), (False, 'selective', True)
 
 
 @pytest.mark.nightly
@@ -11,76 +13,45 @@ def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
     out = tmp_path / 'plan.json'
     done = run_command(
         'plan',
-        PURE,
-        '--gpus',
-        2,
-        '--gpu-memory',
-        0.1,
-        '--num-images',
-        1000,
-        '--price',
-        2,
-        '--out',
-        out,
-        '--cfg-options',
-        'model.backbone.arch.num_layers=2',
+        *(
+            f'{PURE} --gpus 2 --gpu-memory 0.1 --num-images 1000 --price 2 --out {out} '
+            '--cfg-options model.backbone.arch.num_layers=2'
+        ).split(),
     )
     assert done.returncode == 0, done.stderr
-    for words in (
-        'DDP',
-        'FSDP2 of 2',
-        'GPU-days',
-        'TPUv3-core-days',
-        'parameters, computes in float32',
-    ):
+    for words in (*STRATEGIES, 'GPU-days', 'TPUv3-core-days', 'parameters, computes in float32'):
         assert words in done.stdout
     record = json.loads(out.read_text())
     rows = {(row['name'], row['recompute']): row for row in record['layouts']}
-    assert set(rows) == {
-        (strategy, recompute)
-        for strategy in ('DDP', 'FSDP2 of 2')
-        for recompute in (False, 'selective', True)
-    }
-    for strategy in ('DDP', 'FSDP2 of 2'):
-        plain, selective, full = (
-            rows[strategy, recompute] for recompute in (False, 'selective', True)
-        )
+    assert {*rows} == {*product(STRATEGIES, RECOMPUTING)}
+    for strategy in STRATEGIES:
+        plain, selective, full = (rows[strategy, recompute] for recompute in RECOMPUTING)
         assert plain['peak'] > selective['peak'] > full['peak']
         assert 0 < plain['largest_batch'] < selective['largest_batch'] < full['largest_batch']
         assert plain['flops'] <= selective['flops'] < full['flops']
-    assert (
-        rows['FSDP2 of 2', False]['memory']['optimizer'] < rows['DDP', False]['memory']['optimizer']
-    )
+    whole, sharded = (rows[strategy, False]['memory']['optimizer'] for strategy in STRATEGIES)
+    assert sharded < whole
     assert not dist.is_initialized()
 
 
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
-        (('no.py', '--gpus', 1, '--gpu-memory', 1), "There is no config file 'no.py'"),
+        ('no.py --gpus 1', "There is no config file 'no.py'"),
+        (f'{PURE} --gpus 12', '--gpus 12 does not fill machines of --gpus-per-node 8'),
         (
-            (PURE, '--gpus', 12, '--gpu-memory', 1),
-            '--gpus 12 does not fill machines of --gpus-per-node 8',
-        ),
-        (
-            (PURE, '--gpus', 1, '--gpu-memory', 1, '--cfg-options', 'model.head.in_channels=7'),
+            f'{PURE} --gpus 1 --cfg-options model.head.in_channels=7',
             'does not fit the backbone',
         ),
         (
-            (
-                'configs/detection/mask-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py',
-                '--gpus',
-                1,
-                '--gpu-memory',
-                1,
-            ),
+            'configs/detection/mask-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py --gpus 1',
             'MaskRCNN is not a classifier',
         ),
-        ((PURE, '--gpus', 1, '--gpu-memory', 1, '--out', 'tests'), "'tests'"),
+        (f'{PURE} --gpus 1 --out tests', "'tests'"),
     ],
 )
 def test_bad_input_is_one_sentence(run_command, arguments, words):
-    done = run_command('plan', *arguments)
+    done = run_command('plan', *arguments.split(), '--gpu-memory', 1)
     assert done.returncode == 1
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -90,19 +61,10 @@ def test_bad_input_is_one_sentence(run_command, arguments, words):
 def test_what_does_not_fit_says_by_how_much(run_command):
     done = run_command(
         'plan',
-        PURE,
-        '--gpus',
-        1,
-        '--gpu-memory',
-        0.1,
-        '--reserved',
-        0.9,
-        '--batch-size',
-        1,
-        '--num-images',
-        1000,
-        '--cfg-options',
-        'model.backbone.img_size=256',
+        *(
+            f'{PURE} --gpus 1 --gpu-memory 0.1 --reserved 0.9 --batch-size 1 --num-images '
+            '1000 --cfg-options model.backbone.img_size=256'
+        ).split(),
     )
     assert done.returncode == 1
     assert (

@@ -2,7 +2,7 @@
 
 from ..rules import TABLE, TOKEN, Format, Rule, pair, separate_qkv
 from ..traits import EPS_1E_5, KnownNumerics
-from .blocks import plain_block
+from .plain_block import plain_block
 
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
 

@@ -5,7 +5,7 @@ from vit_plugin.errors import ConfigError
 from ..reading.lazy import Weights
 from ..rules import Rule, pair, separate_qkv
 from ..traits import is_gated, norms_input
-from .blocks import two_in_one
+from .plain_block import two_in_one
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
 _QKV = ('q_proj', 'k_proj', 'v_proj')

@@ -14,8 +14,8 @@ from ..traits import (
     is_gated,
     is_rowless,
 )
-from .blocks import plain_block, two_in_one
 from .clip import attention_pool
+from .plain_block import plain_block, two_in_one
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'

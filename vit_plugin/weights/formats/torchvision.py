@@ -2,7 +2,7 @@
 
 from ..rules import Format, Rule, pair
 from ..traits import EPS_1E_6, GELU, KnownNumerics
-from .blocks import plain_block
+from .plain_block import plain_block
 
 _BLOCK = 'encoder.layers.encoder_layer_{i}'
 
