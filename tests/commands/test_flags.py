@@ -17,7 +17,7 @@ def parser_by(name: str) -> argparse.ArgumentParser:
 @pytest.fixture(scope='module')
 def uses() -> dict[str, dict[str, argparse.Action]]:
     """Flag or name of a positional argument -> command -> what its parser does with it."""
-    found: dict[str, dict[str, argparse.Action]] = defaultdict(dict)
+    found = defaultdict(dict)
     for command in COMMANDS:
         parser = parser_by(command)
         for action in parser._actions:
@@ -42,11 +42,8 @@ def test_a_name_means_one_thing(uses):
 
 
 def test_every_flag_says_what_it_is(uses):
-    assert not [
-        (name, *users)
-        for name, users in uses.items()
-        if not all(action.help for action in users.values())
-    ]
+    for name, users in uses.items():
+        assert all(action.help for action in users.values()), name
 
 
 def test_the_checkpoint_stands_first(uses):
