@@ -126,6 +126,11 @@ class DeployedDepth(DeployedSegmentor):
 
     outputs = ('depth',)
 
+    @property
+    def least(self) -> int:
+        """DPT's coarsest map is half of that of the tokens, and more than a pixel."""
+        return max(super().least, math.ceil(3 * self.stride / self.unit))
+
 
 class DeployedQueries(Deployed):
     """EoMT for instances or panoptic masks -> class logits and mask logits.

@@ -60,4 +60,6 @@ def described(saved: Config, classes: Sequence[str], weights: str) -> str:
         'and all else is kept.'
         if new
         else ' with its classes, and all of it is kept.'
+        if classes
+        else ', and all of it is kept.'
     )

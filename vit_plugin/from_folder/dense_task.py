@@ -13,6 +13,7 @@ from .request import Request
 from .schedule import CONTINUED, Schedule
 from .task import Task
 
+COMPLETE = ('detection', 'instance', 'segmentation')  # tasks whose models are continued
 SCHEDULES = dict(
     small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
     scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
@@ -36,7 +37,7 @@ class DenseTask(Task):
         ConfigError: if there is no such model, or if the weights are of another complete one.
     """
 
-    takes_detectors = True
+    takes = COMPLETE
     runtime: ClassVar[str]
     changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     sections: ClassVar[Mapping[str, Any]] = {}
@@ -55,7 +56,7 @@ class DenseTask(Task):
         if saved and request.model and not has_entries(saved.model.to_dict(), wanted):
             raise ConfigError(
                 f'--model {request.model}: --weights {request.weights!r} are of another complete '
-                'detector; leave --model out, or give --arch to take its backbone alone.'
+                'model; leave --model out, or give --arch to take its backbone alone.'
             )
 
     @property

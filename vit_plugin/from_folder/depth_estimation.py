@@ -3,11 +3,16 @@
 import json
 import math
 import os
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from vit_plugin.config.task_model import ModelFacts
+import numpy as np
 
+from vit_plugin.config.task_model import ModelFacts
+from vit_plugin.errors import ConfigError
+
+from .continued import continued
 from .dense_task import DenseTask
 from .multispectral import backbone_of, normalization_of, reader_of
 from .readers.depth_folders import DepthRange, read_depth_folder
@@ -27,7 +32,7 @@ class DepthEstimation(DenseTask):
     small_rows = (SMALL, SMALL)
     changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
-    takes_detectors = False
+    takes = ('depth',)
     monitor = 'delta1'
     takes_bands, takes_balance = True, False
     sections: ClassVar = dict(log_processor=dict(by_epoch=True))
@@ -46,16 +51,32 @@ class DepthEstimation(DenseTask):
         return self.found[0]
 
     @property
+    def head(self) -> Mapping[str, Any]:
+        """The arguments of a complete model's head."""
+        return self.start.detector.model.decode_head if self.start.detector else {}
+
+    @cached_property
     def farthest(self) -> float:
-        """The largest depth of the model in meters, with two digits."""
-        farthest = self.found[1].farthest
-        unit = 10.0 ** (math.floor(math.log10(farthest)) - 1)
-        return float(f'{math.ceil(farthest / unit) * unit:.2g}')
+        """The largest depth in meters: the data's, with two digits, or a complete model's.
+
+        Raises:
+            ConfigError: if most pixels are farther than a complete model predicts.
+        """
+        depths, most = self.found[1], self.head.get('max_depth') or math.inf
+        if depths.median > most:
+            raise ConfigError(
+                f'--weights: the model predicts up to {most:g} m, and half of the pixels are '
+                f'farther than {depths.median:.4g} m; give another one, --depth-scale, or --arch '
+                'to take its backbone alone.'
+            )
+        unit = 10.0 ** (math.floor(math.log10(depths.farthest)) - 1)
+        return min(float(f'{math.ceil(depths.farthest / unit) * unit:.2g}'), most)
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """The width and height within which images are resized."""
-        return self.image_scale(LARGEST)
+        """The width and height within which images are resized, at most a complete model's."""
+        saved = self.start.detector
+        return self.image_scale(int(np.max(saved.model.backbone.img_size)) if saved else LARGEST)
 
     def model(self) -> dict[str, Any]:
         """The row's model for these images."""
@@ -65,6 +86,11 @@ class DepthEstimation(DenseTask):
             arguments['with_cls_token'] = False
         stride = start.meta_backbone(shorter, **arguments).strides[-1]
         width, height = (rounded_up(side, stride) for side in self.size)
+        padding = dict(size=(height, width), seg_pad_val=0, test_cfg=dict(size_divisor=stride))
+        if start.detector:
+            model = continued(start.detector, listing)
+            model['data_preprocessor'] |= padding
+            return model
         del arguments['out_type']
         arguments['img_size'] = height, width
         model = dict(type='DepthEstimator', train_cfg=dict(), test_cfg=dict(mode='whole'))
@@ -72,9 +98,7 @@ class DepthEstimation(DenseTask):
             type='SegDataPreProcessor',
             **normalization_of(start, listing),
             bgr_to_rgb=not listing.bands,
-            size=(height, width),
-            seg_pad_val=0,
-            test_cfg=dict(size_divisor=stride),
+            **padding,
         )
         build = partial(start.meta_backbone, shorter, **arguments)
         facts = ModelFacts(0, (height, width), arguments, build, farthest=self.farthest)
@@ -125,12 +149,22 @@ class DepthEstimation(DenseTask):
 
     def metric(self, split: Split) -> dict[str, Any]:
         """AbsRel, RMSE and the shares within a ratio."""
-        return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest)
+        mode = self.head.get('target', 'depth')
+        return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest, mode=mode)
 
     def summary(self) -> str:
-        depths = self.found[1]
-        return (
+        depths, most = self.found[1], self.head.get('max_depth') or math.inf
+        text = (
             f'{super().summary()} Depth from {depths.nearest:.2f} to {depths.farthest:.2f} m, '
             f'{depths.median:.2f} m in the middle, in {depths.maps} maps, at {depths.scale:g} m a '
             'value (--depth-scale).'
         )
+        if depths.farthest > most:
+            text += f' The model predicts up to {most:g} m; what is farther counts as unknown.'
+        if self.head.get('target') == 'disparity':
+            text += (
+                ' The model predicts a disparity without a unit: it is compared with the inverse '
+                'of the depth after each image was fitted by a scale and a shift, in training and '
+                'in a test. For meters give --arch, which begins with a new head.'
+            )
+        return text

@@ -20,6 +20,7 @@ from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.put_back import is_folder, put_back
 
 from .classification import SCHEDULES, evaluation_pipeline, image_size, read_classes
+from .dense_task import COMPLETE
 from .methods import METHODS, Student
 from .readers.findings import Findings
 from .readers.image_tree import MOST_HEADERS, Tree, read_sizes
@@ -61,7 +62,7 @@ class Pretraining(Task):
         self.name = request.method or ('distill' if request.teacher else 'mocov3')
         check_choice('--method', self.name, METHODS)
         self.method = METHODS[self.name]
-        self.takes_detectors = self.method.continues
+        self.takes = COMPLETE if self.method.continues else ()
         if self.method.continues and not request.weights:
             raise ConfigError(
                 f'--method {self.name} continues a model; give it by --weights: a folder of '

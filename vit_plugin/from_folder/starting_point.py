@@ -61,7 +61,7 @@ class StartingPoint:
             :data:`SMALL_HYBRIDS`.
         weights: see :class:`Request`. None: from scratch.
         small_rows: the first and the last row of :data:`SMALL_HYBRIDS` that fits the task.
-        takes_detectors: whether weights may be of a complete detector.
+        takes: the tasks of the complete models that the weights may be of.
 
     Raises:
         ConfigError: if the arch is unknown, or if the weights do not say their model.
@@ -70,7 +70,7 @@ class StartingPoint:
     arch: str
     weights: str | None
     small_rows: tuple[int, int]
-    takes_detectors: bool = False
+    takes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.arch:
@@ -136,27 +136,28 @@ class StartingPoint:
 
         It has the names of its ``classes``, and as ``task`` what it is trained for.
         """
-        if not (self.takes_detectors and self.weights) or self.arch:
+        if not (self.takes and self.weights) or self.arch:
             return None
         checkpoint = self.opened
         model = settings_of(checkpoint).get('model')
         if not (isinstance(model, Mapping) and {'bbox_head', 'backbone'} & {*model}):
             return None
         cfg = saved_config(checkpoint)
-        head, backbone = (
+        head, maps, backbone = (
             look_up(cfg.model[part].get('type'), MODELS, cfg.get('default_scope'))
             if isinstance(cfg.model.get(part), Mapping)
             else None
-            for part in ('bbox_head', 'backbone')
+            for part in ('bbox_head', 'decode_head', 'backbone')
         )
         queries = bool(getattr(backbone, 'added_classifiers', ()))
-        if not (queries or hasattr(head, 'class_layers')):
-            return None
-        masks = queries or 'masks' in getattr(head, 'outputs', ())
-        of_boxes = 'instance' if masks else 'detection'
-        cfg.task = 'segmentation' if cfg.default_scope == 'mmseg' else of_boxes
+        if task := getattr(maps, 'learns', ''):
+            cfg.task = task
+        elif queries or hasattr(head, 'class_layers'):
+            masks = queries or 'masks' in getattr(head, 'outputs', ())
+            of_boxes = 'instance' if masks else 'detection'
+            cfg.task = 'segmentation' if cfg.default_scope == 'mmseg' else of_boxes
         cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))
-        return cfg
+        return cfg if cfg.get('task') in self.takes else None
 
     @cached_property
     def saved_backbone(self) -> dict[str, Any]:

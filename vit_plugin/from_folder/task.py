@@ -34,7 +34,7 @@ class Task:
         small_rows: see :class:`StartingPoint`.
         schedules: by :attr:`StartingPoint.kind`, and ``small_on_gpu`` where that differs.
         held_out: what is validated if the data set does not say it.
-        takes_detectors: whether the weights may be of a complete detector.
+        takes: the tasks of the complete models that the weights may be of.
         loads_model: whether the weights are loaded into the whole model, rather than its backbone.
         takes_bands, takes_balance, takes_teacher: images of several bands; ``--balance``;
             ``--teacher``.
@@ -52,7 +52,8 @@ class Task:
     small_rows: tuple[int, int] = (0, SMALL)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
-    takes_detectors = loads_model = takes_bands = takes_teacher = False
+    takes: tuple[str, ...] = ()
+    loads_model = takes_bands = takes_teacher = False
     takes_balance = True
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
@@ -77,7 +78,7 @@ class Task:
         self.request = request
         self.looks = Looks(request.data, Path(request.work_dir, NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)
-        self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes_detectors)
+        self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes)
         saved = self.start.detector
         if saved and request.task not in (saved.task, PRETRAINING):
             raise ConfigError(

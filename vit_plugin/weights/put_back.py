@@ -1,7 +1,7 @@
-"""A file of others with a backbone that was trained here: the same names, types and other tensors.
+"""A file of others with what was trained here: the same names, types and other tensors.
 
 The reader of the file is the library that it came from. So a tensor that the training left as it
-was stays the file's, bit for bit, and so does all that is no tensor of the backbone.
+was stays the file's, bit for bit, and so does what the run does not have.
 """
 
 import shutil
@@ -33,10 +33,11 @@ OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')  # which would resum
 
 
 def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tensor]:
-    """The tensors of a file that are other ones in a run's backbone, by the file's names and types.
+    """The tensors of a file that are other ones in a run, by the file's names and types.
 
-    LoRA's adapters are added to the file's own weights, in float64. A frozen tensor that the run
-    keeps in a lower precision is the file's.
+    They are those of the backbone, and of the rest of the model if the run has all of it, with the
+    same classes. LoRA's adapters are added to the file's own weights, in float64. A frozen tensor
+    that the run keeps in a lower precision is the file's.
 
     Args:
         original: the file.
@@ -46,9 +47,13 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         ConfigError: if the run's backbone is another model.
     """
     weights, meta = find_tensors(trained.content)
-    weights = {key.removeprefix(PREFIX): weights[key] for key in weights if key.startswith(PREFIX)}
+    parts = {key.partition('.')[0] for key in weights} - {PREFIX[:-1]}
+    weights = {key.removeprefix(PREFIX): value for key, value in weights.items()}
     ours = recognize(bare(original.weights), {key.replace(BASE, '.') for key in weights})
     written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
+    others = [name for name in ours if name.partition('.')[0] in parts]
+    if not all(name in weights and weights[name].shape == ours[name].shape for name in others):
+        weights = {key: weights[key] for key in weights if key.partition('.')[0] not in parts}
     mine: dict[str, Tensor] = {}
     for key, value in weights.items():
         same = ours.get(key.replace(BASE, '.'))
@@ -78,7 +83,8 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
                 f'{original.source!r} has {name} in parts or under names that are not written '
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
-        found |= step.unmake(value, 1)
+        for key, part in step.unmake(value, 1).items():  # may begin with a row that the file lacks
+            found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
     return found
 
 

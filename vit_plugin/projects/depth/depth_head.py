@@ -32,6 +32,7 @@ class DepthHead(BaseModule):
         init_cfg: MMEngine's initialization config.
     """
 
+    learns = 'depth'  # the task of a model that is continued
     num_classes = out_channels = 1
     align_corners = False  # of the resizing to an image's own size
 

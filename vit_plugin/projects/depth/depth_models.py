@@ -40,5 +40,9 @@ def _linear(facts: ModelFacts) -> dict[str, Any]:
     return dict(backbone=backbone, decode_head=head)
 
 
-DPT = TaskModel("DPT's decoder", _dpt)
-LINEAR = TaskModel("DINOv2's linear head for depth", _linear)
+DPT = TaskModel("DPT's decoder", _dpt, saved=dict(decode_head=dict(type='vit_plugin.DPTDepthHead')))
+LINEAR = TaskModel(
+    "DINOv2's linear head for depth",
+    _linear,
+    saved=dict(decode_head=dict(type='vit_plugin.LinearDepthHead')),
+)

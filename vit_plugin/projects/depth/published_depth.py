@@ -17,6 +17,7 @@ from vit_plugin.weights.published import (
 FACTORS = [4, 2, 1, 0.5]  # of the sizes of the maps, by the tokens'
 TOKENS = 'embeddings.position_embeddings'
 BIT = 'dpt.embeddings.backbone.bit.'
+OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # models of depth
 UNSUPPORTED = {  # entries of a config.json, and what they make of the model
     'add_projection': 'its head has one more convolution',
     'use_swiglu_ffn': 'its MLPs have gates',
@@ -30,6 +31,11 @@ def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     Raises:
         ConfigError: if it is one that cannot be built here.
     """
+    if published.kind in OTHERS:
+        raise ConfigError(
+            f'it is a {published.kind}, which has parts that no model here has; give a DPT or '
+            'a Depth Anything'
+        )
     if published.kind not in ('dpt', 'depth_anything') or 'head.bias' in published.weights:
         return None
     config = published.config
@@ -47,6 +53,8 @@ def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
         )
     make = _dpt if is_dpt else _depth_anything
     backbone, head = make(published, config, encoder)
+    if head.get('target') == 'disparity':  # whose scale and shift are unknown
+        head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     widths, arch = list(required(config, 'neck_hidden_sizes', PositiveInts)), backbone['arch']
     finer, width = widths[: 4 - len(backbone['out_indices'])], arch['embed_dims']
     width *= 1 + (backbone['out_type'] == 'pyramid_cls')

@@ -1,0 +1,119 @@
+"""A training that starts from a published model of depth: its head too, and its file again."""
+
+import json
+
+import pytest
+import torch
+from image_folders import write_depth
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from safetensors.torch import load_file, save_file
+from tiny_models import randomize
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.depth_estimation import DepthEstimation
+from vit_plugin.from_folder.recipe import recipe_of
+from vit_plugin.from_folder.request import Request
+from vit_plugin.models import DPTDepthHead, VisionTransformer
+from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights.for_mmengine import read_complete
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.put_back import put_back
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+WIDTHS = [8, 12, 16, 20]
+ARCH = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64, patch_size=14)
+
+
+@pytest.fixture
+def task(tmp_path):
+    """The task on 48 x 64 pixels from a Depth Anything with this entry of its config.json."""
+    write_depth(tmp_path / 'rooms')
+
+    def make(kind='depth_anything', **config) -> DepthEstimation:
+        torch.manual_seed(0)
+        parts = dict(
+            backbone=VisionTransformer(
+                ARCH, img_size=56, numerics='timm', encoder=dict(layer_scale_init_value=1.0)
+            ),
+            decode_head=DPTDepthHead([32] * 4, [14] * 4, level_channels=WIDTHS, channels=16),
+        )
+        state = {
+            f'{name}.{key}'.removeprefix('backbone.'): value
+            for name, part in parts.items()
+            for key, value in randomize(part, std=0.2).state_dict().items()
+        }
+        weights, left = FORMATS['hf_depth_anything'].export(state, 2)
+        assert not left
+        folder = tmp_path / 'theirs'
+        folder.mkdir()
+        save_file(weights, folder / 'model.safetensors')
+        encoder = dict(num_attention_heads=2, out_indices=[1, 2, 3, 4])
+        more = dict(model_type=kind, backbone_config=encoder, neck_hidden_sizes=WIDTHS, **config)
+        (folder / 'config.json').write_text(json.dumps(more))
+        request = Request(str(tmp_path / 'rooms'), task='depth', weights=str(folder))
+        return DepthEstimation(request)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ('config', 'loss', 'metric', 'said'),
+    [
+        ({}, 'ScaleShiftInvariantLoss', dict(mode='disparity', max_depth_eval=3.2), 'by a scale'),
+        (
+            dict(depth_estimation_type='metric', max_depth=3),
+            'SiLogLoss',
+            dict(mode='depth', max_depth_eval=3),
+            'what is farther counts as unknown',
+        ),
+    ],
+    ids=['relative', 'metric'],
+)
+def test_the_whole_model_is_continued(task, config, loss, metric, said):
+    one = task(**config)
+    recipe = recipe_of(one)
+    assert 'and all of it is kept' in recipe.text
+    assert said in recipe.text
+    assert recipe.sections['load_from'] == one.request.weights
+    assert metric.items() <= recipe.sections['val_evaluator'].items()
+    assert recipe.sections['model']['data_preprocessor']['size'] == (42, 56)
+    init_default_scope('mmseg')
+    model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)
+    assert type(model.decode_head.losses[0]).__name__ == loss
+    found = model.load_state_dict(read_complete(one.request.weights)['state_dict'], strict=False)
+    assert not found.missing_keys
+    assert not found.unexpected_keys
+
+
+def test_depths_beyond_the_model_are_refused(task):
+    with pytest.raises(
+        ConfigError, match=r'predicts up to 2 m, and half of the pixels are farther'
+    ):
+        recipe_of(task(depth_estimation_type='metric', max_depth=2))
+
+
+def test_another_head_is_refused(task):
+    one = task()
+    one.request.model = 'linear'
+    with pytest.raises(ConfigError, match='--model linear: .* are of another complete model'):
+        DepthEstimation(one.request)
+
+
+def test_other_models_of_depth_are_refused(task):
+    with pytest.raises(ConfigError, match='it is a glpn, which has parts that no model here has'):
+        task('glpn')
+
+
+def test_its_folder_is_written_again_with_the_head(task, tmp_path):
+    task()
+    original = open_checkpoint(tmp_path / 'theirs')
+    state = dict(read_complete(str(tmp_path / 'theirs'))['state_dict'])
+    trained = {name: value + 1 for name, value in state.items()}
+    put_back(original, Checkpoint('run.pth', dict(state_dict=trained)), tmp_path / 'again')
+    found, before = (
+        load_file(tmp_path / name / 'model.safetensors') for name in ('again', 'theirs')
+    )
+    assert {*found} == {*before}
+    for name, value in before.items():
+        torch.testing.assert_close(found[name], value + 1)
