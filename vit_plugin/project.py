@@ -35,6 +35,8 @@ class Project:
         names: our names of parameters outside the encoder, as patterns. If one has a text, it
             counts only for a checkpoint with that text in a key.
         hints: patterns of parameters, and in words the arguments of the model that has them.
+        continuations: methods of ``pretrain --method`` that continue a model, each with its file in
+            ``configs/_base_/selfsup``, which has the neck, head and losses.
         pretrains: backbones that pre-train a :class:`~vit_plugin.models.VisionTransformer`, and
             their arguments that it does not take.
         deployed: adapters of graphs as ``'module:name'``, by the attribute of the model and the
@@ -52,6 +54,7 @@ class Project:
     precedence: int = 0
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
+    continuations: Mapping[str, str] = field(default_factory=dict)
     pretrains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
     stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

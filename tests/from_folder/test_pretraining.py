@@ -17,6 +17,7 @@ from tiny_models import TINY_SIZES
 
 from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.from_folder.choices import CONTINUATIONS
 from vit_plugin.from_folder.methods import METHODS
 from vit_plugin.from_folder.pretraining import Probe
 from vit_plugin.from_folder.request import PRETRAINING, Request
@@ -133,17 +134,18 @@ def weights_of(kind: str, folder: Path) -> dict[str, str]:
     return dict(weights=str(folder / 'theirs'))
 
 
+@pytest.mark.parametrize('method', CONTINUATIONS)
 @pytest.mark.parametrize(
     'kind', [pytest.param(kind, marks=() if kind == 'folder' else NIGHTLY) for kind in CONTINUED]
 )
-def test_dinov3_continues_what_came_and_writes_it_again(folder, kind, monkeypatch):
+def test_what_came_is_continued_and_written_again(folder, method, kind, monkeypatch):
     """Zero steps leave its tensors as they were; one more leaves what was not trained."""
     import timm
 
     theirs = timm.create_model('test_vit').state_dict()
     monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: dict(theirs))
     request = request_for(
-        method='dinov3', img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
+        method=method, img_size=32, batch_size=2, work_dir='first', **weights_of(kind, folder)
     )
     cfg = read_config(str(write_config(request)))
     assert cfg.lora == dict(r=8, alpha=16.0)
@@ -195,7 +197,10 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder):
         (dict(method='mocov4'), "--method 'mocov4' is not one of mocov3, dino"),
         (dict(method='distill'), '--method distill: a teacher is needed to distill'),
         (dict(method='mae', teacher=TEACHER), '--method mae: a teacher is needed to distill'),
-        (dict(method='dinov3'), '--method dinov3 continues a model; give it by --weights: a fol'),
+        *(
+            (dict(method=name), f'--method {name} continues a model; give it by --weights: a fol')
+            for name in CONTINUATIONS
+        ),
         (dict(data='empty'), "'empty' has 0 images to learn from"),
         (dict(teacher='none'), "There is no checkpoint file 'none'"),
         (dict(teacher=TEACHER, task='detection'), '--teacher: a model of detection has no single'),

@@ -105,6 +105,26 @@ def test_a_name_of_no_model_is_one_sentence(task, name, words):
         check_model(task, name)
 
 
+def test_a_panoptic_model_is_continued(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
+    cfg = read_config(write_config(Request('panoptic', task='panoptic', epochs=1)))
+    written = copy.deepcopy(cfg.model.train_cfg)
+    head = cfg.model.panoptic_head
+    head.num_things_classes, head.num_queries = 5, 7
+    head.loss_cls.class_weight = [1.0] * 6 + [0.2]
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=('a', 'b', 'c', 'd', 'e', 'f')))
+    torch.save(dict(meta=meta, state_dict={'backbone.cls_token': torch.zeros(1)}), 'run.pth')
+    request = Request('panoptic', task='panoptic', weights='run.pth', epochs=1)
+    found = read_config(write_config(request))
+    assert found.load_from == 'run.pth'
+    head = found.model.panoptic_head
+    assert (head.num_things_classes, head.num_stuff_classes, head.num_queries) == (2, 1, 7)
+    assert head.loss_cls.class_weight == [1.0] * 3 + [0.2]
+    assert found.model.test_cfg.panoptic_on
+    assert found.model.train_cfg.assigner == written.assigner
+    assert found.model.train_cfg.num_points == 64 * 48 // 16
+
+
 @pytest.mark.parametrize('name', [*models_of('panoptic')])
 def test_things_and_stuff(folder, name, monkeypatch):
     monkeypatch.setitem(sys.modules, 'panopticapi', ModuleType('panopticapi'))
@@ -190,7 +210,7 @@ def test_sections_are_compared_by_what_is_wanted():
 
 def test_the_weights_of_another_detector_are_refused(folder):
     path = str(roboflow_file(folder / 'other.pth', 91))
-    with pytest.raises(ConfigError, match='--model dino: .*of another complete detector; leave'):
+    with pytest.raises(ConfigError, match='--model dino: .*of another complete model; leave'):
         Detection(Request('polygons', task='detection', model='dino', weights=path))
 
 

@@ -18,7 +18,7 @@ from foreign_data import (
     roboflow_voc,
     ultralytics_yolo,
 )
-from image_folders import write_coco, write_depth, write_digits, write_masks, write_voc
+from image_folders import write_coco, write_digits, write_masks, write_voc
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 
@@ -472,36 +472,6 @@ def test_a_segmentor_learns(folder, arch, out_type):
     init_default_scope('mmseg')
     model = MODELS.build(cfg.model)
     assert model.decode_head(model.backbone(torch.zeros(2, 3, 64, 64))).shape[:2] == (2, 3)
-
-
-@pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
-@pytest.mark.parametrize(
-    ('arch', 'model', 'strides'),
-    [
-        ('', None, [2, 4, 8, 16]),
-        ('', 'linear', None),
-        pytest.param(ARCH, 'dpt', [16] * 4, marks=pytest.mark.nightly),
-    ],
-)
-def test_a_model_of_depth_learns(folder, arch, model, strides):
-    write_depth(folder / 'rooms')
-    request = Request('rooms', task='depth', arch=arch, model=model, epochs=1)
-    cfg = read_config(write_config(request))
-    check_config(cfg)
-    head = cfg.model.decode_head
-    assert head.max_depth == 3.2
-    assert head.get('strides') == strides
-    init_default_scope('mmseg')
-    import mmseg.datasets
-    import mmseg.models  # noqa: F401
-
-    dataset, model = DATASETS.build(cfg.train_dataloader.dataset), MODELS.build(cfg.model)
-    batch = model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), True)
-    losses = model(**batch, mode='loss')
-    assert losses['decode.loss_silog'].isfinite()
-    with torch.no_grad():
-        depth = model.eval()(**batch, mode='predict')[0].pred_depth_map.data
-    assert depth.shape == (1, 48, 64)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.from_folder.choices import METHODS
+from vit_plugin.from_folder.choices import CONTINUATIONS, METHODS
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -24,7 +24,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--method',
         help='distill (default with --teacher), mocov3 (default without), dino, dinov2, lejepa, '
-        'mae or simmim; dinov3 continues the model of --weights, and writes its file again',
+        'mae or simmim'
+        + ''.join(
+            f'; {name} continues the model of --weights, and writes its file again'
+            for name in CONTINUATIONS
+        ),
     )
     add_data_arguments(parser)
     add_run_arguments(parser)

@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     data.add_argument(
         '--task',
-        help='classification (default), detection, instance, segmentation, panoptic or depth',
+        help=f'{", ".join(TASKS[:-1])}; default: the first',
     )
     data.add_argument(
         '--model',

@@ -10,6 +10,7 @@ from .schedule import muon
 
 # An anchor or proposal of which so much is in what is to be ignored is no background.
 ASSIGNER = dict(assigner=dict(ignore_iof_thr=0.5))
+MASK2FORMER_RECIPE = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
 CELLS = 14  # of the finest map, along a side of the largest object that is taken from it
 
 
@@ -126,7 +127,7 @@ def mask2former_head(head: dict[str, Any], width: int, strides: Sequence[int]) -
 def _mask2former(facts: ModelFacts) -> dict[str, Any]:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4, finest=4)
-    model = framework_model('mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py')
+    model = framework_model(MASK2FORMER_RECIPE)
     classes, queries = facts.classes, facts.queries('mask2former', 100 if facts.is_wide else 40)
     head = mask2former_head(model['panoptic_head'], width, strides)
     head |= dict(**facts.kinds, num_queries=queries)
@@ -153,4 +154,9 @@ FASTER_RCNN = TaskModel('a Faster R-CNN', _faster_rcnn, 'faster-rcnn_r50_fpn.py'
 VITDET = TaskModel('a ViTDet', _vitdet, 'faster-rcnn_r50_fpn.py')
 DINO = TaskModel('a DINO', _dino, schedules=QUERIES)
 MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, 'mask-rcnn_r50_fpn.py')
-MASK2FORMER = TaskModel('a Mask2Former', _mask2former, schedules=QUERIES)
+MASK2FORMER = TaskModel(
+    'a Mask2Former',
+    _mask2former,
+    schedules=QUERIES,
+    saved=dict(panoptic_head=dict(type='Mask2FormerHead')),
+)

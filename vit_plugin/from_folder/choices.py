@@ -5,16 +5,9 @@ from vit_plugin.project import declared
 from vit_plugin.suggestions import check_choice
 
 DIGITS = 'digits'  # a folder that is written if it is not there
-TASKS = (
-    'classification',
-    'detection',
-    'instance',
-    'segmentation',
-    'panoptic',
-    'depth',
-    'pretraining',
-)
-METHODS = ('mocov3', 'dino', 'dinov2', 'dinov3', 'lejepa', 'mae', 'simmim', 'distill')
+ALONE = ('classification', 'pretraining')  # tasks with one model around a backbone
+CONTINUATIONS = tuple(declared('continuations'))
+METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill', *CONTINUATIONS)
 # The frameworks' own heads, see Project.models. The first of a task is its default.
 MODELS = {
     (task, name): f'vit_plugin.from_folder.{module}:{name.replace("-", "_").upper()}'
@@ -32,6 +25,14 @@ def models_of(task: str) -> dict[str, str]:
     """Where the models of a task are, by their names; the default is the first."""
     rows = {**MODELS, **declared('models')}
     return {name: place for (of, name), place in rows.items() if of == task}
+
+
+# Depth has models of a project alone.
+TASKS = tuple(
+    task
+    for task in (ALONE[0], 'detection', 'instance', 'segmentation', 'panoptic', 'depth', ALONE[1])
+    if task in ALONE or models_of(task)
+)
 
 
 def check_model(task: str, model: str | None) -> None:

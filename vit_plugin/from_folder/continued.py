@@ -34,7 +34,8 @@ def continued(saved: Config, listing: Listing) -> dict[str, Any]:
             f'--weights: the model takes {taken}, but the images '
             f'have {listing.bands or 3} bands; give others, or --arch for a new model.'
         )
-    if saved.classes == list(classes):
+    stuff, head = listing.stuff or 0, model.get('panoptic_head', {})
+    if saved.classes == list(classes) and head.get('num_stuff_classes', 0) == stuff:
         return model
     queries = 'num_queries' in model['backbone']  # whose classes are the backbone's
     for part, name in COUNTS.items():
@@ -42,12 +43,16 @@ def continued(saved: Config, listing: Listing) -> dict[str, Any]:
             model[part][name] = len(classes)
             model[part].pop('unused_rows', None)
         if 'num_stuff_classes' in model.get(part, ()):
-            model[part]['num_stuff_classes'] = 0
+            model[part] |= dict(num_things_classes=len(classes) - stuff, num_stuff_classes=stuff)
+    if 'class_weight' in head.get('loss_cls', ()):  # the last is that of no object
+        weights = head['loss_cls']['class_weight']
+        head['loss_cls']['class_weight'] = [1.0] * len(classes) + weights[-1:]
     if 'panoptic_on' in model['test_cfg']:
+        number = (model['backbone'] if queries else head)['num_queries']
         model['test_cfg'] |= dict(
-            panoptic_on=False,
-            instance_on=True,
-            max_per_image=min(100, model['backbone']['num_queries'] * len(classes)),
+            panoptic_on=listing.stuff is not None,
+            instance_on=listing.stuff is None,
+            max_per_image=min(100, number * len(classes)),
         )
     return model
 

@@ -153,7 +153,7 @@ class DepthEstimation(DenseTask):
         return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest, mode=mode)
 
     def summary(self) -> str:
-        depths, most = self.found[1], self.head.get('max_depth') or math.inf
+        depths, most = self.found[1], self.farthest
         text = (
             f'{super().summary()} Depth from {depths.nearest:.2f} to {depths.farthest:.2f} m, '
             f'{depths.median:.2f} m in the middle, in {depths.maps} maps, at {depths.scale:g} m a '

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from vit_plugin.project import declared
+
 from .task import rounded_up
 
 JITTER = dict(
@@ -132,7 +134,6 @@ METHODS = {
     ),
     'dino': Method('dino', _projected, _multi_crop),
     'dinov2': Method('dinov2', _masked_dino, _multi_crop),
-    'dinov3': Method('dinov3', _projected, _multi_crop, continues=True),
     'lejepa': Method('lejepa', _projected, _multi_crop),
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
     'simmim': Method('simmim', _simmim, _masked),
@@ -144,4 +145,8 @@ METHODS = {
         lambda student: student.crop(0.2),
         'ClsDataPreprocessor',
     ),
+    **{
+        name: Method(base, _projected, _multi_crop, continues=True)
+        for name, base in declared('continuations').items()
+    },
 }

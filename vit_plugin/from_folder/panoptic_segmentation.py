@@ -6,8 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from vit_plugin.config import framework_model
 from vit_plugin.errors import ConfigError
 
+from .box_models import MASK2FORMER_RECIPE
+from .dense_task import COMPLETE
 from .detection import Detection
 from .readers.listing import Listing
 from .readers.panoptic import SUFFIXES, as_panoptic, png_of, read_panoptic_folder
@@ -26,6 +29,7 @@ class PanopticSegmentation(Detection):
         ConfigError: for images that MMDetection would not find the PNGs of.
     """
 
+    takes = (*COMPLETE, 'panoptic')
     packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
     monitor = QUALITY
     with_masks, takes_balance = True, False
@@ -50,8 +54,12 @@ class PanopticSegmentation(Detection):
         return listing
 
     def model(self) -> dict[str, Any]:
-        """As for boxes; padding is of no class."""
+        """As for boxes; padding is of no class, and a checkpoint lacks what a training draws."""
         model = super().model()
+        if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
+            width, height = self.size
+            learned = framework_model(MASK2FORMER_RECIPE)['train_cfg']
+            model['train_cfg'] = learned | dict(num_points=min(12544, width * height // 16))
         model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)
         return model
 

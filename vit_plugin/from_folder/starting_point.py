@@ -134,7 +134,7 @@ class StartingPoint:
     def detector(self) -> Config | None:
         """The config of the whole model in the weights, if its head can learn other classes.
 
-        It has the names of its ``classes``, and as ``task`` what it is trained for.
+        It has the names of its ``classes``, and as ``tasks`` what it can be trained for.
         """
         if not (self.takes and self.weights) or self.arch:
             return None
@@ -151,13 +151,17 @@ class StartingPoint:
         )
         queries = bool(getattr(backbone, 'added_classifiers', ()))
         if task := getattr(maps, 'learns', ''):
-            cfg.task = task
-        elif queries or hasattr(head, 'class_layers'):
-            masks = queries or 'masks' in getattr(head, 'outputs', ())
-            of_boxes = 'instance' if masks else 'detection'
-            cfg.task = 'segmentation' if cfg.default_scope == 'mmseg' else of_boxes
+            cfg.tasks = [task]
+        elif queries:
+            cfg.tasks = (
+                ['segmentation'] if cfg.default_scope == 'mmseg' else ['instance', 'panoptic']
+            )
+        elif (cfg.model.get('test_cfg') or {}).get('panoptic_on'):
+            cfg.tasks = ['panoptic']
+        elif hasattr(head, 'class_layers'):
+            cfg.tasks = ['instance' if 'masks' in getattr(head, 'outputs', ()) else 'detection']
         cfg.classes = list(checkpoint.dataset_meta.get('classes', ()))
-        return cfg if cfg.get('task') in self.takes else None
+        return cfg if {*cfg.get('tasks', ())} & {*self.takes} else None
 
     @cached_property
     def saved_backbone(self) -> dict[str, Any]:

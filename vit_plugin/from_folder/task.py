@@ -80,9 +80,10 @@ class Task:
         arch = request.arch or ('' if request.weights else self.named_arch)
         self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes)
         saved = self.start.detector
-        if saved and request.task not in (saved.task, PRETRAINING):
+        if saved and request.task not in (*saved.tasks, PRETRAINING):
             raise ConfigError(
-                f'--weights {request.weights!r} are of a model for --task {saved.task}; give this '
+                f'--weights {request.weights!r} are of a model for --task '
+                f'{" or ".join(saved.tasks)}; give this '
                 'task, or the weights of a backbone.'
             )
 

@@ -38,7 +38,7 @@ def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndar
     times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
     picture = np.ascontiguousarray(_enlarged(as_photograph(image), times)[..., ::-1])
     if prediction.depth is not None:
-        picture = _colored(_enlarged(prediction.depth, times), bool(prediction.unit))
+        picture = colored(_enlarged(prediction.depth, times), bool(prediction.unit))
         _draw_legend(picture, [(prediction.text(score_thr), WHITE)])
     elif prediction.boxes is not None:
         _draw_boxes(picture, prediction, score_thr, times)
@@ -57,13 +57,15 @@ def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndar
     return np.ascontiguousarray(picture[..., ::-1])
 
 
-def _colored(depth: np.ndarray, in_meters: bool) -> np.ndarray:
-    """A depth or a disparity (H, W) in colors (H, W, 3), bright nearby."""
+def colored(depth: np.ndarray, in_meters: bool) -> np.ndarray:
+    """A depth or a disparity (H, W) in colors (H, W, 3), bright nearby. Unknown depths are 0."""
     disparity = 1 / np.maximum(depth, LEAST_DEPTH) if in_meters else depth
-    low, high = np.quantile(disparity, SHOWN)
+    unknown = (depth <= 0) & in_meters
+    low, high = np.quantile(disparity[~unknown] if not unknown.all() else disparity, SHOWN)
     levels = 255 * np.clip((disparity - low) / max(high - low, 1e-9), 0, 1)
-    colored = cv2.applyColorMap(levels.astype(np.uint8), cv2.COLORMAP_INFERNO)
-    return np.ascontiguousarray(colored[..., ::-1])
+    levels[unknown] = 0
+    colors = cv2.applyColorMap(levels.astype(np.uint8), cv2.COLORMAP_INFERNO)
+    return np.ascontiguousarray(colors[..., ::-1])
 
 
 def _draw_boxes(picture: np.ndarray, prediction: Prediction, score_thr: float, times: int) -> None:

@@ -38,15 +38,20 @@ def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
     """Replace the last layer of a classifier's head in ``weights`` with the model's own.
 
     A detector's head names its layers of classes as ``class_layers``, a backbone with queries as
-    ``added_classifiers``, and these are replaced.
+    ``added_classifiers``, and these are replaced. That of MMDetection's heads of segments is
+    ``cls_embed``.
     Returns the names of the parameters of these layers.
     """
-    head, detects = getattr(model, 'head', None), getattr(model, 'bbox_head', None)
+    head = getattr(model, 'head', None)
     last = [
         f'head.{name}.'
         for name, layer in (head.named_modules() if isinstance(head, nn.Module) else ())
         if isinstance(layer, nn.Linear) and layer.out_features == getattr(head, 'num_classes', None)
-    ] + [f'bbox_head.{name}.' for name in getattr(detects, 'class_layers', ())]
+    ] + [
+        f'{part}.{name}.'
+        for part, usual in (('bbox_head', ()), ('panoptic_head', ('cls_embed',)))
+        for name in getattr(getattr(model, part, None), 'class_layers', usual)
+    ]
     backbone = getattr(model, 'backbone', None)
     last += [f'backbone.{name}' for name in getattr(backbone, 'added_classifiers', ())]
     own = {

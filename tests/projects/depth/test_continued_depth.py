@@ -1,4 +1,4 @@
-"""A training that starts from a published model of depth: its head too, and its file again."""
+"""A training on a folder: a new model, or a published one with its head, and its file again."""
 
 import json
 
@@ -6,14 +6,17 @@ import pytest
 import torch
 from image_folders import write_depth
 from mmengine.config import Config
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import DATASETS, MODELS, init_default_scope
 from safetensors.torch import load_file, save_file
 from tiny_models import randomize
 
+from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.depth_estimation import DepthEstimation
 from vit_plugin.from_folder.recipe import recipe_of
 from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import DPTDepthHead, VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.for_mmengine import read_complete
@@ -21,6 +24,7 @@ from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.put_back import put_back
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+PLAIN = 'timm://test_vit'
 WIDTHS = [8, 12, 16, 20]
 ARCH = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64, patch_size=14)
 
@@ -55,6 +59,33 @@ def task(tmp_path):
         return DepthEstimation(request)
 
     return make
+
+
+@pytest.mark.parametrize(
+    ('arch', 'model', 'strides'),
+    [
+        ('', None, [2, 4, 8, 16]),
+        ('', 'linear', None),
+        pytest.param(PLAIN, 'dpt', [16] * 4, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_new_model_learns(tmp_path, monkeypatch, arch, model, strides):
+    monkeypatch.chdir(tmp_path)
+    write_depth(tmp_path / 'rooms')
+    request = Request('rooms', task='depth', arch=arch, model=model, epochs=1)
+    cfg = read_config(write_config(request))
+    check_config(cfg)
+    head = cfg.model.decode_head
+    assert head.max_depth == 3.2
+    assert head.get('strides') == strides
+    init_default_scope('mmseg')
+    dataset, model = DATASETS.build(cfg.train_dataloader.dataset), MODELS.build(cfg.model)
+    batch = model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), True)
+    losses = model(**batch, mode='loss')
+    assert losses['decode.loss_silog'].isfinite()
+    with torch.no_grad():
+        depth = model.eval()(**batch, mode='predict')[0].pred_depth_map.data
+    assert depth.shape == (1, 48, 64)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, PixelData
 
-from vit_plugin.report.outcomes import MapOutcomes, kind_of
+from vit_plugin.report.outcomes import MapOutcomes, PanopticOutcomes, kind_of
 
 CLASSES = ('sky', 'sea', 'land')
 
@@ -96,3 +96,18 @@ def test_large_maps_are_kept_small():
         ),
     )
     assert found._seen[0].true.shape == (12, 445)
+
+
+def test_segments_count_by_their_classes_and_nothing_is_wrong():
+    found = PanopticOutcomes(CLASSES, 1)
+    true, predicted = (
+        PixelData(sem_seg=torch.tensor([[row]])) for row in ([0, 0, 1, 255], [0, 1000, 3, 2000])
+    )
+    one = BaseDataElement(gt_sem_seg=true, pred_panoptic_seg=predicted)
+    assert kind_of(one) is PanopticOutcomes
+    found.add(0, one)
+    assert [row['IoU'] for row in found.scores()['per_class']] == [100, 0, None]
+    assert found.errors() == {0: 50}
+    _, drawn, errors = found.panels(0, np.zeros((1, 4, 3), np.uint8))
+    assert drawn.annotations.map.tolist() == [[0, 0, 255, 0]]
+    assert errors.annotations.errors.tolist() == [[0, 0, 1, 0]]

@@ -181,3 +181,17 @@ def test_a_twin_has_steps_of_its_own_and_the_same_samples():
     other = copy_dataset(ConcatDataset([made])).datasets[0]
     assert other.pipeline is not made.pipeline
     assert other.data_bytes is made.data_bytes
+
+
+def test_maps_of_depth_stand_beside_their_images():
+    def with_depth(info):
+        depth = PixelData(data=torch.full((1, 8, 8), 1.0 + info['number']))
+        sample = BaseDataElement(gt_depth_map=depth, metainfo=dict(img_path=info['img_path']))
+        return dict(inputs=torch.zeros(3, 8, 8, dtype=torch.uint8), data_samples=sample)
+
+    made = dataset(3, depth_map_path=lambda i: f'{i}.png')
+    made._metainfo, made.pipeline = {}, with_depth
+    ((name, figure),) = data_figures(made)
+    titles = [panel.get_title() for panel in figure.axes]
+    assert name == 'train_batch'
+    assert titles[:4] == ['0.jpg', '1.00 to 1.00 m', '1.jpg', '2.00 to 2.00 m']

@@ -3,11 +3,18 @@
 from typing import Any
 
 from .class_outcomes import ClassOutcomes
+from .depth_outcomes import DepthOutcomes
 from .instance_outcomes import InstanceOutcomes
-from .map_outcomes import MapOutcomes
+from .map_outcomes import MapOutcomes, PanopticOutcomes
 from .outcomes import Outcomes
 
-KINDS: tuple[type[Outcomes], ...] = (InstanceOutcomes, MapOutcomes, ClassOutcomes)
+KINDS: tuple[type[Outcomes], ...] = (
+    InstanceOutcomes,
+    PanopticOutcomes,
+    MapOutcomes,
+    DepthOutcomes,
+    ClassOutcomes,
+)
 
 
 def kind_of(sample: Any) -> type[Outcomes] | None:
@@ -15,4 +22,12 @@ def kind_of(sample: Any) -> type[Outcomes] | None:
     return next((kind for kind in KINDS if kind.has(sample)), None)
 
 
-__all__ = ['ClassOutcomes', 'InstanceOutcomes', 'MapOutcomes', 'Outcomes', 'kind_of']
+__all__ = [
+    'ClassOutcomes',
+    'DepthOutcomes',
+    'InstanceOutcomes',
+    'MapOutcomes',
+    'Outcomes',
+    'PanopticOutcomes',
+    'kind_of',
+]

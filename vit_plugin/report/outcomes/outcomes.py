@@ -23,7 +23,12 @@ class Outcomes(ABC):
     Args:
         classes: names of the classes.
         size: number of images of the validation.
+
+    Attributes:
+        target: what a model of depth predicts, ``'depth'`` or ``'disparity'``.
     """
+
+    target: str | None = None
 
     # True if scores take long, so that they are found at the end of the run alone.
     expensive: ClassVar[bool] = False
@@ -56,8 +61,8 @@ class Outcomes(ABC):
         self._seen |= other._seen
 
     @abstractmethod
-    def scores(self) -> dict[str, Any]:
-        """Scores in per cent: ``per_class``, a list of dicts, and means of it."""
+    def scores(self) -> dict[str, Any] | None:
+        """Scores in per cent: ``per_class``, a list of dicts, and means of it. None: no classes."""
 
     @abstractmethod
     def confusion_matrix(self) -> np.ndarray | None:

@@ -73,7 +73,8 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
     """IoU and accuracy of each class of pixels, in per cent, as of MMSegmentation's ``IoUMetric``.
 
     Args:
-        matrix: pixels of true (rows) and predicted (columns) classes, of shape (classes, classes).
+        matrix: pixels of true (rows) and predicted (columns) classes, which may have one more row
+            and column for no class.
         classes: names of the classes.
 
     Returns:
@@ -82,7 +83,7 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
         ``per_class``: a list of dicts with name, IoU, Acc and the number of pixels. A score of
             nothing is None.
     """
-    right, true, predicted = counts_of(matrix)
+    right, true, predicted = counts_of(matrix)[:, : len(classes)]
     with np.errstate(invalid='ignore'):
         scores = 100 * np.stack((right / (true + predicted - right), right / true), axis=1)
     means = [

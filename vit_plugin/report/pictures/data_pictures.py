@@ -18,8 +18,9 @@ from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
 from vit_plugin.files.bands import as_photograph
+from vit_plugin.inference.drawing import colored
 
-from .annotations import IGNORED, true_annotations
+from .annotations import IGNORED, Annotations, as_array, true_annotations
 from .figure_files import save_figure
 from .image_grid import Panel, draw_grid
 from .label_charts import draw_labels
@@ -54,8 +55,8 @@ def draw_data(
         seed: of what is random in the augmentation.
 
     Returns:
-        The paths of what was written. A data set without classes, or without a length, has no
-        picture.
+        The paths of what was written. A data set without classes or depth, or without a length,
+        has no picture.
     """
     written = []
     for name, figure in data_figures(dataset, held_out, preprocessor, collate, seed):
@@ -73,7 +74,10 @@ def data_figures(
 ) -> Iterator[tuple[str, Figure]]:
     """The figures that :func:`draw_data` writes, with their names."""
     classes = classes_of(dataset)
-    if isinstance(dataset, IterableDataset) or not classes or not len(dataset):
+    if isinstance(dataset, IterableDataset) or not len(dataset):
+        return
+    listed = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
+    if not classes and 'depth_map_path' not in listed:
         return
     splits = {'train': copy_dataset(dataset)}
     if held_out is not None:
@@ -254,4 +258,9 @@ def _batch(
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = f'{number} object{"s" * (number > 1)}' if number else ''
         shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
+        if 'gt_depth_map' in sample:
+            depth = as_array(sample.gt_depth_map.data[0])
+            known = depth[depth > 0]
+            ends = f'{known.min():.2f} to {known.max():.2f} m' if known.size else 'not known'
+            shown.append(Panel(colored(depth, True), Annotations(depth.shape), ends))
     return draw_grid(shown, classes, 'images to train on, after augmentation')

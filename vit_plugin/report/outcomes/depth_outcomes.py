@@ -1,0 +1,55 @@
+"""Outcomes of a model of depth."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from vit_plugin.inference.drawing import colored
+
+from ..pictures.annotations import Annotations, as_array
+from ..pictures.image_grid import Panel
+from .map_outcomes import MapOutcomes, Maps
+
+
+class DepthOutcomes(MapOutcomes):
+    """The depths of pixels. The error of an image is its AbsRel in per cent.
+
+    A disparity is fitted to the true one first, by a scale and a shift.
+    """
+
+    error = 'AbsRel of the image'
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        return 'gt_depth_map' in sample and 'pred_depth_map' in sample
+
+    def add(self, position: int, sample: Any) -> None:
+        true, found = (
+            as_array(sample.get(name).data[0].float())
+            for name in ('gt_depth_map', 'pred_depth_map')
+        )
+        known = true > 0
+        if known.any():
+            if self.target == 'disparity':
+                scale, shift = np.polyfit(found[known], 1 / true[known], 1)
+                found = 1 / np.maximum(scale * found + shift, 1 / true.max())
+            self._errors[position] = 100 * float((np.abs(found - true)[known] / true[known]).mean())
+        self._keep(position, Maps(true, found))
+
+    def scores(self) -> None:  # type: ignore[override]
+        """Nothing, since there are no classes."""
+
+    def confusion_matrix(self) -> None:  # type: ignore[override]
+        """Nothing, likewise."""
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        return iter(())
+
+    def panels(self, position: int, image: np.ndarray) -> list[Panel]:
+        maps = np.hstack(self._seen[position])
+        true, found = np.split(colored(maps, True), 2, axis=1)  # by the same colors
+        score = f', AbsRel {self._errors[position]:.1f} %' if position in self._errors else ''
+        shown = ((image, 'image'), (true, 'true'), (found, f'predicted{score}'))
+        return [Panel(one, Annotations(one.shape[:2]), title) for one, title in shown]
