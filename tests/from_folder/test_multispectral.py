@@ -131,7 +131,7 @@ def test_boxes_of_images_of_bands(folder, task, model, bands):
 
 def test_a_complete_model_keeps_its_bands():
     saved = Config(dict(model=dict(data_preprocessor=dict(mean=[1.0] * 4)), classes=['a']))
-    listing = SimpleNamespace(bands=4, classes=('a',))
+    listing = SimpleNamespace(bands=4, classes=('a',), stuff=None)
     assert continued(saved, listing) == saved.model.to_dict()
     listing.bands = 0
     with pytest.raises(ConfigError, match='takes images of 4 bands, but the images have 3'):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmengine.logging import print_log
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -51,8 +52,17 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     weights = {key.removeprefix(PREFIX): value for key, value in weights.items()}
     ours = recognize(bare(original.weights), {key.replace(BASE, '.') for key in weights})
     written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
+
+    def is_written(name: str) -> bool:
+        step = ours.steps[name]
+        return not step.thirds and written >= {one.removeprefix(LIGHTNING) for one in step.theirs}
+
     others = [name for name in ours if name.partition('.')[0] in parts]
-    if not all(name in weights and weights[name].shape == ours[name].shape for name in others):
+    if not all(
+        name in weights and weights[name].shape == ours[name].shape and is_written(name)
+        for name in others
+    ):
+        print_log(f'{original.source} keeps its {", ".join(sorted(parts))}.', 'current')
         weights = {key: weights[key] for key in weights if key.partition('.')[0] not in parts}
     mine: dict[str, Tensor] = {}
     for key, value in weights.items():
@@ -77,19 +87,20 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         value = mine[name].to(first.dtype)
         if torch.equal(value, first):
             continue
-        step = ours.steps[name]
-        if step.thirds or not written >= {one.removeprefix(LIGHTNING) for one in step.theirs}:
+        if not is_written(name):
             raise ConfigError(
                 f'{original.source!r} has {name} in parts or under names that are not written '
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
-        for key, part in step.unmake(value, 1).items():  # may begin with a row that the file lacks
+        for key, part in (
+            ours.steps[name].unmake(value, 1).items()
+        ):  # may begin with a row that the file lacks
             found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
     return found
 
 
 def put_back(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
-    """Write a file again, with the backbone of a run.
+    """Write a file again, with the backbone of a run, and its heads where they are the file's.
 
     Args:
         original: the file, or the weights in a folder of the hub.
