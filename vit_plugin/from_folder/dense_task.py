@@ -13,7 +13,8 @@ from .request import Request
 from .schedule import CONTINUED, Schedule
 from .task import Task
 
-COMPLETE = ('detection', 'instance', 'segmentation')  # tasks whose models are continued
+# Tasks whose models are continued.
+COMPLETE: tuple[str, ...] = ('detection', 'instance', 'segmentation')
 SCHEDULES = dict(
     small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
     scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),

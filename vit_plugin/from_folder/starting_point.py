@@ -132,7 +132,7 @@ class StartingPoint:
 
     @cached_property
     def detector(self) -> Config | None:
-        """The config of the whole model in the weights, if its head can learn other classes.
+        """The config of the whole model in the weights, if it can be trained for other data.
 
         It has the names of its ``classes``, and as ``tasks`` what it can be trained for.
         """
