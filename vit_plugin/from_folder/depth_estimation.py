@@ -76,7 +76,7 @@ class DepthEstimation(DenseTask):
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, at most a complete model's."""
         saved = self.start.detector
-        return self.image_scale(int(np.max(saved.model.backbone.img_size)) if saved else LARGEST)
+        return self.image_scale(np.max(saved.model.backbone.img_size) if saved else LARGEST)
 
     def model(self) -> dict[str, Any]:
         """The row's model for these images."""
@@ -153,17 +153,17 @@ class DepthEstimation(DenseTask):
         return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest, mode=mode)
 
     def summary(self) -> str:
-        depths, most = self.found[1], self.farthest
+        depths = self.found[1]
         text = (
             f'{super().summary()} Depth from {depths.nearest:.2f} to {depths.farthest:.2f} m, '
             f'{depths.median:.2f} m in the middle, in {depths.maps} maps, at {depths.scale:g} m a '
             'value (--depth-scale).'
         )
-        if depths.farthest > most:
-            text += f' The model predicts up to {most:g} m; what is farther counts as unknown.'
+        if depths.farthest > self.farthest:
+            text += f' The model predicts up to {self.farthest:g} m; what is farther is unknown.'
         if self.head.get('target') == 'disparity':
             text += (
-                ' The model predicts a disparity without a unit: it is compared with the inverse '
+                ' The model predicts a disparity without a unit, which is compared with the inverse '
                 'of the depth after each image was fitted by a scale and a shift, in training and '
                 'in a test. For meters give --arch, which begins with a new head.'
             )

@@ -96,7 +96,7 @@ def test_a_new_model_learns(tmp_path, monkeypatch, arch, model, strides):
             dict(depth_estimation_type='metric', max_depth=3),
             'SiLogLoss',
             dict(mode='depth', max_depth_eval=3),
-            'what is farther counts as unknown',
+            'what is farther is unknown',
         ),
     ],
     ids=['relative', 'metric'],
