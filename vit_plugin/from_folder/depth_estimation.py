@@ -163,8 +163,8 @@ class DepthEstimation(DenseTask):
             text += f' The model predicts up to {self.farthest:g} m; what is farther is unknown.'
         if self.head.get('target') == 'disparity':
             text += (
-                ' The model predicts a disparity without a unit, which is compared with the inverse '
-                'of the depth after each image was fitted by a scale and a shift, in training and '
-                'in a test. For meters give --arch, which begins with a new head.'
+                ' The model predicts a disparity without a unit, which is compared with the '
+                'inverse of the depth after each image was fitted by a scale and a shift, in '
+                'training and in a test. For meters give --arch, which begins with a new head.'
             )
         return text
