@@ -11,6 +11,8 @@ domain), ``chelsea`` (Stéfan van der Walt, CC0) and ``coffee`` (Rachel Michetti
 Espresso Bar, CC0). Without a detector there are features alone.
 """
 
+import vit_plugin.detection  # isort: skip  before MMDetection
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

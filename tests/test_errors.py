@@ -4,7 +4,7 @@ import sys
 import mmpretrain.registry  # noqa: F401  whose scope is replaced below, and put back
 import pytest
 
-from vit_plugin.errors import MissingExtraError, needed_by
+from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,8 @@ def test_another_missing_module_is_named():
         needed_by('This'),
     ):
         import no_such_module  # noqa: F401
+
+
+def test_a_sentence_of_ours_stays_as_it_is():
+    with pytest.raises(ConfigError, match='^Import it first.$'), needed_by('This'):
+        raise ConfigError('Import it first.')

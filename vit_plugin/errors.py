@@ -117,7 +117,7 @@ def needed_by(feature: str) -> Iterator[None]:
     """
     try:
         yield
-    except MissingExtraError:
+    except (ConfigError, MissingExtraError):
         raise
     except Exception as error:
         module = (getattr(error, 'name', None) or '').partition('.')[0]
