@@ -1393,3 +1393,58 @@ def test_properties_of_unequal_length_are_an_error(tmp_path):
     path.write_text('[1]\n{')
     with pytest.raises(ConfigError, match='is not an object of JSON on each line'):
         read(tmp_path)
+
+
+def as_createml(names, boxes):
+    """The same as ``coco_json`` in another form."""
+    return json.dumps(
+        [
+            dict(image=name, annotations=[dict(label=kind, bbox=[1, 2, 30, 20]) for kind, _ in own])
+            for name, own in zip(names, boxes, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize('form', [coco_json, as_createml])
+def test_folders_of_images_say_the_part_where_the_file_of_all_does_not(tmp_path, form):
+    names = [f'{"train" if i < 6 else "val" if i < 8 else "test"}/{i}.jpg' for i in range(10)]
+    for name, (image, _) in zip(names, scenes(10), strict=True):
+        save(tmp_path, f'images/{name}', image)
+    write(tmp_path, 'all.json', form(names, [boxes for _, boxes in scenes(10)]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 2]
+
+
+def in_batches(folder, *batches):
+    """A COCO file for each of some ranges of the ten scenes."""
+    found = list(scenes(10))
+    for i, (image, _) in enumerate(found):
+        save(folder, f'images/{i}.jpg', image)
+    for number, batch in enumerate(batches):
+        names = [f'{i}.jpg' for i in batch]
+        write(folder, f'job_{number}.json', coco_json(names, [found[i][1] for i in batch]))
+
+
+@pytest.mark.parametrize('second', [range(4, 10), range(2, 10)])
+def test_files_of_one_part_are_united(tmp_path, second):
+    in_batches(tmp_path, range(4), second)
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_files_of_one_part_that_say_different_things_of_an_image_are_an_error(tmp_path):
+    in_batches(tmp_path, range(10), range(5))
+    change(tmp_path / 'job_1.json', '"square"', '"star"')
+    with pytest.raises(ConfigError, match=r'have two files of labels.*job_0.*job_1'):
+        read(tmp_path)
+
+
+def test_null_is_no_name(tmp_path):
+    in_batches(tmp_path, range(10))
+    change(tmp_path / 'job_0.json', '"square"', 'null')
+    with pytest.raises(ConfigError, match='objects have no class'):
+        read(tmp_path)
+
+
+def test_images_of_lvis_have_a_url_in_place_of_a_name(tmp_path):
+    in_batches(tmp_path, range(10))
+    change(tmp_path / 'job_0.json', '"file_name": "', '"coco_url": "http://images.org/train2017/')
+    assert boxes_of(read(tmp_path)) == WANTED

@@ -123,3 +123,9 @@ def test_copies_are_known_by_what_was_decoded(images):
     for decode_all in (False, True):
         found = read_class_folders(Tree(images, Looks(str(images), decode_all=decode_all)))
         assert any('copies' in what for what, _, _ in found.findings.rows())
+
+
+def test_an_image_of_two_lists_counts_once(images):
+    looks = Looks(decode_all=True)
+    assert len(looks.at([images / 'a/00.png'] * 2)) == 2
+    assert looks.summary == 'All 1 images were decoded.'

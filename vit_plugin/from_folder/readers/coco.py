@@ -1,11 +1,9 @@
 """COCO: JSON files with images, annotations and categories, one in all or one per split."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from vit_plugin.errors import ConfigError
 
 from .findings import Findings
 from .image_tree import Tree, stated_size
@@ -16,8 +14,9 @@ from .records import (
     Instance,
     is_ignored,
     reading,
+    text_of,
 )
-from .splits import Split, split_in
+from .splits import Split
 
 
 def is_coco(content: Any) -> bool:
@@ -44,33 +43,22 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
         findings: what is noticed.
 
     Raises:
-        ConfigError: if two files are for the same part, or if one is not complete.
+        ConfigError: if a file is not complete.
     """
-    by_split: dict[Split | None, Path] = {}
-    for file in sorted(files, key=lambda file: (not file.stem.startswith('inst'), file)):
-        split = split_in(file.stem) or tree.split(file)
-        if split not in by_split:
-            by_split[split] = file
-        elif file.stem.startswith('inst') or not by_split[split].stem.startswith('inst'):
-            raise ConfigError(
-                f'--data: {str(by_split[split])!r} and {str(file)!r} are both for '
-                f'{split or "all"} images; keep one, or name them by train, val and test.'
-            )
-        else:
-            findings.note('files left out, since another has the boxes of these images', file)
-    records = [
-        record
-        for split, file in by_split.items()
-        for record in _records(tree, split, file, files[file], findings)
-    ]
+    by_split: dict[Split | None, list[Path]] = defaultdict(list)
+    for file in files:
+        by_split[tree.split_said(file)].append(file)
+    records: list[ImageRecord] = []
     names: list[str] = []
-    for file in by_split.values():
-        own = [str(category['name']).strip() for category in files[file]['categories']]
+    for split, group in by_split.items():
+        chosen = [file for file in group if file.stem.startswith('inst')] or group
         findings.note_all(
-            'categories of one name, taken as one class',
-            (f'{name!r} in {file}' for name, count in Counter(own).items() if count > 1),
+            'files left out, since another has the boxes of these images',
+            sorted({*group} - {*chosen}),
         )
-        names += own
+        for file in chosen:
+            records += _records(tree, split, file, files[file], findings)
+            names += _names(file, files[file], findings)
     used = {found.name for record in records for found in record.instances}
     findings.note_all(
         'categories without an object, taken as no class',
@@ -79,14 +67,22 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
     return Annotations(records, names)
 
 
+def _names(file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
+    names = [text_of(category['name']) for category in content['categories']]
+    findings.note_all(
+        'categories of one name, taken as one class',
+        (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
+    )
+    return names
+
+
 def _records(
     tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
 ) -> list[ImageRecord]:
     with reading(file, 'an image or a box', 'COCO'):
         records = _listed(tree, split, file, content['images'], findings)
         names = {
-            _key(category['id']): str(category['name']).strip()
-            for category in content['categories']
+            _key(category['id']): text_of(category['name']) for category in content['categories']
         }
         if len(names) < len(content['categories']):
             raise ValueError('two categories have one id')
@@ -119,9 +115,13 @@ def _listed(
         number = _key(image['id'])
         if number in records:
             raise ValueError(f'two images have the id {image["id"]!r}')
-        path = tree.find(image['file_name'], file, split, findings)
+        name = image.get('file_name') or image.get('coco_url')  # LVIS has URLs
+        if not name:
+            raise ValueError(f"the image {image['id']!r} has no 'file_name'")
+        path = tree.find(str(name), file, split, findings) or file
         stated = stated_size(image.get('width'), image.get('height'))
-        records[number] = ImageRecord(path or file, split, stated=stated, origin=str(file))
+        own = split or tree.split(path)
+        records[number] = ImageRecord(path, own, stated=stated, origin=str(file))
     return records
 
 

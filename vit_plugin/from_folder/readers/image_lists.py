@@ -8,8 +8,7 @@ from typing import Any
 from .findings import Findings
 from .image_tree import Tree, read_sizes, stated_size
 from .label_tables import FILES, LABELS
-from .records import Annotations, ImageRecord, Instance, is_ignored, reading
-from .splits import split_in
+from .records import Annotations, ImageRecord, Instance, is_ignored, reading, text_of
 from .tables import FORMS, read_objects, read_rows, read_table
 
 # The format by the key of an image's objects, and the keys of its name.
@@ -64,7 +63,7 @@ def read_image_lists(tree: Tree, files: Mapping[Path, Any], findings: Findings) 
     tables = [file for file in tree.others if DESCRIPTIONS in file.name]
     described = {row[0]: row[-1] for file in tables for row in read_table(file)}
     for file, content in files.items():
-        split = split_in(file.stem) or tree.split(file)
+        split = tree.split_said(file)
         listed = []
         for entry in _entries(content):
             with reading(file, 'an image or a box', WORDS):
@@ -76,8 +75,9 @@ def read_image_lists(tree: Tree, files: Mapping[Path, Any], findings: Findings) 
                 findings.note('objects without a box left out', origin)
             if path := tree.find(name, file, split, findings):
                 stated = stated_size(entry.get('width'), entry.get('height'))
+                own = split or tree.split(path)
                 listed.append(
-                    ImageRecord(path, split, stated=stated, instances=found, origin=str(file))
+                    ImageRecord(path, own, stated=stated, instances=found, origin=str(file))
                 )
         if isinstance(content, Mapping) and content.get('relative'):
             listed = read_sizes(tree, listed, findings)
@@ -152,5 +152,5 @@ def _instance(one: Mapping[str, Any], origin: str) -> Instance:
     elif corners := one.get('box2d'):
         left, top, right, bottom = (float(corners[key]) for key in ('x1', 'y1', 'x2', 'y2'))
         box = left, top, right - left, bottom - top
-    name = str(_first(one, CLASSES)).strip()
+    name = text_of(_first(one, CLASSES))
     return Instance(name, box, crowd=is_ignored(one, one.get('attributes')), origin=origin)

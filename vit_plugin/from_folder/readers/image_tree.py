@@ -18,7 +18,7 @@ from .identity import Index, folder_of, parts_below
 from .look import Look
 from .records import ImageRecord
 from .remembered import NAME, Looks
-from .splits import Split, split_of
+from .splits import Split, split_in, split_of
 
 # Folders that trainings write, and files that are in them.
 RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
@@ -136,6 +136,10 @@ class Tree:
     def split(self, path: Path) -> Split | None:
         """The part of the data set that one of its folders stands for."""
         return self._split(folder_of(path))
+
+    def split_said(self, file: Path) -> Split | None:
+        """The part of all images that a file lists, by its name or a folder of it."""
+        return split_in(file.stem) or self.split(file)
 
     def _split_of(self, place: str) -> Split | None:
         return next((split for part in self._parts(place) if (split := split_of(part))), None)

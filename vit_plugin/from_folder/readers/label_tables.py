@@ -81,7 +81,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
             what = f'several labels in a value, between which is {mark!r}; write | to be sure'
             findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
         part = part_column(rows[0])
-        split, origin = split_in(file.stem) or tree.split(file), str(file)
+        split, origin = tree.split_said(file), str(file)
         for row in rows:
             own = part_of(row[part], part) if part else split
             images = tree.index.match(row[column], file, own)

@@ -20,7 +20,6 @@ from .image_tree import Tree, note_unused, read_sizes, stated_size
 from .instances import with_right_size
 from .listing import Listing
 from .records import ImageRecord, Instance, is_yes, reading
-from .splits import Split, split_in
 
 SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
 
@@ -111,7 +110,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 def _records(
     tree: Tree, file: Path, content: Any, kinds: dict[str, bool], findings: Findings
 ) -> Iterable[ImageRecord]:
-    split: Split | None = split_in(file.stem) or tree.split(file)
+    split = tree.split_said(file)
     categories = {
         one['id']: (class_name(str(one['name'])), is_yes(one['isthing']))
         for one in content['categories']
@@ -146,9 +145,8 @@ def _records(
             for one in found['segments_info']
         ]
         stated = stated_size(image.get('width'), image.get('height'))
-        yield ImageRecord(
-            path, split, stated=stated, instances=segments, mask=mask, origin=str(file)
-        )
+        own = split or tree.split(path)
+        yield ImageRecord(path, own, stated=stated, instances=segments, mask=mask, origin=str(file))
 
 
 def _looked_at(record: ImageRecord) -> tuple[tuple[int, int], dict[int, tuple]] | str:

@@ -81,6 +81,11 @@ class ImageRecord:
     origin: str = ''
 
 
+def text_of(value: Any) -> str:
+    """A name in JSON, empty for null."""
+    return '' if value is None else str(value).strip()
+
+
 def is_yes(value: Any) -> bool:
     """True for 1, true and yes, as numbers or text."""
     return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')

@@ -72,7 +72,7 @@ class Looks:
             headers: whether the headers are read of those that are not decoded. Otherwise they are
                 None.
         """
-        names = list(map(os.fspath, paths))
+        names = list(dict.fromkeys(map(os.fspath, paths)))
         found = self._remembered(names)
         rest = [name for name in names if name not in found]
         if self.decode_all:
@@ -86,7 +86,7 @@ class Looks:
             deep = [name for name in names if found[name].bits > 8]
             if not any(found[name].values for name in deep):
                 found |= _looks(_sample(deep), True)
-        return [found.get(name) for name in names]
+        return [found.get(os.fspath(path)) for path in paths]
 
     def _remembered(self, names: Iterable[str]) -> dict[str, Look]:
         """What was decoded of these images, as far as they are what they were."""
