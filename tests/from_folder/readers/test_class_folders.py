@@ -458,3 +458,69 @@ def test_classes_that_are_numbers_are_named(tmp_path):
         Image.new('RGB', (8, 8), (10 * i, 0, 0)).save(tmp_path / f'{20 + i // 2}/{i}.png')
     rows = [row[:2] for row in read_class_folders(Tree(tmp_path)).findings.rows()]
     assert ('classes that are numbers, whose order and distance are not learned', 1) in rows
+
+
+def test_a_part_may_have_one_folder_around_its_classes(tmp_path):
+    """Of Kaggle, where an archive is in a folder of its name."""
+    write_digits(tmp_path / 'training_set/training_set', per_class=3)
+    write_digits(tmp_path / 'test_set/images', per_class=1)
+    found = read(tmp_path)
+    assert found.classes == ('digit 0', 'digit 1', 'digit 2')
+    assert len(found.parts['test']) == 3
+
+
+def test_tiny_imagenet(tmp_path):
+    write_digits(tmp_path / 'train')
+    (tmp_path / 'val/images').mkdir(parents=True)
+    lines = []
+    for label in range(3):
+        folder = (tmp_path / f'train/digit {label}').rename(tmp_path / f'train/n{label}')
+        (folder / '000.png').rename(tmp_path / f'val/images/{label}.png')
+        lines.append(f'{label}.png\tn{label}\t0\t9\n')
+    (tmp_path / 'val/val_annotations.txt').write_text(''.join(lines))
+    wanted = [(f'val/images/{label}.png', f'n{label}') for label in range(3)]
+    assert images_of(tmp_path, 'val') == wanted
+
+
+def test_the_folder_of_the_data_beside_others_is_a_question(tmp_path):
+    write_digits(tmp_path / 'data/train')
+    write_digits(tmp_path / 'data/test')
+    write_digits(tmp_path / 'sample')
+    with pytest.raises(ConfigError, match='classes or parts of the data'):
+        read(tmp_path)
+
+
+def test_a_part_to_train_on_in_another_language_is_missed(tmp_path):
+    write_digits(tmp_path / 'entrainement')
+    write_digits(tmp_path / 'test')
+    with pytest.raises(ConfigError, match="has the folder 'test' and no folder 'train'"):
+        read(tmp_path)
+
+
+def in_two_folders(folder: Path, first: str, second: str, labels: str) -> None:
+    """Images in two folders, and a table of their classes."""
+    write_digits(folder / 'all')
+    for i, path in enumerate(sorted((folder / 'all').rglob('*.png'))):
+        place = folder / (first, second)[i % 2]
+        place.mkdir(exist_ok=True)
+        path.rename(place / f'{i}.png')
+    shutil.rmtree(folder / 'all')
+    rows = [f'{i}.png,{labels[i % len(labels)]}' for i in range(12)]
+    (folder / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+
+
+def test_numbered_folders_of_images_are_no_classes(tmp_path):
+    """ChestX-ray14 and HAM10000."""
+    in_two_folders(tmp_path, 'images_001', 'images_002', 'xyz')
+    assert read(tmp_path).classes == ('x', 'y', 'z')
+    (tmp_path / 'labels.csv').unlink()
+    with pytest.raises(ConfigError, match='are in no folder of a class'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(('labels', 'named'), [('xyz', True), ('xy', False)])
+def test_a_table_that_says_other_classes_than_the_folders_is_named(tmp_path, labels, named):
+    in_two_folders(tmp_path, 'cats', 'dogs', labels)
+    found = read(tmp_path)
+    assert found.classes == ('cats', 'dogs')
+    assert any('other classes than the folders' in note for note in notes_of(found)) == named

@@ -293,3 +293,48 @@ def test_rows_say_the_part_of_images_with_the_same_names(tmp_path):
     )
     with pytest.raises(ConfigError, match=r'labels fit several images .*test/0\.jpg and .*train'):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('column', 'words', 'counts'),
+    [
+        ('Usage', ('Training', 'PublicTest'), [6, 2, 4]),  # FER2013
+        ('data set', ('train', 'valid'), [8, 4, 0]),
+        ('split', ('learn', 'check'), "column 'split' of .* such as 'learn', none of which is"),
+        ('partition', (0, 2), 'write these, or rename the column'),  # CelebA
+        ('fold', (0, 1), [10, 2, 0]),
+    ],
+)
+def test_parts_are_known_by_the_values_of_a_column(tmp_path, column, words, counts):
+    flat(tmp_path, place='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{words[i > 7]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'file,label,{column}', *rows]))
+    if isinstance(counts, str):
+        with pytest.raises(ConfigError, match=counts):
+            read(tmp_path)
+        return
+    assert [len(part) for part in read(tmp_path).parts.values()] == counts
+
+
+@pytest.mark.parametrize('title', ['Finding Labels', 'class_name', 'true label'])
+def test_titles_that_end_in_the_word(tmp_path, title):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{i}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join([f'Image Index,{title},class_id', *rows]))
+    assert read(tmp_path).classes == ('a', 'b')
+
+
+def test_a_text_has_a_name_and_a_label_on_each_line(tmp_path):
+    """As MMPretrain has them."""
+    flat(tmp_path)
+    (tmp_path / 'meta').mkdir()
+    (tmp_path / 'meta/train.txt').write_text(''.join(f'{i}.jpg {i // 2}\n' for i in range(12)))
+    (tmp_path / 'README.txt').write_text('Images of six kinds\n')
+    assert read(tmp_path).classes == tuple('012345')
+
+
+def test_a_table_of_which_nothing_is_read_is_named(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'labels.csv').write_text('id,label\n' + '\n'.join(f'x{i},a' for i in range(12)))
+    with pytest.raises(ConfigError, match=r"labels.csv' is not read, .* such as '0.jpg'; a"):
+        read(tmp_path)

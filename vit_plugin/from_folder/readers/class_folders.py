@@ -1,7 +1,9 @@
 """Folders of images with a folder for each class."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
@@ -9,7 +11,7 @@ from vit_plugin.files.image_files import IMAGE_SUFFIXES, is_os_metadata, walk_fi
 
 from .division import check_classes, divide
 from .findings import Findings
-from .identity import folder_of
+from .identity import KINDS, folder_of
 from .image_tree import (
     MOST_HEADERS,
     RUNS,
@@ -22,9 +24,10 @@ from .label_tables import are_measured, read_tables
 from .listing import Listing, is_encodable, readable
 from .records import ImageRecord
 from .split_lists import read_lists
-from .splits import Split, alike_parts, split_of
+from .splits import FILLERS, Split, alike_parts, split_of, words_in
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
+TABLES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')  # suffixes
 # The images of a folder by the folder in it, '' for those directly in it.
 Below = Mapping[str, list[Path]]
 REMEDY = (
@@ -73,6 +76,7 @@ def read_class_folders(
     )
     if len({record.labels for record in records}) >= 2:
         tables = _divide_by_lists(around or tree, records, findings)
+        _compare_tables(around or tree, records, findings)
     else:
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
@@ -92,8 +96,8 @@ def read_class_folders(
         )
     if len(found) == 1 and not multi_label:
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier '
-            f'needs two or more: {REMEDY}.'
+            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}'
+            f'{_unread(around or tree, records)}; a classifier needs two or more: {REMEDY}.'
         )
     parts, held_out = divide(
         records, tree, findings, None if multi_label else lambda record: record.labels[0]
@@ -110,6 +114,32 @@ def read_class_folders(
         multi_label=multi_label,
         unseen=tuple(sorted(known - seen)),
     )
+
+
+def _unread(tree: Tree, records: Sequence[ImageRecord]) -> str:
+    """What is to be said of a table that gives no image a class."""
+    files = [file for file in tree.others if file.suffix.lower() in TABLES]
+    if not files:
+        return ''
+    first = min(files, key=lambda file: TABLES.index(file.suffix.lower()))
+    return (
+        f', and {str(first)!r} is not read, since it is no .csv with a column of names such as '
+        f'{records[0].path.name!r}'
+    )
+
+
+def _compare_tables(tree: Tree, records: Sequence[ImageRecord], findings: Findings) -> None:
+    """Note a table that says several classes of the images of one folder."""
+    with suppress(ConfigError):  # it is of something else
+        listed, _, tables = read_tables(tree, Findings())
+        said = {record.path: record.labels for record in listed}
+        pairs = {(record.labels, said[record.path]) for record in records if record.path in said}
+        if len(pairs) > len({labels for labels, _ in pairs}):
+            what = (
+                'tables left out, which say other classes than the folders; to read one, put its '
+                'images into one folder'
+            )
+            findings.note_all(what, tables)
 
 
 def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings) -> list[Path]:
@@ -170,8 +200,13 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
     tops: dict[str, dict[str, list[Path]]] = {
         name: defaultdict(list) for name in _subfolders(tree.folder)
     }
+    inner: dict[str, set[str]] = defaultdict(set)
+    for folders in tree.images_in:
+        inner[(*folders, '')[0]].add((*folders, '', '')[1])
     for folders, images in tree.images_in.items():
-        top, below = (*folders, '', '')[:2]
+        top, below, deeper = (*folders, '', '', '')[:3]
+        if len(inner[top]) == 1 and _adds_nothing(top, below):
+            below = deeper
         if top:
             tops[top][below] += images
     parts = {
@@ -188,7 +223,7 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
     )  # parts without folders of classes
     if 'train' in parts.values() or unlabeled:
         classes = {}
-    elif parts and not classes:
+    elif parts and not any(name in classes for top in parts for name in tops[top]):
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
             "'train'; add it, with a folder for each class."
@@ -212,8 +247,16 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
     return records
 
 
+def _adds_nothing(part: str, below: str) -> bool:
+    """True for the only folder of a part that is this part again, or is called images."""
+    split = split_of(part)
+    return bool(split) and (split_of(below) == split or below.casefold() in KINDS['image'])
+
+
 def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
     """The images of folders that are classes, in which there may be folders of parts.
+
+    Those of ``images_1`` and ``images_2`` are no classes.
 
     Raises:
         ConfigError: if they seem to be parts, not classes: all have two of the same folders in
@@ -222,8 +265,11 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
     inner = [set(below) for below in classes.values()]
     nested = bool(inner) and all(names and '' not in names for names in inner)
     of_parts = nested and all(split_of(name) for names in inner for name in names)
-    deeper = any(len(folders) > 2 and folders[0] in classes for folders in tree.images_in)
-    shared = deeper if of_parts else nested and len(set.intersection(*inner)) > 1
+    deeper = any(
+        len(folders) > 2 and folders[0] in classes and split_of(folders[1])
+        for folders in tree.images_in
+    )
+    shared = deeper or (nested and not of_parts and len(set.intersection(*inner)) > 1)
     unclear = alike_parts(classes)
     if shared and len(inner) > 1:
         unclear = list(classes)
@@ -234,6 +280,9 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
             'the data? Name the parts train, val and test, with a folder of each class in them, '
             'or give the folder of one.'
         )
+    bare = {re.sub(r'\d+', '', name) for name in classes}
+    if len(classes) > 1 and len(bare) == 1 and not FILLERS.isdisjoint(words_in(bare.pop())):
+        return []
     return [
         ImageRecord(path, split_of(below) if of_parts else None, labels=(readable(top),))
         for top, place in classes.items()

@@ -27,7 +27,9 @@ FILES = (
     'id',
 )
 LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed')
-PARTS = ('split', 'set', 'subset', 'part', 'partition', 'fold')
+# Finding Labels, class_name
+LABELED = re.compile(rf'(^|[ _-])({"|".join(LABELS)})([ _-]names?)?$', re.IGNORECASE)
+PARTS = ('split', 'set', 'subset', 'part', 'partition')
 PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
 BOXES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
@@ -56,21 +58,23 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     tables = []
     in_columns = False
     for file in tree.others:
-        if file.suffix.lower() not in FORMS or SAMPLE in file.stem.casefold():
+        if file.suffix.lower() not in (*FORMS, '.txt') or SAMPLE in file.stem.casefold():
             continue
         rows = read_rows(file)
         column = file_column(tree, file, rows)
-        if column is None:
-            continue
+        if column is None or (file.suffix.lower() == '.txt' and [*rows[0]].index(column)):
+            continue  # a text has a number before its names
         tables.append(file)
         if len(rows[0]) == 1:
             findings.note('tables left out, which have no column but that of images', file)
             continue
-        labels, one_hot = _label_columns(file, rows, column)
+        part = part_column(rows)
+        labels, one_hot = _label_columns(file, rows, column, part)
         in_columns |= one_hot
         values = {row[labels[0]] for row in rows} - {''}
         if not one_hot:
-            _check_classes_are_names(file, labels[0], values)
+            counted = labels[0].casefold() in LABELS or rows[0][column] == column
+            _check_classes_are_names(file, labels[0], values, counted)
         mark = None if one_hot else _separator(values, labels[0].casefold() in PLURALS)
         blank = next((value for value in values if re.search('[ ,]', value)), None)
         if blank and not one_hot and mark is None and labels[0].casefold() in PLURALS:
@@ -80,7 +84,12 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         if mark and mark in ', ':
             what = f'several labels in a value, between which is {mark!r}; write | to be sure'
             findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
-        part = part_column(rows[0])
+        if part and not any(part_of(row[part], part) for row in rows):
+            raise ConfigError(
+                f'--data: the column {part!r} of {str(file)!r} has values such as '
+                f'{rows[0][part]!r}, none of which is train, val or test; write these, or rename '
+                'the column.'
+            )
         split, origin = tree.split_said(file), str(file)
         for row in rows:
             own = part_of(row[part], part) if part else split
@@ -116,9 +125,14 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     return found, True, tables
 
 
-def part_column(columns: Iterable[str]) -> str | None:
-    """The column of parts, if there is one."""
-    return next(filter(_says_part, columns), None)
+def part_column(rows: Sequence[Row]) -> str | None:
+    """The column of parts, if there is one: by its name, or since all its values are parts."""
+    by_value = (
+        name
+        for name in rows[0]
+        if name.casefold() not in LABELS and all(split_of(row[name]) for row in rows)
+    )
+    return next(filter(_says_part, rows[0]), None) or next(by_value, None)
 
 
 def _says_part(column: str) -> bool:
@@ -169,11 +183,13 @@ def are_measured(values: Collection[str], named: bool = False) -> bool:
     return any(number % 1 for number in numbers) or (len(numbers) > MANY and not counted)
 
 
-def _check_classes_are_names(file: Path, column: str, values: Collection[str]) -> None:
+def _check_classes_are_names(
+    file: Path, column: str, values: Collection[str], counted: bool
+) -> None:
     """Raise a ``ConfigError`` if the labels are measurements."""
-    if are_measured(values, column.casefold() in LABELS):
+    if are_measured(values, counted):
         first = next((value for value in sorted(values) if '.' in value), min(values))
-        hint = '' if column.casefold() in LABELS else ', or if they count classes, call it label'
+        hint = '' if counted else ', or if they count classes, call it label'
         raise ConfigError(
             f'--data: the column {column!r} of {str(file)!r} has {len(values)} numbers such as '
             f"{first}, and a classifier learns names; write a few classes such as 'low' and 'high' "
@@ -194,16 +210,19 @@ def file_column(tree: Tree, file: Path, rows: list[Row]) -> str | None:
     return None
 
 
-def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[str], bool]:
+def _label_columns(
+    file: Path, rows: Sequence[Row], column: str, part: str | None
+) -> tuple[list[str], bool]:
     """The columns of labels, and whether each is one class with 0 and 1."""
-    others = [name for name in rows[0] if name != column and not _says_part(name)]
+    others = [name for name in rows[0] if name not in (column, part) and not _says_part(name)]
     if boxes := BOXES & {name.casefold() for name in others}:
         raise ConfigError(
             f'--data: {str(file)!r} has boxes in the column {boxes.pop()!r}; give --task detection.'
         )
     named = [name for name in others if name.casefold() in LABELS]
-    if named:
-        return named[:1], False
+    named = named[:1] or [name for name in others if LABELED.search(name)]
+    if len(named) == 1:
+        return named, False
     if len(others) > 1 and all(row[name].casefold() in ON + OFF for row in rows for name in others):
         return others, True
     if len(others) == 1:

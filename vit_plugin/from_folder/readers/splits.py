@@ -40,6 +40,8 @@ FILLERS = {
     'coco',
     'voc',
     'instances',
+    'public',
+    'private',
     'x',
     'y',
 }

@@ -26,7 +26,7 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
         most: of its lines. Default: all.
     """
     lines = read_text(file).splitlines(keepends=True)[:most]
-    marks = MARKS
+    marks = MARKS + ' ' * (file.suffix.lower() == '.txt')
     while lines and (above := ABOVE.match(lines[0])):
         marks = above[1] or marks
         del lines[0]
