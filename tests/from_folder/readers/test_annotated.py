@@ -439,7 +439,7 @@ def test_images_of_one_name_are_told_apart_by_their_part(tmp_path):
             'train/labels/1_jpg.rf.abc.txt',
             '1 0.',
             '7 0.',
-            'have a class that data.yaml does not name; it has 2',
+            'have a class that data.yaml does not name',
         ),
         (
             roboflow_yolo,
@@ -856,6 +856,7 @@ def test_files_of_another_form_are_named(tmp_path):
 )
 def test_names_of_yolo_are_text_and_each_is_one_class(tmp_path, settings, classes):
     labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
     write(tmp_path, 'data.yaml', settings)
     found = read(tmp_path)
     assert found.classes == classes
@@ -1448,3 +1449,36 @@ def test_images_of_lvis_have_a_url_in_place_of_a_name(tmp_path):
     in_batches(tmp_path, range(10))
     change(tmp_path / 'job_0.json', '"file_name": "', '"coco_url": "http://images.org/train2017/')
     assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_names_in_yaml_and_in_a_text_agree(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', 'names: [square, bar]\n')
+    with pytest.raises(ConfigError, match=r'data\.yaml.*classes\.txt.*in another order'):
+        read(tmp_path)
+
+
+def test_a_number_that_yaml_leaves_out_is_no_class(tmp_path):
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
+    write(tmp_path, 'data.yaml', 'names: {1: bar, 2: square}\n')
+    with pytest.raises(ConfigError, match='does not name .*class 0, .*count from 0'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('number', [0.87, 12])
+def test_a_score_or_the_number_of_a_track_is_no_coordinate(tmp_path, number):
+    labelimg_yolo(tmp_path)
+    for file in tmp_path.glob('labels/?.txt'):
+        file.write_text(file.read_text().replace('\n', f' {number}\n'))
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_parts_of_objects_are_left_out_and_named(tmp_path):
+    cvat_voc(tmp_path)
+    part = '<part><name>head</name><bndbox><xmin>9</xmin></bndbox></part></object>'
+    for file in tmp_path.glob('Annotations/*.xml'):
+        file.write_text(file.read_text().replace('</object>', part))
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    assert ('parts of objects left out', sum(WANTED.values())) in notes_of(found)

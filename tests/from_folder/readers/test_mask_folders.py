@@ -1,5 +1,6 @@
 """Folders of images and masks, as several programs write them."""
 
+import re
 import shutil
 
 import cv2
@@ -268,13 +269,14 @@ def renamed(folder, image: str, mask: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ('image', 'mask'), [('{}', '{}.png'), ('img_{}', 'mask_{}'), ('{}_sat', '{}_mask')]
+    ('image', 'mask'),
+    [('{}', '{}.png'), ('img_{}', 'mask_{}'), ('{}_sat', '{}_mask'), ('{}_training', '{}_manual1')],
 )
 def test_names_of_masks_differ_by_what_all_have(tmp_path, image, mask):
     renamed(tmp_path, image, mask)
     found = read(tmp_path)
     numbers = [
-        tuple(''.join(filter(str.isdecimal, path.stem)) for path in (photo.path, photo.mask))
+        tuple(re.search(r'\d', path.stem)[0] for path in (photo.path, photo.mask))
         for photo in found.train + found.val
     ]
     assert len(numbers) == 6
@@ -518,3 +520,57 @@ def test_two_masks_of_an_image_are_named(tmp_path):
         read(tmp_path)
     shutil.rmtree(tmp_path / 'gt')
     assert {photo.mask.parent.name for photo in read(tmp_path).train} == {'masks'}
+
+
+def test_transparent_pixels_are_black_whatever_their_hidden_color(tmp_path):
+    write_masks(tmp_path)
+    for i, path in enumerate(sorted((tmp_path / 'masks').iterdir())):
+        values = np.array(Image.open(path))
+        colors = np.array([[40 * i, 9, 9, 0], [255, 0, 0, 255], [0, 255, 0, 255]], np.uint8)
+        Image.fromarray(colors[values]).save(path)
+    assert read(tmp_path).classes == ('class 0', 'class #00ff00', 'class #ff0000')
+
+
+def test_palettes_that_give_one_number_two_colors_are_an_error(tmp_path):
+    write_masks(tmp_path)
+    for i, path in enumerate(sorted((tmp_path / 'masks').iterdir())):
+        mask = Image.open(path)
+        mask.putpalette([0, 0, 0, *((255, 0, 0, 0, 255, 0) if i else (0, 255, 0, 255, 0, 0))])
+        mask.save(path)
+    with pytest.raises(ConfigError, match=r'other colors of one number .*0\.png and .*1\.png'):
+        read(tmp_path)
+    colors = 'name,r,g,b\nvoid,0,0,0\nroad,255,0,0\ncar,0,255,0\n'
+    (tmp_path / 'class_dict.csv').write_text(colors)  # then these count, not the numbers
+    assert read(tmp_path).classes == ('void', 'road', 'car')
+
+
+def test_names_of_two_parts_agree(tmp_path):
+    """Roboflow writes a table into the folder of each part."""
+    write_masks(tmp_path)
+    for part, names in (('train', 'road car'), ('valid', 'car road')):
+        (tmp_path / part).mkdir()
+        rows = [f'{i}, {name}' for i, name in enumerate(['void', *names.split()])]
+        (tmp_path / part / '_classes.csv').write_text('\n'.join(['Pixel Value, Class', *rows]))
+    with pytest.raises(ConfigError, match=r'train/_classes\.csv.*valid/_classes\.csv.* order'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('images', 'masks'),
+    [('img', 'masks_machine'), ('images_png', 'masks_png'), ('JPEGImages', 'SegmentationClassAug')],
+)
+def test_folders_of_supervisely_and_of_public_sets(tmp_path, images, masks):
+    write_masks(tmp_path)
+    (tmp_path / 'images').rename(tmp_path / images)
+    (tmp_path / 'masks').rename(tmp_path / masks)
+    assert len(read(tmp_path).train) == 5
+
+
+def test_a_list_of_images_to_train_on_says_nothing_of_another_part(tmp_path):
+    write_masks(tmp_path)
+    for kind in ('images', 'masks'):
+        (tmp_path / kind / 'val').mkdir()
+        (tmp_path / kind / '5.png').rename(tmp_path / kind / 'val/5.png')
+    (tmp_path / 'train.txt').write_text(''.join(f'{i}\n' for i in range(4)))
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [4, 1, 0]

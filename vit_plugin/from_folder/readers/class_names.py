@@ -2,8 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError
 
 from .findings import Findings
 
@@ -34,6 +38,16 @@ def class_name(text: str) -> str:
         for letter in nfc(str(text).translate(INVISIBLE))
     )
     return ' '.join(composed.split())
+
+
+def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
+    """Raise a ``ConfigError`` if files name other classes: a number would be that of two."""
+    for file, names in named[1:]:
+        if names != named[0][1]:
+            raise ConfigError(
+                f'--data: {str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
+                'order; keep the one that the labels are of.'
+            )
 
 
 def note_merged(written: Iterable[str], findings: Findings) -> None:

@@ -34,12 +34,13 @@ KINDS = {
     kind: {*names.split()}
     for kind, names in dict(
         image='images image imgs img img_dir jpegimages photos pictures frames input inputs '
-        'leftimg8bit',
+        'leftimg8bit images_png',
         mask='masks mask annotations annotation annot annots ann anns ann_dir labels label '
         'segmentationclass segmentationclasspng segmentation groundtruth ground_truth gt targets '
-        'gtfine gtcoarse',
+        'gtfine gtcoarse segmentationclassaug masks_png masks_machine',
         label='json jsons xml xmls txt bboxes boxes',
-        other='segmentationobject segmentationclassvisualization segmentationobjectvisualization',
+        other='segmentationobject segmentationclassvisualization segmentationobjectvisualization '
+        'masks_human',
     ).items()
 }
 ANY_KIND = set().union(*KINDS.values())

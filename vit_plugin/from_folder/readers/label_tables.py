@@ -1,7 +1,7 @@
 """Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError

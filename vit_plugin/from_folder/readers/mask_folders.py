@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.image_headers import ON_ITS_SIDE, header_of
 
 from .annotated import BACKGROUND_SHAPE, formats_of, read_format
+from .class_names import check_alike
 from .division import check_classes, divide
 from .findings import Findings
 from .identity import KINDS, Index
@@ -26,6 +27,7 @@ from .mask_values import (
     NamedValues,
     choose_classes,
     is_lossy,
+    palette_of,
     read_names,
     values_of,
 )
@@ -147,12 +149,13 @@ def _pairs(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], list[Path
     pairs = index.pair(names, findings)
     mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
     lists = read_lists(tree, findings, index)
-    only_listed = 'train' in lists.splits.values()
+    listed = {*lists.splits.values()}
     has_parts = any(map(tree.split, images))
     records = []
     for image in images:
-        split, mask = lists.splits.get(image) or tree.split(image), mask_of_image.get(image)
-        if (only_listed and image not in lists.splits) or image in pairs.unclear:
+        own, mask = tree.split(image), mask_of_image.get(image)
+        split = lists.splits.get(image) or own
+        if (image not in lists.splits and (own or 'train') in listed) or image in pairs.unclear:
             continue  # named among what is left out
         if mask:
             records.append(ImageRecord(image, split, mask=mask, origin=str(mask)))
@@ -177,8 +180,13 @@ def _names_in(tree: Tree, masks: Sequence[Path]) -> NamedValues:
     Raises:
         ConfigError: if that file is a table of something else.
     """
-    for file in (path for name in NAMES for path in tree.others if path.name.lower() == name):
-        if (found := read_names(file)).file is None:
+    for name in NAMES:
+        read = {file: read_names(file) for file in tree.others if file.name.lower() == name}
+        check_alike([(file, named[:2]) for file, named in read.items()])
+        if not read:
+            continue
+        file, found = next(iter(read.items()))
+        if found.file is None:
             raise ConfigError(
                 f'--data: {str(file)!r} has neither a value and a name on each line, nor the '
                 'columns name, r, g and b; write one of these.'
@@ -205,10 +213,13 @@ def _cityscapes_kind(masks: Sequence[Path]) -> str | None:
 
 
 def _cores(paths: list[Path]) -> list[str]:
-    """The names of files without the letters with which all begin, and with which all end."""
+    """The names of files without that with which all begin, and with which all end.
+
+    The digits next to what differs are of a number.
+    """
     stems = [path.stem for path in paths]
     start, end = (
-        len(re.split(r'\d', os.path.commonprefix(each))[0])  # noqa: RUF071  letters are compared
+        len(re.sub(r'\d+$', '', os.path.commonprefix(each)))  # noqa: RUF071  letters are compared
         for each in (stems, [stem[::-1] for stem in stems])
     )
     return [stem[start : len(stem) - end] for stem in stems]
@@ -219,6 +230,7 @@ def _count(
 ) -> dict[Path | None, Counter[int]]:
     """The pixels of each value in each mask that has the size of its image."""
     counts: dict[Path | None, Counter[int]] = {}
+    colors: dict[int, tuple[tuple[int, ...], Path]] = {}
     for record in records:
         assert record.mask is not None
         try:
@@ -234,6 +246,13 @@ def _count(
             _compare_orientation(record, findings)
             found, pixels = np.unique(values, return_counts=True)
             counts[record.mask] = Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
+            palette = {} if by_color else palette_of(record.mask)
+            for value in counts[record.mask].keys() & palette.keys():
+                first = colors.setdefault(value, (palette[value], record.mask))
+                if first[0] != palette[value]:
+                    what = 'masks have other colors of one number in their palettes'
+                    where = f'{value} of {first[1]} and {record.mask}'
+                    findings.reject(what, 'save all with one palette, or as RGB', where)
             continue
         size, seen = (f'{one[0]} x {one[1]}' for one in (values.shape[::-1], record.size))
         findings.reject(

@@ -91,11 +91,17 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
             or (image.mode == 'P' and not by_color)
         ):
             return np.asarray(image).astype(np.int32)
-        pixels = np.asarray(image.convert('L' if image.mode == 'LA' else 'RGB')).astype(np.int32)
-    if pixels.ndim == 2:
-        return pixels
+        colors = np.asarray(image.convert('RGBA'))
+    pixels = (colors[..., :3] * (colors[..., 3:] > 0)).astype(np.int32)  # transparent is black
     gray = (pixels == pixels[..., :1]).all(axis=-1)
     return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
+
+
+def palette_of(mask: Path) -> dict[int, tuple[int, ...]]:
+    """The color of each number by the palette of a mask; nothing without one."""
+    with Image.open(mask) as image:
+        colors = (image.getpalette() or []) if image.mode == 'P' else []
+    return dict(enumerate(map(tuple, np.reshape(colors, (-1, 3)).tolist())))
 
 
 def is_lossy(mask: Path) -> bool:

@@ -81,6 +81,10 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
                 f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and '
                 f'bndbox ({error}); correct it.'
             ) from error
+        findings.note_all(
+            'parts of objects left out',
+            (f'{part.findtext("name")!r} in {file}' for part in root.iterfind('object/part')),
+        )
         records.append(
             ImageRecord(
                 path,

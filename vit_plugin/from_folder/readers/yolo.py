@@ -13,6 +13,7 @@ import yaml
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_lines, read_text
 
+from .class_names import check_alike
 from .findings import Findings
 from .image_tree import Tree, read_sizes
 from .records import Annotations, ImageRecord, Instance
@@ -52,48 +53,41 @@ def find_settings(tree: Tree) -> Settings | None:
             ) from error
         if isinstance(content, dict) and 'names' in content:
             found.append((file, content))
-    _check_alike([(file, content['names']) for file, content in found])
+    check_alike([(file, content['names']) for file, content in found])
     return found[0] if found else None
 
 
-def _check_alike(named: Sequence[tuple[Path, Any]]) -> None:
-    """Raise a ``ConfigError`` if files name other classes: a number would be that of two."""
-    for file, names in named[1:]:
-        if names != named[0][1]:
-            raise ConfigError(
-                f'--data: {str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
-                'order; keep the one that the labels are of.'
-            )
-
-
 def find_names(tree: Tree, settings: Settings | None) -> tuple[Path, list[str]] | None:
-    """The file with the names of the classes, and the names, or None.
+    """The file with the names of the classes, and the names, empty where a number has none.
+
+    None without such a file.
 
     Args:
         tree: the files of the folder.
         settings: from :func:`find_settings`.
 
     Raises:
-        ConfigError: if the names in a YAML file are not a list.
+        ConfigError: if the names in a YAML file are not a list, or if two files differ.
     """
+    named: list[tuple[Path, list[str]]] = []
     if settings:
         names = settings[1]['names']
         if isinstance(names, dict) and names and all(key.isdecimal() for key in names):
             numbered = {int(key): name for key, name in names.items()}
-            names = [numbered.get(i, f'class {i}') for i in range(1 + max(numbered))]
+            names = [numbered.get(i, '') for i in range(1 + max(numbered))]
         if not isinstance(names, list):
             raise ConfigError(
                 f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: '
                 'name.'
             )
-        return settings[0], [str(name).strip() for name in names]
-    for name in NAMES:
+        named = [(settings[0], [str(name).strip() for name in names])]
+    for name in NAMES[:2] if named else NAMES:
         files = (file for file in tree.others if fnmatch(file.name, name))
-        found = [(file, _numbered(read_lines(file))) for file in files]
-        _check_alike(found)
-        if found:
+        found = [*named, *((file, _numbered(read_lines(file))) for file in files)]
+        check_alike(found)
+        if len(found) > len(named):
             return found[0]
-    return None
+    return named[0] if named else None
 
 
 def _numbered(lines: list[str]) -> list[str]:
@@ -172,7 +166,8 @@ def read_yolo(
     ]
     orphans = [*pairs.lost, *nameless]
     findings.note_all('files of labels left out, without an image of their name', orphans)
-    return Annotations(records, named[1], [named[0], *orphans, *(place for place, _ in places)])
+    names = [name for name in named[1] if name]
+    return Annotations(records, names, [named[0], *orphans, *(place for place, _ in places)])
 
 
 def _keypoints(settings: Settings | None, lines: Sequence[str]) -> int:
@@ -247,7 +242,7 @@ def _instance(
     except ValueError:
         label, values = math.nan, []
     names, text = named[1], ' '.join(words)
-    if len(values) == 4 + keypoints:
+    if len(values) in (4 + keypoints, 5):  # the fifth is a score, or the number of a track
         values = values[:4]
     elif keypoints and len(values) > 5:
         values = []  # neither a box, nor one with as many keypoints
@@ -261,10 +256,10 @@ def _instance(
     ):
         findings.reject(f'lines are not {FORM}', 'correct them', f'{text!r}, {origin}')
         return None
-    if not 0 <= label < len(names):
+    if not (0 <= label < len(names) and names[int(label)]):
         findings.reject(
-            f'lines have a class that {named[0].name} does not name; it has {len(names)}, from 0',
-            'add its name',
+            f'lines have a class that {named[0].name} does not name',
+            'add its name, and count from 0',
             f'class {label:g}, {origin}',
         )
         return None
