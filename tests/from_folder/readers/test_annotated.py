@@ -1482,3 +1482,16 @@ def test_parts_of_objects_are_left_out_and_named(tmp_path):
     found = read(tmp_path)
     assert boxes_of(found) == WANTED
     assert ('parts of objects left out', sum(WANTED.values())) in notes_of(found)
+
+
+@pytest.mark.parametrize(
+    ('column', 'words'),
+    [('split', ('train', 'test')), ('is_test', (0, 1)), ('Usage', ('Training', 'PublicTest'))],
+)
+def test_a_table_of_boxes_may_say_the_part(tmp_path, column, words):
+    rows = [f'{column},file,class,xmin,ymin,xmax,ymax']
+    for i, (image, boxes) in enumerate(scenes(10)):
+        save(tmp_path, f'images/{i}.png', image)
+        rows += [f'{words[i > 7]},{i}.png,{name},{str(box)[1:-1]}' for name, box in boxes]
+    write(tmp_path, 'boxes.csv', '\n'.join(rows))
+    assert [photo.path.stem for photo in read(tmp_path).parts['test']] == ['8', '9']

@@ -7,8 +7,9 @@ from typing import Any
 
 from .findings import Findings
 from .image_tree import Tree, read_sizes, stated_size
-from .label_tables import FILES, LABELS
+from .label_tables import FILES, LABELS, part_column, part_of
 from .records import Annotations, ImageRecord, Instance, is_ignored, reading, text_of
+from .splits import split_of
 from .tables import FORMS, read_objects, read_rows, read_table
 
 # The format by the key of an image's objects, and the keys of its name.
@@ -73,9 +74,10 @@ def read_image_lists(tree: Tree, files: Mapping[Path, Any], findings: Findings) 
                 found = [_instance(one, origin) for one in objects if _has_box(one)]
             if len(found) < len(objects):
                 findings.note('objects without a box left out', origin)
-            if path := tree.find(name, file, split, findings):
+            own = split_of(str(entry.get('split'))) or split
+            if path := tree.find(name, file, own, findings):
                 stated = stated_size(entry.get('width'), entry.get('height'))
-                own = split or tree.split(path)
+                own = own or tree.split(path)
                 listed.append(
                     ImageRecord(path, own, stated=stated, instances=found, origin=str(file))
                 )
@@ -103,9 +105,12 @@ def _of_table(file: Path) -> dict[str, Any] | None:
     label = next((title for name, title in titles.items() if name in NAMES and title != image), '')
     entries: dict[str, dict[str, Any]] = {}
     largest = 0.0
-    for row in read_rows(file):
-        size = {name: row.get(titles.get(name, '')) for name in ('width', 'height')}
-        entry = entries.setdefault(row[image], dict(file_name=row[image], objects=[], **size))
+    rows = read_rows(file)
+    part = part_column(file, rows) if rows else None
+    for row in rows:
+        more = {name: row.get(titles.get(name, '')) for name in ('width', 'height')}
+        more['split'] = part_of(row[part], part) if part else None
+        entry = entries.setdefault(row[image], dict(file_name=row[image], objects=[], **more))
         text = ' '.join(row[titles[name]] for name in corners)
         box = [float(number) for number in re.findall(r'[-+.\deE]*\d[-+.\deE]*', text)]
         largest = max([largest, *box])

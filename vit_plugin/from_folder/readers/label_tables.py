@@ -68,7 +68,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         if len(rows[0]) == 1:
             findings.note('tables left out, which have no column but that of images', file)
             continue
-        part = part_column(rows)
+        part = part_column(file, rows)
         labels, one_hot = _label_columns(file, rows, column, part)
         in_columns |= one_hot
         values = {row[labels[0]] for row in rows} - {''}
@@ -84,12 +84,6 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         if mark and mark in ', ':
             what = f'several labels in a value, between which is {mark!r}; write | to be sure'
             findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
-        if part and not any(part_of(row[part], part) for row in rows):
-            raise ConfigError(
-                f'--data: the column {part!r} of {str(file)!r} has values such as '
-                f'{rows[0][part]!r}, none of which is train, val or test; write these, or rename '
-                'the column.'
-            )
         split, origin = tree.split_said(file), str(file)
         for row in rows:
             own = part_of(row[part], part) if part else split
@@ -125,14 +119,25 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     return found, True, tables
 
 
-def part_column(rows: Sequence[Row]) -> str | None:
-    """The column of parts, if there is one: by its name, or since all its values are parts."""
+def part_column(file: Path, rows: Sequence[Row]) -> str | None:
+    """The column of parts, if there is one: by its name, or since all its values are parts.
+
+    Raises:
+        ConfigError: if it has the name and no such value.
+    """
     by_value = (
         name
         for name in rows[0]
         if name.casefold() not in LABELS and all(split_of(row[name]) for row in rows)
     )
-    return next(filter(_says_part, rows[0]), None) or next(by_value, None)
+    named = next(filter(_says_part, rows[0]), None)
+    if named and not any(part_of(row[named], named) for row in rows):
+        raise ConfigError(
+            f'--data: the column {named!r} of {str(file)!r} has values such as '
+            f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
+            'column.'
+        )
+    return named or next(by_value, None)
 
 
 def _says_part(column: str) -> bool:

@@ -97,7 +97,7 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
         return
     rows = read_rows(file) if suffix in TABLES else []
     column = file_column(tree, file, rows)
-    marks = part_column(rows) if column else None
+    marks = part_column(file, rows) if column else None
     if column and marks:
         for row in rows:
             if own := part_of(row[marks], marks):
