@@ -923,6 +923,19 @@ def test_masks_and_numbers_of_labelme(tmp_path):
         read(tmp_path, with_masks=True)
 
 
+def test_shapes_of_one_group_are_one_object(tmp_path):
+    shapes = [
+        dict(label='pen', points=[[x, 5], [x + 8, 5], [x + 8, 20]], group_id=group)
+        for x, group in ((5, 1), (20, 1), (35, None), (50, None))
+    ]
+    for i, (image, _) in enumerate(scenes(2)):
+        save(tmp_path, f'{i}.jpg', image)
+        write(tmp_path, f'{i}.json', json.dumps(dict(shapes=shapes, imagePath=f'{i}.jpg')))
+    found = read(tmp_path, with_masks=True).train[0].instances
+    assert [len(one.segmentation) for one in found] == [2, 1, 1]
+    assert found[0].box == (5, 5, 23, 15)
+
+
 def test_names_may_be_those_of_urls(tmp_path):
     """As Label Studio writes those with spaces."""
     write_coco(tmp_path)

@@ -6,8 +6,8 @@ import shutil
 import cv2
 import numpy as np
 import pytest
-from foreign_data import MASKS, ultralytics_yolo
-from image_folders import write_masks
+from foreign_data import MASKS, coco_json, save, ultralytics_yolo, write
+from image_folders import scenes, write_masks
 from PIL import Image
 
 from vit_plugin.errors import ConfigError
@@ -202,6 +202,27 @@ def test_boxes_are_no_polygons(tmp_path):
     ultralytics_yolo(tmp_path)
     with pytest.raises(ConfigError, match=r'objects have a box and no polygon \(10, '):
         read(tmp_path)
+
+
+def test_polygons_of_two_forms_are_not_guessed_about(tmp_path):
+    ultralytics_yolo(tmp_path)
+    write(tmp_path, 'all.json', coco_json([f'{i}.jpg' for i in range(6)], [[]] * 6))
+    with pytest.raises(ConfigError, match='has boxes as COCO and YOLO'):
+        read(tmp_path)
+
+
+def test_smaller_objects_are_in_front(tmp_path):
+    boxes = [('bar', (10, 10, 20, 20)), ('square', (0, 0, 40, 40))]
+    for i, (image, _) in enumerate(scenes(2)):
+        save(tmp_path, f'{i}.png', image)
+    write(tmp_path, 'all.json', coco_json(['0.png', '1.png'], [boxes, boxes]))
+    found = read(tmp_path)
+    labels = class_map(found, found.train[0])
+    assert [found.classes[labels[y, x]] for y, x in ((15, 15), (30, 30), (45, 60))] == [
+        'bar',
+        'square',
+        'background',
+    ]
 
 
 def test_what_labelme_exports_as_voc(tmp_path):

@@ -126,27 +126,27 @@ def read_annotated_folder(
             f'and ymax, nor labels/*.txt as YOLO{others}; put the boxes there, or leave out --task '
             'for a folder of classes.'
         )
-    if len(forms) > 1:
-        names = ' and '.join(form.name for form in forms)
-        firsts = ' and '.join(repr(str(next(iter(form.files)))) for form in forms)
-        raise ConfigError(
-            f'--data: {str(tree.folder)!r} has boxes as {names}, in {firsts}; keep one of them.'
-        )
-    return read_format(tree, forms[0], skip_invalid, with_masks)
+    return read_format(tree, forms, skip_invalid, with_masks)
 
 
 def read_format(
     tree: Tree,
-    form: Format,
+    forms: Sequence[Format],
     skip_invalid: bool = False,
     with_masks: bool = False,
     with_background: bool = False,
 ) -> Listing:
-    """Read a folder of this form, see :func:`read_annotated_folder`.
+    """Read a folder of one form, see :func:`read_annotated_folder`.
 
     Shapes of the background are no objects, and are kept for masks alone.
     """
-    findings = Findings(skip_invalid)
+    if len(forms) > 1:
+        kinds = ' and '.join(form.name for form in forms)
+        firsts = ' and '.join(repr(str(next(iter(form.files)))) for form in forms)
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.'
+        )
+    form, findings = forms[0], Findings(skip_invalid)
     records, names, used = form.read(tree, form.files, findings)
     names = _normalize_names(records, names, findings)
     if not with_background:

@@ -285,7 +285,7 @@ def _from_polygons(tree: Tree, findings: Findings) -> Listing:
             '--task segmentation, with masks of the same names, or polygons as COCO, YOLO or '
             'LabelMe.'
         )
-    listing = read_format(tree, forms[0], findings.skip_invalid, True, with_background=True)
+    listing = read_format(tree, forms, findings.skip_invalid, True, with_background=True)
     listing.form += ' polygons as masks'
     for record in chain(*listing.parts.values()):
         for found in record.instances:
