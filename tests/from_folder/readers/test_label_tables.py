@@ -57,7 +57,10 @@ def test_a_column_says_the_part(tmp_path):
 
 @pytest.mark.parametrize(
     ('header', 'row'),
-    [('file,labels', '{i}.jpg,{several}'), ('filename, red, green', '{i}.jpg, {red}, {green}')],
+    [
+        ('file,labels', '{i}.jpg,{several}'),
+        ('filename, red, green', '{i}.jpg, {red}, {green}'),
+    ],
 )
 def test_an_image_may_have_several_classes(tmp_path, header, row):
     flat(tmp_path)
@@ -338,3 +341,27 @@ def test_a_table_of_which_nothing_is_read_is_named(tmp_path):
     (tmp_path / 'labels.csv').write_text('id,label\n' + '\n'.join(f'x{i},a' for i in range(12)))
     with pytest.raises(ConfigError, match=r"labels.csv' is not read, .* such as '0.jpg'; a"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('header', 'row', 'words'),
+    [
+        ('image,caption', '{i}.jpg,thing {i}', r'has 12 values in 12 rows such as .*call it label'),
+        ('image,label', '{i}.jpg,thing {i}', 'too few images of any class'),
+        ('0.jpg,0,0', '{i}.jpg,{i},{i}', 'none of them is called label'),  # no header
+        ('0.jpg,0,1', '{i}.jpg,0,1', 'none of them is called label'),
+    ],
+)
+def test_what_is_no_column_of_classes_is_one_sentence(tmp_path, header, row, words):
+    flat(tmp_path)
+    rows = '\n'.join([header, *(row.format(i=i) for i in range(12))])
+    (tmp_path / 'a.csv').write_text(rows)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+def test_a_column_of_flags_may_end_in_the_word(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{i % 2},{1 - i % 2}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join(['file,red,other class', *rows]))
+    assert read(tmp_path).classes == ('other class', 'red')

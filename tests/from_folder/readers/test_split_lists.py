@@ -1,6 +1,7 @@
 """Lists of the images of a part beside folders of classes."""
 
 import json
+import shutil
 
 import pytest
 from image_folders import write_digits
@@ -134,3 +135,24 @@ def test_labels_of_a_list_that_count_from_1_are_an_error(tmp_path):
     imagenet(tmp_path, 'image {i}.png {next}')
     with pytest.raises(ConfigError, match="no folder to train on has .*'3' of .*; count .* from 0"):
         read_class_folders(Tree(tmp_path))
+
+
+@pytest.mark.parametrize('header', ['width,label,path', 'path,width,label', 'number,camera,path'])
+def test_a_table_of_flat_images_says_their_class_in_its_column(tmp_path, header):
+    """GTSRB's tables begin with the width, and another column than the labels' is no label."""
+    write_digits(tmp_path / 'train')
+    (tmp_path / 'test').mkdir()
+    for i in range(3):
+        shutil.copy(tmp_path / f'train/digit {i}/000.png', tmp_path / f'test/{i}.png')
+    for part, names in (
+        ('train', [f'train/digit {i}/{j:03d}.png' for i in range(3) for j in range(4)]),
+        ('test', [f'test/{i}.png' for i in range(3)]),
+    ):
+        rows = [dict(path=name, width=8, number=1, camera=2) for name in names]
+        for i, row in enumerate(rows):
+            row['label'] = i * 3 // len(rows)
+        lines = [','.join(str(row[key]) for key in header.split(',')) for row in rows]
+        (tmp_path / f'{part}.csv').write_text('\n'.join([header, *lines]))
+    tested = read_class_folders(Tree(tmp_path)).parts['test']
+    wanted = [(f'{i}.png', f'digit {i}') for i in range(3)] if 'label' in header else []
+    assert [(photo.path.name, *photo.labels) for photo in tested] == wanted

@@ -161,10 +161,11 @@ def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings)
     lists = read_lists(tree, findings)
     classes = sorted({*own.values()})
     numbers = dict(zip(map(str, range(len(classes))), classes, strict=True))
-    numbers |= {label: own[path] for path, label in lists.labels.items() if path in own}
+    numbers |= {label: own[path] for path, label in lists.labels.items() if label and path in own}
     for path in sorted(flat & lists.labels.keys()):
         label = lists.labels[path]
-        name = numbers.get(label) or (label if label in classes else '')
+        short = label.split(' ')[0]  # in a table of ImageNet, before boxes
+        name = numbers.get(label) or next((one for one in (label, short) if one in classes), '')
         if name:
             records.append(ImageRecord(path, tree.split(path), labels=(name,)))
             findings.note(

@@ -74,7 +74,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         values = {row[labels[0]] for row in rows} - {''}
         if not one_hot:
             counted = labels[0].casefold() in LABELS or rows[0][column] == column
-            _check_classes_are_names(file, labels[0], values, counted)
+            _check_classes_are_names(file, labels[0], values, counted, len(rows))
         mark = None if one_hot else _separator(values, labels[0].casefold() in PLURALS)
         blank = next((value for value in values if re.search('[ ,]', value)), None)
         if blank and not one_hot and mark is None and labels[0].casefold() in PLURALS:
@@ -189,16 +189,18 @@ def are_measured(values: Collection[str], named: bool = False) -> bool:
 
 
 def _check_classes_are_names(
-    file: Path, column: str, values: Collection[str], counted: bool
+    file: Path, column: str, values: Collection[str], counted: bool, rows: int
 ) -> None:
-    """Raise a ``ConfigError`` if the labels are measurements."""
-    if are_measured(values, counted):
+    """Raise a ``ConfigError`` if the labels are measurements, or mostly another in each row."""
+    measured = are_measured(values, counted)
+    if measured or (len(values) > max(MANY, rows / 2) and not counted):
+        kind = 'numbers' if measured else f'values in {rows} rows'
         first = next((value for value in sorted(values) if '.' in value), min(values))
-        hint = '' if counted else ', or if they count classes, call it label'
+        hint = '' if counted else ', or if they are classes, call it label'
         raise ConfigError(
-            f'--data: the column {column!r} of {str(file)!r} has {len(values)} numbers such as '
+            f'--data: the column {column!r} of {str(file)!r} has {len(values)} {kind} such as '
             f"{first}, and a classifier learns names; write a few classes such as 'low' and 'high' "
-            f'in place of the numbers{hint}.'
+            f'in place of them{hint}.'
         )
 
 
@@ -215,6 +217,13 @@ def file_column(tree: Tree, file: Path, rows: list[Row]) -> str | None:
     return None
 
 
+def label_column(columns: Sequence[str]) -> str | None:
+    """Of the columns but that of images, that of labels: by its name, or the only one."""
+    exact = [name for name in columns if name.casefold() in LABELS][:1]
+    found = exact or [name for name in columns if LABELED.search(name)] or columns
+    return found[0] if len(found) == 1 else None
+
+
 def _label_columns(
     file: Path, rows: Sequence[Row], column: str, part: str | None
 ) -> tuple[list[str], bool]:
@@ -224,14 +233,12 @@ def _label_columns(
         raise ConfigError(
             f'--data: {str(file)!r} has boxes in the column {boxes.pop()!r}; give --task detection.'
         )
-    named = [name for name in others if name.casefold() in LABELS]
-    named = named[:1] or [name for name in others if LABELED.search(name)]
-    if len(named) == 1:
-        return named, False
-    if len(others) > 1 and all(row[name].casefold() in ON + OFF for row in rows for name in others):
-        return others, True
-    if len(others) == 1:
-        return others, False
+    headed = rows[0][column] != column and not {*LABELS} & {name.casefold() for name in others}
+    flags = others if headed and len(others) > 1 else []
+    if flags and all(row[name].casefold() in ON + OFF for row in rows for name in flags):
+        return flags, True
+    if label := label_column(others):
+        return [label], False
     raise ConfigError(
         f'--data: {str(file)!r} has the columns {", ".join(rows[0])}, and none of them is called '
         'label; rename the one with the classes.'

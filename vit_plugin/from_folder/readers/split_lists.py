@@ -13,7 +13,7 @@ from vit_plugin.files.text import read_lines, read_text
 from .findings import Findings
 from .identity import Index
 from .image_tree import Tree
-from .label_tables import file_column, part_column, part_of
+from .label_tables import file_column, label_column, part_column, part_of
 from .splits import SPLITS, Split, split_in, split_of
 from .tables import FORMS as TABLES
 from .tables import read_rows
@@ -98,10 +98,11 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
     rows = read_rows(file) if suffix in TABLES else []
     column = file_column(tree, file, rows)
     marks = part_column(file, rows) if column else None
-    if column and marks:
+    if column and (marks or split):
+        label = label_column([name for name in rows[0] if name not in (column, marks)])
         for row in rows:
-            if own := part_of(row[marks], marks):
-                yield own, {row[column]: ''}
+            if own := part_of(row[marks], marks) if marks else split:
+                yield own, {row[column]: row[label] if label else ''}
     elif split and suffix in TEXTS:
         for line in read_lines(file):
             gaps = reversed([*GAP.finditer(line)])

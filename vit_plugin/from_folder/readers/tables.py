@@ -44,7 +44,7 @@ def read_rows(file: Path) -> list[Row]:
         return [{key: _text(row[key]) for key in row} for row in read_objects(file)]
     header, *table = read_table(file) or [[]]
     columns = {
-        name: i
+        name if header.index(name) == i else f'{name} {i}': i
         for i, name in enumerate(header)
         if name and not name.casefold().startswith('unnamed:')
     }
