@@ -332,7 +332,8 @@ def test_a_text_has_a_name_and_a_label_on_each_line(tmp_path):
     flat(tmp_path)
     (tmp_path / 'meta').mkdir()
     (tmp_path / 'meta/train.txt').write_text(''.join(f'{i}.jpg {i // 2}\n' for i in range(12)))
-    (tmp_path / 'README.txt').write_text('Images of six kinds\n')
+    # In no encoding, as notes may be.
+    (tmp_path / 'README.txt').write_bytes('Six kinds é'.encode('utf-16-le') + b'\x81')
     assert read(tmp_path).classes == tuple('012345')
 
 

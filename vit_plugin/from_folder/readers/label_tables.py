@@ -60,7 +60,12 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     for file in tree.others:
         if file.suffix.lower() not in (*FORMS, '.txt') or SAMPLE in file.stem.casefold():
             continue
-        rows = read_rows(file)
+        try:
+            rows = read_rows(file)
+        except ConfigError:
+            if file.suffix.lower() == '.txt':  # notes in another encoding
+                continue
+            raise
         column = file_column(tree, file, rows)
         if column is None or (file.suffix.lower() == '.txt' and [*rows[0]].index(column)):
             continue  # a text has a number before its names
