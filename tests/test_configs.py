@@ -66,8 +66,8 @@ SMALL = {
 # Parts of the names of dense recipes that cannot be exported, and words of the sentence that says
 # why.
 NO_GRAPH = {
-    'rcnn': 'steps that are not a graph',
-    'dino-4scale': 'steps that are not a graph',
+    'rcnn': 'steps that cannot be exported',
+    'dino-4scale': 'steps that cannot be exported',
     '_r18_': 'not one of vit_plugin',
     'mask2former': 'torch.export cannot trace this model',
 }

@@ -47,7 +47,7 @@ def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
         ([checkpoint, checkpoint / 'x.pt2'], "epoch_1.pth' is a file; give another folder"),
         (
             [checkpoint, tmp_path / 'x.pt2', '--img-size', 8, 8, 8],
-            '--img-size wants one number or two, got 8 8 8',
+            '--img-size takes one number or two, got 8 8 8',
         ),
         ([checkpoint, tmp_path / 'x.pt2', '--img-size', 1], 'smaller than one patch of 2 x 2'),
         ([checkpoint, tmp_path / 'x.pt2', '--img-size', -8], '--img-size: -8 is not 1 or more'),

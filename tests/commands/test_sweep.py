@@ -21,7 +21,7 @@ def test_bad_input_is_one_sentence(run_command, tmp_path):
     (tmp_path / 'sweep.json').write_text('{"config": "other.py"}')
     for arguments, words in (
         (('--grid', 'model.backbone.depth=3,4'), 'takes no depth'),
-        (('--grid', 'model.backbone.drop_rate=0,0.1'), 'is the folder of another sweep'),
+        (('--grid', 'model.backbone.drop_rate=0,0.1'), 'belongs to another sweep'),
         (('--grid', 'drop_rate'), 'is not of the form KEY=VALUE'),
     ):
         done = run_command('sweep', DIGITS, *arguments, '--work-dir', tmp_path)

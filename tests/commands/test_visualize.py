@@ -189,4 +189,4 @@ def test_a_flag_that_a_picture_does_not_take(run_command, image, picture, flag):
     images = [] if picture == 'posembed' else [image]
     done = run_command('visualize', 'digits.pth', picture, *images, '--out', 'out', flag, '1')
     assert done.returncode == 1
-    assert f'{flag} changes nothing of {picture}; leave it out.' in done.stderr
+    assert f'{flag} has no effect on {picture}; leave it out.' in done.stderr

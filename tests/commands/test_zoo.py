@@ -20,7 +20,7 @@ def test_the_list(run_command):
         'vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown
     )
     assert 'the nearest are' in run_command('zoo', 'vit_tiny', '--as-config').stderr
-    assert 'No name fits' in run_command('zoo', 'nothing*').stderr
+    assert 'No name matches' in run_command('zoo', 'nothing*').stderr
 
 
 def test_licenses(run_command):

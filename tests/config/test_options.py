@@ -20,7 +20,7 @@ from vit_plugin.errors import ConfigError
         ),
         (
             'param_scheduler.7.end',
-            'param_scheduler is a list, whose parts are named by their numbers from 0 to 1',
+            'param_scheduler is a list, whose items are named by their indices from 0 to 1',
         ),
         ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings'),
         ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),

@@ -151,5 +151,5 @@ def test_bad_windows(kwargs, words):
 def test_a_window_of_avif_is_refused(tmp_path):
     path = tmp_path / 'x.avif'
     path.write_bytes(saved('AVIF'))
-    with pytest.raises(ConfigError, match='x.avif.*only 8 bits are read'):
+    with pytest.raises(ConfigError, match='x.avif.*read with 8 bits only'):
         LoadImage(window=(0, 255))(dict(img_path=str(path)))

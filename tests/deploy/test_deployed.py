@@ -136,13 +136,13 @@ def test_boxes_below_the_score_of_a_test_are_none():
         (
             'test_cfg',
             dict(nms=dict(type='nms', iou_threshold=0.5, class_agnostic=True)),
-            'class_agnostic.* is not part of a graph',
+            'class_agnostic.* cannot be exported',
         ),
         ('test_cfg', dict(min_bbox_size=4), 'model.test_cfg.min_bbox_size: 4'),
         (
             'bbox_head',
             dict(loss_cls=dict(type='CrossEntropyLoss', use_sigmoid=False)),
-            'use_sigmoid: False is not part of a graph; export with True',
+            'use_sigmoid: False cannot be exported; export with True',
         ),
     ],
 )
@@ -162,7 +162,7 @@ def test_what_is_chosen_in_another_way_is_refused(part, changes, words):
         (
             'RetinaNet',
             dict(bbox_head=dict(_delete_=True, type='FCOSHead', num_classes=3, in_channels=16)),
-            'steps that are not a graph',
+            'steps that cannot be exported',
         ),
         (
             'RetinaNet',

@@ -157,7 +157,7 @@ def test_a_step_that_cannot_be_done_is_one_sentence():
         dict(type='CenterCrop', crop_size=8, auto_pad=True),
     ):
         with pytest.raises(
-            ConfigError, match=f'its pipeline has {step["type"]}, which a file in ONNX cannot do'
+            ConfigError, match=f'its pipeline has {step["type"]}, which an ONNX file cannot do'
         ):
             steps_of([TRANSFORMS.build(step)])
 

@@ -25,7 +25,9 @@ def test_a_missing_op_is_named_when_it_is_called():
 def test_rotated_boxes_are_a_named_error():
     from mmcv.ops import batched_nms
 
-    with pytest.raises(ConfigError, match="no stand-in for mmcv's op 'nms_rotated': compile mmcv"):
+    with pytest.raises(
+        ConfigError, match="no replacement for mmcv's op 'nms_rotated': compile mmcv"
+    ):
         batched_nms(
             torch.rand(3, 5),
             torch.rand(3),

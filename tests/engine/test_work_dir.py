@@ -50,7 +50,7 @@ def test_a_second_run_is_told_who_is_there(tmp_path, monkeypatch):
         with (
             pytest.raises(
                 ConfigError,
-                match=rf'a run is training already \(process {other.pid} on .*, since .*\)',
+                match=rf'A run is already training in .* \(process {other.pid} on .*, since .*\)',
             ),
             alone_in(tmp_path),
         ):
@@ -91,13 +91,13 @@ def test_before_a_folder_is_a_runs_own_nothing_is_written_there(
         (folder / Path(digits_config.filename).name).write_text('theirs')
         before = {path: path.read_bytes() for path in folder.iterdir()}
         with (
-            pytest.raises(ConfigError, match='a run is training already'),
+            pytest.raises(ConfigError, match='A run is already training in'),
             training_runner(digits_config),
         ):
             pass
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
         runner = build_runner(digits_config)
-        with pytest.raises(ConfigError, match='a run is training already'):
+        with pytest.raises(ConfigError, match='A run is already training in'):
             runner.train()
         assert {path: path.read_bytes() for path in before} == before
 

@@ -81,7 +81,7 @@ def test_only_the_layers_of_classes_start_untrained(task):
 def test_weights_that_say_nothing_ask_for_an_arch(tmp_path):
     path = tmp_path / 'a.pth'
     torch.save({'some.weight': torch.ones(2)}, path)
-    with pytest.raises(Exception, match='do not say of which model they are'):
+    with pytest.raises(Exception, match='do not say which model they are for'):
         Detection(Request(str(tmp_path), task='detection', weights=str(path)))
 
 

@@ -493,7 +493,8 @@ def test_weights_that_do_not_say_their_model(folder):
     write_digits(folder / 'digits')
     torch.save(dict(weight=torch.zeros(2)), 'weights.pth')
     with pytest.raises(
-        ConfigError, match="--weights 'weights.pth' do not say of which model they are; give --arch"
+        ConfigError,
+        match="--weights 'weights.pth' do not say which model they are for; give --arch",
     ):
         write_config(Request('digits', weights='weights.pth'))
 

@@ -44,7 +44,7 @@ def test_an_image_that_is_given_twice_is_one(tmp_path):
         ('', 'is empty'),
         (' ', 'is empty'),
         ('none.jpg', "There is no image 'none.jpg'"),
-        ('s3://bucket/a.jpg', 's3://bucket/a.jpg. is not a URL that is read'),
+        ('s3://bucket/a.jpg', 's3://bucket/a.jpg. is not a supported URL'),
         ('https:/a.jpg', 'give http:// or https://'),
         ('https://example.org/clip.mp4', 'is a video; download it'),
     ],

@@ -36,7 +36,7 @@ def test_labels_without_a_reason_are_a_guess():
 
 def test_too_few_neighbors_are_a_sentence():
     with pytest.raises(
-        ConfigError, match='knn asks the 20 nearest training images, but there are only 12'
+        ConfigError, match='knn uses the 20 nearest training images, but there are only 12'
     ):
         probe(samples(12, 0), samples(3, 1), ['knn'])
 
@@ -91,7 +91,7 @@ def test_features_are_those_of_an_evaluation():
     with pytest.raises(ConfigError, match='pool them with the neck'):
         features_of(Model(tokens=True), batches)
     batches[0]['data_samples'][0] = DataSample().set_gt_label([0, 1])
-    with pytest.raises(ConfigError, match='not one label'):
+    with pytest.raises(ConfigError, match='not have one label'):
         features_of(Model(), batches)
 
 

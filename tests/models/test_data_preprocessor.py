@@ -54,7 +54,7 @@ def test_mixup_follows():
 
 
 def test_bad_input():
-    with pytest.raises(ConfigError, match='augments.*GaussianBlur has no form for batches'):
+    with pytest.raises(ConfigError, match='augments.*GaussianBlur cannot be applied to batches'):
         build(augments=[dict(type='GaussianBlur', radius=1)])
 
 

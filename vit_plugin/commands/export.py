@@ -60,7 +60,7 @@ def main(args: Namespace) -> None:
         raise ConfigError(f'--out {str(args.out)!r} must end in one of {", ".join(WRITERS)}.')
     if len(args.img_size or ()) > 2:
         raise ConfigError(
-            f'--img-size wants one number or two, got {" ".join(map(str, args.img_size))}.'
+            f'--img-size takes one number or two, got {" ".join(map(str, args.img_size))}.'
         )
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)

@@ -71,7 +71,7 @@ def onnx_model_of(args: Namespace) -> Any:
         which='checkpoint', config='config', arch='arch', device='device', cfg_options='cfg-options'
     )
     if given := [flag for name, flag in flags.items() if getattr(args, name)]:
-        raise ConfigError(f'--{given[0]} changes nothing of a file in ONNX; leave it out.')
+        raise ConfigError(f'--{given[0]} has no effect on an ONNX file; leave it out.')
     return OnnxModel(args.checkpoint)
 
 

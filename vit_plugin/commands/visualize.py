@@ -95,7 +95,7 @@ def check(args: Namespace) -> None:
     for flag, pictures in TAKEN_BY.items():
         if getattr(args, flag) is not None and args.picture not in pictures:
             raise ConfigError(
-                f'--{flag.replace("_", "-")} changes nothing of {args.picture}; leave it out.'
+                f'--{flag.replace("_", "-")} has no effect on {args.picture}; leave it out.'
             )
     args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
 

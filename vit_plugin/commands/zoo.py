@@ -64,7 +64,7 @@ def main(args: Namespace) -> None:
     ]
     if not found:
         raise ConfigError(
-            f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.'
+            f'No name matches {args.pattern!r}; try a pattern such as vit_base* or *dinov3*.'
         )
     if args.detectors:
         for name in found:

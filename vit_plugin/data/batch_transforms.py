@@ -53,8 +53,8 @@ def check_batched(transform: Any) -> None:
     name = type(transform).__name__
     if name not in BATCHED:
         raise ConfigError(
-            f'augments: {name} has no form for batches; leave it in the pipeline, and give some of '
-            f'{", ".join(BATCHED)}.'
+            f'augments: {name} cannot be applied to batches; leave it in the pipeline, and give '
+            f'some of {", ".join(BATCHED)}.'
         )
     if getattr(transform, 'pad_if_needed', False):
         raise ConfigError(
@@ -76,6 +76,6 @@ def check_batched(transform: Any) -> None:
     } - OPERATIONS.keys()
     if unknown:
         raise ConfigError(
-            f'augments: the operations {", ".join(sorted(unknown))} of {name} have no form for '
-            f'batches; choose policies of {", ".join(OPERATIONS)}.'
+            f'augments: the operations {", ".join(sorted(unknown))} of {name} cannot be '
+            f'applied to batches; choose policies of {", ".join(OPERATIONS)}.'
         )

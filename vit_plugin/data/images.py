@@ -90,7 +90,7 @@ class LoadImage(LoadImageFromFile):
         self.window, self.bands = window, bands
         if window and bands:
             raise ConfigError(
-                f'{type(self).__name__}: a window is for photographs, and bands keep their values '
+                f'{type(self).__name__}: a window is for photographs, but bands keep their values '
                 'for the mean and std of the data_preprocessor; leave out one of them.'
             )
         if window and self.imdecode_backend != 'cv2':

@@ -26,7 +26,7 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     """A copy of a trained model to export, in eval mode.
 
     Raises:
-        ConfigError: if the model has another backbone than ours, or steps that are not a graph.
+        ConfigError: if the model has another backbone than ours, or steps that cannot be exported.
     """
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, Backbone):
@@ -60,7 +60,7 @@ def _kind(model: nn.Module) -> type[Deployed]:
         if hasattr(model, part) and (not name or name in (one.__name__ for one in classes)):
             return resolve_name(adapter) if isinstance(adapter, str) else adapter
     raise ConfigError(
-        f'model: {type(model).__name__} chooses boxes or masks in steps that are not a graph; '
+        f'model: {type(model).__name__} selects boxes or masks in steps that cannot be exported; '
         'classifiers, segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be '
         'exported.'
     )

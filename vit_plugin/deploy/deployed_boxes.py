@@ -82,7 +82,7 @@ class DeployedRetinaNet(DeployedBoxes):
         ):
             if value != wanted:
                 raise ConfigError(
-                    f'model.{field}: {value} is not part of a graph; export with {wanted}, by '
+                    f'model.{field}: {value} cannot be exported; export with {wanted}, by '
                     '--cfg-options, and do the rest outside.'
                 )
 

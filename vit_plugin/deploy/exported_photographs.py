@@ -88,8 +88,8 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
     )
     if exact and worst > MOST_APART and not of_boxes:
         raise ConfigError(
-            f'The file is not as the checkpoint: {said}; nothing was written. Give --img-size, if '
-            'answers of another size will do.'
+            f'The file does not match the checkpoint: {said}; nothing was written. Give '
+            '--img-size, if answers of another size will do.'
         )
     return f'\n{said[0].upper()}{said[1:]}'
 

@@ -96,7 +96,7 @@ def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
             steps.append(step)
         elif not name.startswith(WITHOUT_PIXELS):
             raise ConfigError(
-                f'test_dataloader: its pipeline has {name}, which a file in ONNX cannot do to an '
+                f'test_dataloader: its pipeline has {name}, which an ONNX file cannot do to an '
                 'image; leave it out, write .pt2, or take one of '
                 f'{", ".join(sorted({known for _, known in TRANSLATIONS}))}.'
             )
@@ -131,7 +131,7 @@ def reading_steps(pixels: Any) -> list[PipelineStep]:
     if type(reader).__name__ in LOADERS:
         raise ConfigError(
             f'test_dataloader: its {type(reader).__name__} has color_type={reader.color_type!r} '
-            f'and imdecode_backend={reader.imdecode_backend!r}, with which a file in ONNX reads no '
+            f'and imdecode_backend={reader.imdecode_backend!r}, with which an ONNX file reads no '
             "images; leave them at 'color' and 'cv2', or write .pt2."
         )
     return [dict(dtype='float32')] if getattr(pixels, 'in_float', False) else []

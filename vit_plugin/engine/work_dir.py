@@ -47,7 +47,7 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
             lock.acquire()
         except Timeout as error:
             raise ConfigError(
-                f'In {str(work_dir)!r} a run is training already ({_described(owner)}); wait for '
+                f'A run is already training in {str(work_dir)!r} ({_described(owner)}); wait for '
                 'its end, or give another --work-dir.'
             ) from error
         except (OSError, NotImplementedError) as error:

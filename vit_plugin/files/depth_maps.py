@@ -30,11 +30,11 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
     else:
         values = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
     if values is None or values.dtype.kind not in 'uif':
-        raise ValueError('it is damaged, or has no numbers')
+        raise ValueError('it is damaged, or does not contain numbers')
     values = values.squeeze()
     if values.ndim != 2:
         raise ValueError(f'it has the shape {values.shape}, not one value for each pixel')
     if path.suffix.lower() == '.png' and values.dtype == np.uint8:
-        raise ValueError('it has 8 bits, which is a picture; depth in PNG has 16')
+        raise ValueError('it has 8 bits, as pictures have; depth in PNG has 16')
     depth = values.astype(np.float32) * np.float32(scale)
     return np.where(np.isfinite(depth) & (depth > 0), depth, np.float32(0))

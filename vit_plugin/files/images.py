@@ -59,7 +59,7 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
         content += rest
     if content[4:8] == b'ftyp':
         if deep:
-            raise ValueError('of AVIF and HEIC only 8 bits are read, and a window needs all')
+            raise ValueError('AVIF and HEIC are read with 8 bits only, and a window needs all bits')
         return _decoded_by_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
     if image is None and deep:  # values of 32 bits, which OpenCV does not convert

@@ -44,7 +44,7 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
         same = [path for path in taken if not _other(path, files)]
         if not same:
             raise ConfigError(
-                f'--resume: the runs in {", ".join(taken)} are of other flags or data; continue '
+                f'--resume: the runs in {", ".join(taken)} have other flags or data; continue '
                 f'one by vit-plugin train {taken[-1]}/{NAME} --resume, or leave --resume out.'
             )
         return same[-1]

@@ -77,7 +77,7 @@ class StartingPoint:
             parse_arch(self.arch)
         elif self.weights and not (self.detector or self.saved_backbone):
             raise ConfigError(
-                f'--weights {self.weights!r} do not say of which model they are; give --arch, its '
+                f'--weights {self.weights!r} do not say which model they are for; give --arch, its '
                 'name, such as R50+B/16.'
             )
 

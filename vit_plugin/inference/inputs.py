@@ -103,7 +103,7 @@ def _inputs_of(argument: str) -> list[Input]:
         return [Input(argument, reader='url')]
     if ADDRESS.match(argument) and not path.exists():
         raise ConfigError(
-            f'{argument!r} is not a URL that is read; give {" or ".join(URLS)}..., or a file.'
+            f'{argument!r} is not a supported URL; give {" or ".join(URLS)}..., or a file.'
         )
     if argument.isdecimal() and not path.exists():
         return [Input(argument, reader='webcam')]

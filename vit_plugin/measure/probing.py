@@ -101,8 +101,8 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
         for sample in data['data_samples']:
             if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
                 raise ConfigError(
-                    f'{sample.get("img_path", "An image")!r} has not one label, which a probe '
-                    'wants.'
+                    f'{sample.get("img_path", "An image")!r} does not have one label, which a '
+                    'probe needs.'
                 )
             labels.append(int(sample.gt_label))
     return np.concatenate(features), np.asarray(labels)
@@ -147,7 +147,7 @@ def probe(
     """
     if 'knn' in probes and len(train[1]) < NEIGHBORS:
         raise ConfigError(
-            f'knn asks the {NEIGHBORS} nearest training images, but there are only '
+            f'knn uses the {NEIGHBORS} nearest training images, but there are only '
             f'{len(train[1])}: give more, or other --probes.'
         )
 

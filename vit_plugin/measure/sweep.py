@@ -82,7 +82,7 @@ def check(runs: Sequence[Run], options: Mapping[str, Any], folder: Path) -> None
     path = folder / SWEEP
     if path.is_file() and path.read_text() != mine:
         raise ConfigError(
-            f'{str(folder)!r} is the folder of another sweep, which {SWEEP} there describes; give '
+            f'{str(folder)!r} belongs to another sweep, which {SWEEP} there describes; give '
             'another --work-dir.'
         )
     write_text(path, mine)

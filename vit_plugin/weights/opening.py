@@ -152,5 +152,5 @@ def _fetched(source: str) -> Path:
         return from_hugging_face(rest)
     raise ConfigError(
         f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and '
-        f'give its path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.'
+        f'give its path. Supported are http, https, hf, timm, {", ".join(ADDRESSES)}.'
     )

@@ -90,9 +90,9 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
         raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:
         raise ConfigError(
-            f'The checkpoint is of no known format: its keys ({shortened_list(weights)}) name no '
-            'block of a known Vision Transformer, as those of a plain CNN; give weights of one of '
-            f'{", ".join(FORMATS)}.'
+            f'The format of the checkpoint is not known: its keys ({shortened_list(weights)}) name '
+            'no block of a known Vision Transformer, as those of a plain CNN; give weights of one '
+            f'of {", ".join(FORMATS)}.'
         )
     *_, form, prefix, steps = max(candidates, key=lambda candidate: candidate[:2])
     return Recognized(form, prefix, steps, weights)

@@ -316,7 +316,7 @@ def no_val(folder: Path) -> None:
             lambda folder: [shutil.rmtree(path) for path in folder.iterdir()],
             'there are no images in ',
         ),
-        (flat, 'are in no folder of a class'),
+        (flat, 'are not in folders of classes'),
         (empty, "digit 1' has no images; add some, or remove it"),
         (
             lambda folder: [shutil.rmtree(folder / f'digit {label}') for label in (1, 2)],
@@ -333,7 +333,7 @@ def no_val(folder: Path) -> None:
             "are 'part1' and 'part2' in .* classes or parts of the data",
         ),
         (named_halves, "are 'seg_test' and 'seg_train' in .* classes or parts of the data"),
-        (flat_parts, 'are in no folder of a class'),
+        (flat_parts, 'are not in folders of classes'),
         (no_val, "val' has no images in folders of the classes"),
     ],
 )
@@ -396,7 +396,7 @@ def test_parts_of_kaggle_that_have_no_classes(tmp_path):
         (tmp_path / place).mkdir(exist_ok=True)
         for i in range(4):
             Image.new('RGB', (8, 8)).save(tmp_path / place / name.format(i))
-    with pytest.raises(ConfigError, match=r'are in no folder of a class; .* or add a train\.csv'):
+    with pytest.raises(ConfigError, match=r'are not in folders of classes; .* or add a train\.csv'):
         read(tmp_path)
 
 
@@ -514,7 +514,7 @@ def test_numbered_folders_of_images_are_no_classes(tmp_path):
     in_two_folders(tmp_path, 'images_001', 'images_002', 'xyz')
     assert read(tmp_path).classes == ('x', 'y', 'z')
     (tmp_path / 'labels.csv').unlink()
-    with pytest.raises(ConfigError, match='are in no folder of a class'):
+    with pytest.raises(ConfigError, match='are not in folders of classes'):
         read(tmp_path)
 
 

@@ -76,7 +76,7 @@ def test_messages_within_and_between_machines(ranks, within, between):
 def test_a_plan_is_not_made_within_a_run():
     with (
         pretended_ranks(2),
-        pytest.raises(ConfigError, match='needs its own process'),
+        pytest.raises(ConfigError, match='needs a process of its own'),
         pretended_ranks(2),
     ):
         pass

@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
         )
     elif change == 'foreign':
         weights = {'layer1.0.conv1.weight': value}
-        words = r'of no known format: its keys \(layer1.0.conv1.weight\) name no block of a known'
+        words = r'is not known: its keys \(layer1.0.conv1.weight\) name no block of a known'
     elif change == 'nan':
         weights['blocks.1.mlp.fc2.weight'] = value * float('nan')
         words = "has infinite values or NaN in 'blocks.1.mlp.fc2.weight'"

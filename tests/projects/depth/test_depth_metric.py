@@ -70,7 +70,7 @@ def test_maps_in_all_forms_are_meters_and_0_where_nothing_is_known(tmp_path):
 @pytest.mark.parametrize(
     ('name', 'array', 'message'),
     [
-        ('a.png', np.ones((2, 3), np.uint8), '8 bits, which is a picture'),
+        ('a.png', np.ones((2, 3), np.uint8), '8 bits, as pictures have'),
         ('a.npy', np.ones((2, 3, 3)), 'not one value for each pixel'),
         ('a.exr', None, 'EXR is not read'),
     ],

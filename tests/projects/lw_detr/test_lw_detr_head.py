@@ -269,8 +269,8 @@ def test_predictions_with_fewer_queries_and_layers():
             r'decoder takes no num_point \(given num_point=2\); did you mean num_points\?',
         ),
         (dict(num_queries=65), '65 queries, and the maps only 64 positions'),
-        (dict(num_levels=2), r'where it takes num_levels=2 maps of embed_dims=8'),
-        (dict(embed_dims=32), r'where it takes num_levels=1 maps of embed_dims=32'),
+        (dict(num_levels=2), r'but takes num_levels=2 maps of embed_dims=8'),
+        (dict(embed_dims=32), r'but takes num_levels=1 maps of embed_dims=32'),
     ],
 )
 def test_errors(head, message):

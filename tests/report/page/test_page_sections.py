@@ -66,7 +66,7 @@ def test_the_block_is_that_of_attention_and_rollout(tiny, image):
 def test_a_picture_that_cannot_be_is_a_sentence(tiny, image, monkeypatch):
     monkeypatch.setattr('vit_plugin.report.pictures.attention_maps.MOST_WEIGHTS', 8)
     found = page_sections.draw_all(tiny_classifier(tiny), image)
-    assert 'more than memory is for' in found['attention']
+    assert 'too many for the memory' in found['attention']
     assert not isinstance(found['features'], str)
 
 

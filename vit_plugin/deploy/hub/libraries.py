@@ -114,7 +114,7 @@ def _timm_name(stem: nn.Module) -> str:
     depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
     if kind != 'ResNetEmbed' or depths not in TIMM_HYBRIDS:
         raise ConfigError(
-            f'timm has no such stem ({kind}{f" of stages {depths}" if depths else ""})'
+            f'timm has no stem like it ({kind}{f" of stages {depths}" if depths else ""})'
         )
     return TIMM_HYBRIDS[depths]
 

@@ -335,7 +335,7 @@ def _check_any(tree: Tree, records: list[ImageRecord]) -> None:
         return
     if tree.images:
         raise ConfigError(
-            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; {REMEDY}.'
+            f'--data: the images in {str(tree.folder)!r} are not in folders of classes; {REMEDY}.'
         )
     raise ConfigError(
         f'--data: there are no images in {str(tree.folder)!r}; their names end in '

@@ -57,7 +57,7 @@ def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     if dist.is_initialized():
-        raise ConfigError('A plan needs its own process, and this one is in a process group.')
+        raise ConfigError('A plan needs a process of its own, and this one is in a process group.')
     dist.init_process_group('fake', rank=rank, world_size=number, store=FakeStore())
     try:
         yield

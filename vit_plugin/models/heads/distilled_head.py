@@ -59,7 +59,7 @@ class DistilledViTClsHead(ViTClsHead):
         x = _tokens(feats)
         if x.ndim != 3 or x.shape[1] < 2 or x.shape[2] != self.in_channels:
             raise ConfigError(
-                f'DistilledViTClsHead got {tuple(x.shape)} where it takes tokens (B, N, '
+                f'DistilledViTClsHead got {tuple(x.shape)} but takes tokens (B, N, '
                 f"in_channels={self.in_channels}): give the backbone out_type='raw' and "
                 'encoder=dict(dist_token=1).'
             )

@@ -94,7 +94,7 @@ class ViTClsHead(ClsHead):
         x = feats[-1][-1] if isinstance(feats[-1], (list, tuple)) else feats[-1]
         if x.ndim != 2 or x.shape[1] != self.in_channels:
             raise ConfigError(
-                f'ViTClsHead got a feature of shape {tuple(x.shape)} where it takes (B, '
+                f'ViTClsHead got a feature of shape {tuple(x.shape)} but takes (B, '
                 f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
                 "and pool 'raw' tokens or feature maps with the neck TokenPooling."
             )

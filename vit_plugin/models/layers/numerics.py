@@ -190,7 +190,7 @@ def _build(
     layer = kwargs.pop('type')
     if layer in other.values() or (isinstance(layer, str) and layer not in table):
         raise ConfigError(
-            f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.'
+            f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is accepted too.'
         )
     with rejecting(f'{name}={dict(cfg)} does not fit', 'change it', (TypeError, ValueError)):
         built = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)

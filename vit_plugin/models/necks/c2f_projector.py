@@ -126,7 +126,7 @@ class C2fProjector(BaseModule):
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if [x.shape[1] for x in feats if x.ndim == 4] != self.in_channels:
             raise ConfigError(
-                f'C2fProjector got {[tuple(x.shape) for x in feats]} where it takes maps (B, C, '
+                f'C2fProjector got {[tuple(x.shape) for x in feats]} but takes maps (B, C, '
                 f'h, w) of in_channels={self.in_channels}: give the backbone as many out_indices, '
                 "and out_type='featmap'."
             )

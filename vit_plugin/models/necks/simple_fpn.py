@@ -130,7 +130,7 @@ class SimpleFPN(BaseModule):
         x = feats if isinstance(feats, Tensor) else feats[-1]
         if x.ndim != 4 or x.shape[1] != self.in_channels:
             raise ConfigError(
-                f'SimpleFPN got {tuple(x.shape)} where it takes a map (B, '
+                f'SimpleFPN got {tuple(x.shape)} but takes a map (B, '
                 f'in_channels={self.in_channels}, h, w): set in_channels to the width of the '
                 "backbone, and the backbone's out_type='featmap'."
             )

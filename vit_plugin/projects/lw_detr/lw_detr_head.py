@@ -209,7 +209,7 @@ class LWDETRHead(DETRHead):
     def _check_maps(self, x: Sequence[Tensor]) -> None:
         if len(x) != self.num_levels or any(level.shape[1] != self.embed_dims for level in x):
             raise ConfigError(
-                f'LWDETRHead got {[tuple(level.shape) for level in x]} where it takes '
+                f'LWDETRHead got {[tuple(level.shape) for level in x]} but takes '
                 f'num_levels={self.num_levels} maps of embed_dims={self.embed_dims} channels: '
                 'change these, or the neck.'
             )

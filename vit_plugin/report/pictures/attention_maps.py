@@ -49,7 +49,7 @@ def attention_weights(
     )
     if (count := len(images) * backbone.num_heads * tokens**2) > MOST_WEIGHTS:
         raise ConfigError(
-            f'The attention of {tokens:,} tokens has {count:,} weights, more than memory is for; '
+            f'The attention of {tokens:,} tokens has {count:,} weights, too many for the memory; '
             'give a smaller image, or draw the features.'
         )
 

@@ -43,7 +43,7 @@ def position_similarity(model: nn.Module) -> Tensor:
             ]
         else:
             raise ConfigError(
-                'This model has no position of a single patch that could be compared with others: '
+                'This model has no positions of single patches to compare: '
                 'its positions are relative, or it has none.'
             )
         vectors = F.normalize(vectors.float(), dim=-1)
