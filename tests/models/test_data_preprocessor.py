@@ -92,7 +92,7 @@ def test_bad_views():
     for views, sentence in (
         (
             [dict(augments=[dict(type='GaussianBlur', radius=1)])],
-            r'augments: GaussianBlur has no form',
+            r'augments: GaussianBlur cannot be applied to batches',
         ),
         ([dict(number=2)], r'views\[0\] needs augments'),
         ([], 'views'),

@@ -63,8 +63,8 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
             if isinstance(at, (list, tuple)):
                 if not name.isdecimal() or int(name) >= len(at):
                     raise ConfigError(
-                        f'--cfg-options {option}: {path} is a list, whose parts are named by their '
-                        f'numbers from 0 to {len(at) - 1}.'
+                        f'--cfg-options {option}: {path} is a list, whose items are named by their '
+                        f'indices from 0 to {len(at) - 1}.'
                     )
                 at = at[int(name)]
             elif isinstance(at, Mapping) or at is None:
