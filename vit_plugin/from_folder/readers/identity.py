@@ -196,7 +196,9 @@ class Index:
             first, *others = sorted(files, key=lambda file: ranks[file])
             if others and ranks[first] == ranks[others[0]] and _differ(first, others[0]):
                 what = 'images have two files of labels'
-                findings.reject(what, 'keep one of them', f'{first} and {others[0]}')
+                findings.reject(
+                    what, 'keep one of them, or join both in one', f'{first} and {others[0]}'
+                )
                 pairs.unclear.add(image)
                 continue
             pairs.image_of[first] = image
