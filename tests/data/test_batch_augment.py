@@ -163,7 +163,7 @@ def test_cropping_after_reflection():
 
 
 def test_what_has_no_form_for_batches_is_said():
-    with pytest.raises(ConfigError, match='GaussianBlur has no form for batches'):
+    with pytest.raises(ConfigError, match='GaussianBlur cannot be applied to batches'):
         check_batched(mmpretrain.GaussianBlur(radius=1))
     with pytest.raises(ConfigError, match='takes no pad_if_needed'):
         check_batched(mmpretrain.RandomCrop(4, pad_if_needed=True))

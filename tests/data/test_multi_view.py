@@ -79,6 +79,6 @@ def test_what_has_no_form_is_said():
         ConfigError, match="RandomResizedCrop of batches has no interpolation='lanczos'"
     ):
         check_batched(mmpretrain.RandomResizedCrop(scale=8, interpolation='lanczos'))
-    with pytest.raises(ConfigError, match='GaussianBlur has no form for batches'):
+    with pytest.raises(ConfigError, match='GaussianBlur cannot be applied to batches'):
         check_batched(RandomApply([mmpretrain.GaussianBlur(radius=1)]))
     assert {'RandAugment', 'RandomApply', 'Solarize'} <= BATCHED.keys()

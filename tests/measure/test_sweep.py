@@ -115,7 +115,7 @@ def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):
 def test_the_folder_of_another_sweep_is_refused(tmp_path):
     check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
     check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
-    with pytest.raises(ConfigError, match='folder of another sweep'):
+    with pytest.raises(ConfigError, match='belongs to another sweep'):
         check([*runs_of([DIGITS], {}, 3, tmp_path)], {}, tmp_path)
 
 

@@ -42,7 +42,7 @@ def test_rotary_places_are_compared_by_their_angles(tiny):
 
 @pytest.mark.parametrize('kind', ['relative', 'relative_windows'])
 def test_relative_positions_are_refused(tiny, kind):
-    with pytest.raises(ConfigError, match='no position of a single patch'):
+    with pytest.raises(ConfigError, match='no positions of single patches'):
         position_similarity(build(kind, tiny))
 
 
