@@ -133,9 +133,7 @@ def test_what_shares_names_by_chance_is_of_no_format(tiny, make):
     """Such as CLIP's conv1, timm's norm and patch_embed."""
     with torch.device('meta'):
         weights = make().to_empty(device='cpu').state_dict()
-    words = (
-        r'not known: its keys \(.* more\) name no block of a known Vision Transformer, as '
-    )
+    words = r'not known: its keys \(.* more\) name no block of a known Vision Transformer, as '
     for model in (VisionTransformer(**tiny), classifier(tiny)):
         with pytest.raises(ConfigError, match=words):
             load_weights(model, weights)
