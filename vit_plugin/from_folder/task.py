@@ -83,8 +83,7 @@ class Task:
         if saved and request.task not in (*saved.tasks, PRETRAINING):
             raise ConfigError(
                 f'--weights {request.weights!r} are of a model for --task '
-                f'{" or ".join(saved.tasks)}; give this '
-                'task, or the weights of a backbone.'
+                f'{" or ".join(saved.tasks)}; give this task, or the weights of a backbone.'
             )
 
     def tree(self) -> Tree:

@@ -92,9 +92,8 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
                 f'{original.source!r} has {name} in parts or under names that are not written '
                 'back; convert it with vit-plugin convert first, and begin with that.'
             )
-        for key, part in (
-            ours.steps[name].unmake(value, 1).items()
-        ):  # may begin with a row that the file lacks
+        for key, part in ours.steps[name].unmake(value, 1).items():
+            # It may begin with a row that the file lacks.
             found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
     return found
 

@@ -81,7 +81,7 @@ class FromBuffer:
 @pytest.mark.parametrize('content', [b'1234', bytearray(4), 2**42])
 def test_a_buffer_that_does_not_fill_its_array(tmp_path, content):
     (tmp_path / 'x.pkl').write_bytes(pickle.dumps({'a': FromBuffer(content)}, protocol=5))
-    with pytest.raises(ConfigError, match='its content is too short for'):
+    with pytest.raises(ConfigError, match='it asks for an array of another size than its content'):
         open_checkpoint(tmp_path / 'x.pkl')
 
 

@@ -58,16 +58,17 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     tables = []
     in_columns = False
     for file in tree.others:
-        if file.suffix.lower() not in (*FORMS, '.txt') or SAMPLE in file.stem.casefold():
+        is_text = file.suffix.lower() == '.txt'
+        if not (is_text or file.suffix.lower() in FORMS) or SAMPLE in file.stem.casefold():
             continue
         try:
             rows = read_rows(file)
         except ConfigError:
-            if file.suffix.lower() == '.txt':  # notes in another encoding
+            if is_text:  # notes in another encoding
                 continue
             raise
         column = file_column(tree, file, rows)
-        if column is None or (file.suffix.lower() == '.txt' and [*rows[0]].index(column)):
+        if column is None or (is_text and [*rows[0]].index(column)):
             continue  # a text has a number before its names
         tables.append(file)
         if len(rows[0]) == 1:
@@ -76,19 +77,12 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
         part = part_column(file, rows)
         labels, one_hot = _label_columns(file, rows, column, part)
         in_columns |= one_hot
-        values = {row[labels[0]] for row in rows} - {''}
+        mark = None
         if not one_hot:
+            values = {row[labels[0]] for row in rows} - {''}
             counted = labels[0].casefold() in LABELS or rows[0][column] == column
             _check_classes_are_names(file, labels[0], values, counted, len(rows))
-        mark = None if one_hot else _separator(values, labels[0].casefold() in PLURALS)
-        blank = next((value for value in values if re.search('[ ,]', value)), None)
-        if blank and not one_hot and mark is None and labels[0].casefold() in PLURALS:
-            what = 'values with blanks or commas, each taken as one name; write | between several'
-            findings.note(what, f'{blank!r} in {file}')
-        note_merged(sorted(values) if mark is None and not one_hot else (), findings)
-        if mark and mark in ', ':
-            what = f'several labels in a value, between which is {mark!r}; write | to be sure'
-            findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
+            mark = _separator_said(file, labels[0], values, findings)
         split, origin = tree.split_said(file), str(file)
         for row in rows:
             own = part_of(row[part], part) if part else split
@@ -124,25 +118,41 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
     return found, True, tables
 
 
+def _separator_said(
+    file: Path, column: str, values: Collection[str], findings: Findings
+) -> str | None:
+    """What separates the labels of a value, if there may be several. What is unclear is noted."""
+    several = column.casefold() in PLURALS
+    mark = _separator(values, several)
+    if mark is None:
+        unclear = [value for value in values if re.search('[ ,]', value)]
+        if several and unclear:
+            what = 'values with blanks or commas, each taken as one name; write | between several'
+            findings.note(what, f'{unclear[0]!r} in {file}')
+        note_merged(sorted(values), findings)
+    elif mark in ', ':
+        what = f'several labels in a value, between which is {mark!r}; write | to be sure'
+        findings.note(what, f'{next(value for value in values if mark in value)!r} in {file}')
+    return mark
+
+
 def part_column(file: Path, rows: Sequence[Row]) -> str | None:
     """The column of parts, if there is one: by its name, or since all its values are parts.
 
     Raises:
         ConfigError: if it has the name and no such value.
     """
-    by_value = (
-        name
-        for name in rows[0]
-        if name.casefold() not in LABELS and all(split_of(row[name]) for row in rows)
-    )
     named = next(filter(_says_part, rows[0]), None)
-    if named and not any(part_of(row[named], named) for row in rows):
+    if named is None:
+        names = (name for name in rows[0] if name.casefold() not in LABELS)
+        return next((name for name in names if all(split_of(row[name]) for row in rows)), None)
+    if not any(part_of(row[named], named) for row in rows):
         raise ConfigError(
             f'--data: the column {named!r} of {str(file)!r} has values such as '
             f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
             'column.'
         )
-    return named or next(by_value, None)
+    return named
 
 
 def _says_part(column: str) -> bool:

@@ -52,7 +52,7 @@ class _Array(np.ndarray):
             or not all(type(side) is int for side in shape)
             or (len(content) != math.prod(shape) * dtype.dtype.itemsize)
         ):
-            raise pickle.UnpicklingError('it asks for an array that its content is too short for')
+            raise pickle.UnpicklingError('it asks for an array of another size than its content')
         plain: Any = (version, shape, dtype.dtype, bool(fortran), content)
         super().__setstate__(plain)
 
@@ -75,7 +75,7 @@ def _scalar(dtype: _DType, content: bytes) -> Any:
         or type(content) is not bytes
         or len(content) != dtype.dtype.itemsize
     ):
-        raise pickle.UnpicklingError('it asks for a number that its content is too short for')
+        raise pickle.UnpicklingError('it asks for a number of another size than its content')
     return np.frombuffer(content, dtype.dtype)[0]
 
 
