@@ -93,6 +93,7 @@ TRAIN = ('--modes', 'train', '--dtype', 'amp')
 SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
 SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
+FLOAT8 = ('blocks', 'float8 blocks')
 NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
 
 
@@ -123,7 +124,18 @@ PARTS: dict[str, tuple[Command, ...]] = {
         ),
     ),
     'eager': (benchmark('eager, beside timm', *MODELS, peers=['timm']),),
-    'compiled': (benchmark('compiled, beside timm', *MODELS, '--compile', peers=['timm']),),
+    'compiled': (
+        Command(
+            'compiled, beside timm',
+            ('benchmarks/compiled.py', '--kernels'),
+            ('benchmarks/compiled.py', '--tiny', '--archs', 'R+Ti/16'),
+        ),
+        Command(
+            'L/16 in float8',
+            ('benchmarks/compiled.py', '--archs', 'L/16', '--forms', *FLOAT8, '--batch', '128'),
+            ('benchmarks/compiled.py', '--tiny', '--archs', 'Ti/16', '--forms', *FLOAT8),
+        ),
+    ),
     'dinov3': (
         benchmark('DINOv3-B', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN),
         benchmark(
@@ -240,7 +252,8 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
         record = json.loads((folder / 'metrics.json').read_text())
         yield f'{record["last"]} after {record["epochs"]} epochs, {record["seconds"]} s'
     else:
-        yield (folder / 'log.txt').read_text().strip().splitlines()[-1]
+        lines = (folder / 'log.txt').read_text().strip().splitlines()
+        yield from lines if argv[0].endswith('.py') else lines[-1:]
 
 
 def row_of(case: dict[str, Any], row: dict[str, Any], peak: float) -> str:

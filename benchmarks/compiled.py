@@ -1,0 +1,229 @@
+"""Training steps on a GPU in several compiled forms and timm's: time, MFU, memory, and kernels.
+
+    python benchmarks compiled [--archs R26+S/32 R50+B/16 B/16] [--forms NAME ...] [--batch 256]
+        [--jobs 8] [--kernels] [--tiny]
+
+bfloat16 by autocast, 224 px, fused AdamW, in turns. Before, a process for each form compiles it,
+``--jobs`` at once, so that inductor's cache has the code of what is measured. ``--kernels`` prints
+the time of the kernels by kind, and the longest. ``--tiny`` tries all of it on a CPU and compiles
+nothing.
+"""
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from statistics import median
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+from vit_plugin.engine.compile import compile_blocks
+from vit_plugin.engine.float8 import Float8
+from vit_plugin.engine.throughput import peak_flops
+from vit_plugin.errors import ConfigError
+from vit_plugin.measure.benchmark.compare import Case, step_of
+from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
+from vit_plugin.measure.benchmark.models import build_ours, build_peer
+
+# A kind of kernel -> what the names of its kernels contain; the first that fits counts.
+KINDS = {
+    'compiled': ('triton',),
+    'attention': ('flash', 'fmha', 'sdp'),
+    'convolutions': ('conv', 'wgrad', 'dgrad', 'cudnn', 'nchw', 'nhwc'),
+    'products': ('gemm', 'nvjet', 'cutlass'),
+    'optimizer': ('multi_tensor', 'adam'),
+}
+LONGEST = 25  # kernels that are named
+
+
+class ChannelsLast(nn.Module):
+    """A model whose images and kernels have their channels next to each other in memory."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model.to(memory_format=torch.channels_last)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.model(images.contiguous(memory_format=torch.channels_last))
+
+
+def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+    """GroupNorm of a map by the statistics of its channels, then of each group's channels.
+
+    A reduction of single channels reads whole rows of a channels-last map.
+    """
+    maps = x.float()
+    var, mean = (
+        part.unflatten(1, (groups, -1)) for part in torch.var_mean(maps, (2, 3), correction=0)
+    )
+    center = mean.mean(2, keepdim=True)
+    scale = torch.rsqrt((var + (mean - center).square()).mean(2, keepdim=True) + eps)
+    scale = scale.expand_as(mean).flatten(1) * weight
+    shift = bias - center.expand_as(mean).flatten(1) * scale
+    return maps * scale[..., None, None] + shift[..., None, None]
+
+
+def float8(model: nn.Module, tiny: bool) -> nn.Module:
+    Float8(min_width=16 if tiny else 1024, emulate=tiny).convert(model)
+    return blocks(model, tiny)
+
+
+def blocks(model: nn.Module, tiny: bool) -> nn.Module:
+    compile_blocks(model, **backend(tiny))
+    return model
+
+
+def whole(model: nn.Module, tiny: bool) -> nn.Module:
+    return torch.compile(model, **backend(tiny))
+
+
+def backend(tiny: bool) -> dict[str, Any]:
+    return dict(backend='eager') if tiny else {}
+
+
+def eager(model: nn.Module, tiny: bool) -> nn.Module:
+    return model
+
+
+# Name -> what makes a model of it, whether it is timm's model, and its layout.
+FORMS: dict[str, tuple[Callable[[nn.Module, bool], nn.Module], bool, bool]] = {
+    'eager': (eager, False, False),
+    'blocks': (blocks, False, False),
+    'blocks, channels-last': (blocks, False, True),
+    'blocks, channels-last, norm by channels': (blocks, False, True),
+    'whole': (whole, False, False),
+    'float8 blocks': (float8, False, False),
+    'timm': (eager, True, False),
+    'timm, whole': (whole, True, False),
+}
+DEFAULT = ('blocks', 'blocks, channels-last', 'whole', 'timm, whole')
+
+
+def build(case: Case, form: str, tiny: bool) -> nn.Module:
+    make, is_timm, channels_last = FORMS[form]
+    torch.manual_seed(0)
+    model: nn.Module = build_ours(case.model, case.size, case.output)
+    if is_timm:
+        model = build_peer('timm', case.model, case.size, case.output, model)
+    model = make(case.cast(model).train(), tiny)
+    return ChannelsLast(model) if channels_last else model
+
+
+def call_of(case: Case, form: str, tiny: bool) -> Callable[[], None]:
+    """A training step of a form, called once, so that it is compiled."""
+    images = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(2)]
+    step = step_of(case, build(case, form, tiny), images)
+    patched = mock.patch.object(F, 'group_norm', group_norm)
+    with patched if 'norm by channels' in form else nullcontext():
+        step()
+    return step
+
+
+def compile_apart(arch: str, form: str, batch: int) -> None:
+    """Compile a form in a process of its own, which leaves its code in inductor's cache."""
+    command = [sys.executable, __file__, '--only-compile', '--archs', arch, '--forms', form]
+    subprocess.run([*command, '--batch', str(batch)], stderr=subprocess.DEVNULL)
+
+
+def kernels(step: Callable[[], None]) -> str:
+    """Milliseconds of a step's kernels by kind, and the longest."""
+    with profile(activities=[ProfilerActivity.CUDA]) as record:
+        step()
+        torch.cuda.synchronize()
+    spent, calls = Counter[str](), Counter[str]()
+    for event in record.events():
+        spent[event.name] += event.device_time / 1000
+        calls[event.name] += 1
+    kinds = Counter[str]()
+    for name, ms in spent.items():
+        fits = (
+            kind for kind, parts in KINDS.items() if any(part in name.lower() for part in parts)
+        )
+        kinds[next(fits, 'others')] += ms
+    total = ', '.join(f'{kind} {ms:.1f}' for kind, ms in kinds.most_common())
+    longest = (
+        f'{ms:8.2f} ms {calls[name]:4} x {name[:100]}' for name, ms in spent.most_common(LONGEST)
+    )
+    return '\n'.join((total, *longest))
+
+
+def measure(case: Case, args: argparse.Namespace) -> None:
+    torch.compiler.reset()
+    steps = {}
+    for form in args.forms:
+        try:
+            steps[form] = call_of(case, form, args.tiny)
+        except ConfigError as error:  # float8 has layers of a certain width
+            print(f'| {case.model} | {form} | {error} | | | |')
+    for step in steps.values():
+        step()
+    plain = build_ours(case.model, case.size, case.output)
+    images = case.cast(torch.randn(case.batch, 3, case.size, case.size))
+    flops = count_flops(step_of(case, case.cast(plain).train(), [images]))
+    peak = peak_flops() or math.nan
+    device = torch.device(case.device)
+    memory = {form: peak_memory(step, device) / 2**20 for form, step in steps.items()}
+    repeats = 1 if args.tiny else 5
+    for form, took in interleaved(steps, repeats, repeats).items():
+        seconds = median(took)
+        print(
+            f'| {case.model} | {form} | {1000 * seconds:.1f} | {case.batch / seconds:.0f} | '
+            f'{flops / seconds / peak:.2f} | {memory[form]:.0f} |',
+            flush=True,
+        )
+    if args.kernels:
+        for form, step in steps.items():
+            print(f'\n{case.model}, {form}: {kernels(step)}', flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--archs', nargs='+', default=['R26+S/32', 'R50+B/16', 'B/16'])
+    parser.add_argument(
+        '--forms',
+        nargs='+',
+        default=DEFAULT,
+        choices=FORMS,
+        metavar='NAME',
+        help=f'of {", ".join(FORMS)}',
+    )
+    parser.add_argument('--batch', type=int, default=256)
+    parser.add_argument('--jobs', type=int, default=8)
+    parser.add_argument('--kernels', action='store_true')
+    parser.add_argument('--tiny', action='store_true')
+    parser.add_argument('--only-compile', action='store_true', help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    warnings.simplefilter('ignore')  # of the libraries
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's
+    torch.backends.cudnn.benchmark = True
+    size, batch, device = (64, 2, 'cpu') if args.tiny else (224, args.batch, 'cuda')
+    cases = [Case(arch, size, batch, 'train', 'amp', device=device) for arch in args.archs]
+    if args.only_compile:
+        call_of(cases[0], args.forms[0], False)
+        return
+    if not args.tiny:
+        with ThreadPoolExecutor(args.jobs) as pool:
+            for case in cases:
+                for form in args.forms:
+                    pool.submit(compile_apart, case.model, form, batch)
+        print(f'{torch.cuda.get_device_name()}, torch {torch.__version__}, {batch} images')
+    print('| model | form | ms | images/s | MFU | peak MiB |\n|---|---|--:|--:|--:|--:|')
+    for case in cases:
+        measure(case, args)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,30 @@
+"""The forms of a training step that are compared compute the same."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from benchmarks.compiled import FORMS, build, call_of, group_norm
+from vit_plugin.measure.benchmark.compare import Case
+
+# Dynamo's own reading of inputs.
+pytestmark = pytest.mark.filterwarnings('ignore:The .grad attribute')
+CASE = Case('R+Ti/16', 32, 2, 'train')
+
+
+def test_statistics_of_channels_give_those_of_groups():
+    x, weight, bias = torch.randn(2, 12, 3, 5), torch.randn(12), torch.randn(12)
+    ours, torchs = (norm(x, 4, weight, bias, 1e-3) for norm in (group_norm, F.group_norm))
+    torch.testing.assert_close(ours, torchs)
+
+
+@pytest.mark.parametrize('form', [form for form in FORMS if 'float8' not in form])
+def test_a_form_computes_what_the_eager_model_does(form):
+    images = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(
+        build(CASE, form, tiny=True)(images), build(CASE, 'eager', tiny=True)(images)
+    )
+
+
+def test_a_step_of_float8_runs():
+    call_of(CASE, 'float8 blocks', tiny=True)()
