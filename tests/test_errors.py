@@ -3,8 +3,9 @@ import sys
 
 import mmpretrain.registry  # noqa: F401  whose scope is replaced below, and put back
 import pytest
+import torch
 
-from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
+from vit_plugin.errors import ConfigError, MissingExtraError, named_line, needed_by, rejecting
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,41 @@ def test_another_missing_module_is_named():
 def test_a_sentence_of_ours_stays_as_it_is():
     with pytest.raises(ConfigError, match='^Import it first.$'), needed_by('This'):
         raise ConfigError('Import it first.')
+
+
+@pytest.mark.parametrize(
+    ('options', 'sentence'),
+    [
+        ({}, 'It fails (the first line); change it.'),
+        (dict(remedy=''), 'It fails (the first line).'),
+        (dict(cause=named_line), 'It fails (RuntimeError: the first line); change it.'),
+    ],
+)
+def test_an_error_of_another_package_becomes_one_sentence(options, sentence):
+    error = RuntimeError('\nthe first\tline.\nand more')
+    with (
+        pytest.raises(ConfigError) as found,
+        rejecting('It fails', **dict(remedy='change it') | options),
+    ):
+        raise error
+    assert str(found.value) == sentence
+    assert found.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        ConfigError('Import it first.'),
+        MissingExtraError('This needs onnx.'),
+        MemoryError(),
+        torch.OutOfMemoryError('CUDA out of memory.'),
+        RuntimeError('DefaultCPUAllocator: not enough memory'),
+        KeyboardInterrupt(),
+        LookupError('of another kind'),
+    ],
+)
+def test_errors_that_have_their_own_remedy_pass(error):
+    kinds = (Exception,) if not isinstance(error, LookupError) else (RuntimeError, ValueError)
+    with pytest.raises(type(error)) as found, rejecting('It fails', 'change it', kinds):
+        raise error
+    assert found.value is error

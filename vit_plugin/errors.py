@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -42,26 +42,46 @@ def first_line(error: BaseException) -> str:
     return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')
 
 
+def named_line(error: BaseException) -> str:
+    """The first line after the name of the error's class, of which it may say nothing."""
+    return f'{type(error).__name__}: {first_line(error)}'
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True for Python's own error, and for those of torch on a GPU and on a CPU."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == 'OutOfMemoryError'  # torch is not imported for its name
+        or 'DefaultCPUAllocator: ' in str(error)  # a RuntimeError
+    )
+
+
 @contextmanager
 def rejecting(
-    what: str, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)
+    what: str,
+    remedy: str = '',
+    kinds: tuple[type[Exception], ...] = (Exception,),
+    cause: Callable[[BaseException], str] = first_line,
 ) -> Iterator[None]:
-    """Turn another package's errors of these kinds into one sentence, with their first line in it.
+    """Turn another package's errors of these kinds into one sentence, with their cause in it.
 
     Args:
         what: what is wrong, the beginning of the sentence.
         remedy: the end of it.
         kinds: the errors. Default: all.
+        cause: what is said of the error.
 
     Raises:
-        ConfigError: in place of such an error. One that is raised inside passes.
+        ConfigError: in place of such an error. This package's own errors pass, and so does one over
+            too little memory, which has its own remedy.
     """
     try:
         yield
-    except ConfigError:
-        raise
     except kinds as error:
-        raise ConfigError(f'{what} ({first_line(error)}); {remedy}.') from error
+        if isinstance(error, (ConfigError, MissingExtraError)) or is_out_of_memory(error):
+            raise
+        end = f'; {remedy}.' if remedy else '.'
+        raise ConfigError(f'{what} ({cause(error)}){end}') from error
 
 
 _FRAMEWORK = "-e '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"

@@ -11,7 +11,7 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 from mmengine.utils import import_modules_from_strings
 
-from vit_plugin.errors import EXTRAS, ConfigError, first_line
+from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
 from vit_plugin.files.shipped import PREFIX, recipe
 
 from .options import check_options
@@ -73,12 +73,11 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
         ConfigError: if an option has an impossible name, or does not fit.
     """
     check_options(cfg, options or {})
-    try:
+    with rejecting(
+        f'--cfg-options do not fit the config {path!r}',
+        kinds=(TypeError, KeyError, ValueError, AssertionError, AttributeError),
+    ):
         cfg.merge_from_dict(dict(options or {}))
-    except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
-        raise ConfigError(
-            f'--cfg-options do not fit the config {path!r} ({first_line(error)}).'
-        ) from error
 
 
 @contextmanager

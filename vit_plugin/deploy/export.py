@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
-from vit_plugin.engine.faults.explain import in_one_sentence
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, named_line, rejecting
 from vit_plugin.files.complete import replacing
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.open_sizes import open_sizes
@@ -63,9 +62,10 @@ def export(
         backbone.patch_embed.check_image_size(size)
     with replacing(out, sources) as path, external_weights(path, out):
         run = WRITERS[out.suffix](trace(model, size), path, dtype, model.outputs, facts)
-        with in_one_sentence(
+        with rejecting(
             f'The file that was written for {str(out)!r} does not run',
             'nothing was written; try the other format',
+            cause=named_line,
         ):
             difference = largest_difference(reference or model, run, size)
         if dtype == 'float16' and not math.isfinite(difference):
@@ -113,7 +113,8 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
     shapes = (dynamic, {0: dynamic[0]})[: len(example)]
     opened = nullcontext() if size else open_sizes(model)
-    with torch.no_grad(), precomputed(model, size), opened, in_one_sentence(what, remedy):
+    rejected = rejecting(what, remedy, cause=named_line)
+    with torch.no_grad(), precomputed(model, size), opened, rejected:
         program = torch.export.export(model, example, dynamic_shapes=shapes)
         run = program.module()
         # The graph may have taken what the example has for a constant. With rounded sizes it also

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 
-from vit_plugin.engine.faults.explain import in_one_sentence
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
 
 from .deployed_module import INPUTS, Outputs
 from .onnx_model import KEY
@@ -48,7 +47,8 @@ def write_onnx(
         import onnxruntime
         import onnxscript  # noqa: F401  torch's exporter needs it
     names = INPUTS[: len(program.example_inputs[0])]
-    with in_one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
+    what = 'This model cannot be written as ONNX'
+    with rejecting(what, 'write a .pt2 file', cause=named_line):
         graph: Any = torch.onnx.export(
             program,
             dynamo=True,
@@ -64,7 +64,8 @@ def write_onnx(
     elif dtype == 'float16':
         images, *sizes = program.example_inputs[0]
         examples = dict(zip(names, (255 * torch.rand_like(images), *sizes), strict=True))
-        with in_one_sentence('This graph cannot be written in float16', 'write it in float32'):
+        what = 'This graph cannot be written in float16'
+        with rejecting(what, 'write it in float32', cause=named_line):
             write_half(graph.model_proto, path, examples)
     else:
         graph.save(path)

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.errors import ConfigError, first_line, needed_by, rejecting
 from vit_plugin.files.images import read_image
 
 TIMEOUT = 30  # seconds without an answer
@@ -25,20 +25,19 @@ def read_url(url: str) -> np.ndarray:
     import requests
 
     content = bytearray()
-    try:
-        with requests.get(url, stream=True, timeout=TIMEOUT) as answer:
-            answer.raise_for_status()
-            for chunk in answer.iter_content(1 << 16):
-                content += chunk
-                if len(content) > LARGEST:
-                    raise ConfigError(
-                        f'The image {url!r} has more than {LARGEST >> 20} MiB; '
-                        'download it, and give the file.'
-                    )
-    except (requests.RequestException, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(f'The image {url!r} cannot be downloaded ({_cause(error)}).') from error
+    failed = (requests.RequestException, ValueError)
+    with (
+        rejecting(f'The image {url!r} cannot be downloaded', kinds=failed, cause=_cause),
+        requests.get(url, stream=True, timeout=TIMEOUT) as answer,
+    ):
+        answer.raise_for_status()
+        for chunk in answer.iter_content(1 << 16):
+            content += chunk
+            if len(content) > LARGEST:
+                raise ConfigError(
+                    f'The image {url!r} has more than {LARGEST >> 20} MiB; '
+                    'download it, and give the file.'
+                )
     with TemporaryDirectory() as folder:
         path = Path(folder, 'image')
         path.write_bytes(content)
@@ -64,12 +63,10 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
     with needed_by('A video'):
         import supervision as sv
     count = 0
-    try:
+    with rejecting(f'{_said(source)} cannot be read'):  # supervision has no more special error
         for frame in sv.get_video_frames_generator(source):
             yield frame
             count += 1
-    except Exception as error:  # supervision raises no more special one
-        raise ConfigError(f'{_said(source)} cannot be read ({first_line(error)}).') from error
     if isinstance(source, str):
         promised = sv.VideoInfo.from_video_path(source).total_frames or 0
         if count < COMPLETE * max(promised, 1):

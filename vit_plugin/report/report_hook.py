@@ -15,7 +15,7 @@ from mmengine.runner import Runner
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.engine.sharding import unwrapped
 from vit_plugin.engine.validation_record import TABLE, ValidationRecord
-from vit_plugin.errors import MissingExtraError, first_line
+from vit_plugin.errors import MissingExtraError, named_line
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import aligned
 from vit_plugin.files.untrusted_text import as_csv
@@ -197,9 +197,7 @@ class ReportHook(Hook):
                 runner.logger.info(f'{error} The run goes on without {what}.')
             self._lacks.add(f'{error}')
         except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
-            runner.logger.warning(
-                f'The report has to go without {what}: {type(error).__name__}: {first_line(error)}.'
-            )
+            runner.logger.warning(f'The report has to go without {what}: {named_line(error)}.')
 
     def _save(self, runner: Runner, name: str, figure: Figure) -> None:
         if is_main_process():

@@ -3,15 +3,10 @@
 import errno
 import re
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import torch
 
 from vit_plugin.arguments import why_not_built
-from vit_plugin.errors import ConfigError, MissingExtraError, first_line
+from vit_plugin.errors import ConfigError, MissingExtraError, is_out_of_memory, named_line
 
-NO_MEMORY = 'DefaultCPUAllocator: '  # which raises a RuntimeError
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
     (
@@ -77,14 +72,13 @@ def explained(error: BaseException) -> str | None:
 def sentence(error: BaseException) -> str:
     """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
     return explained(error) or (
-        f'{type(error).__name__}: {first_line(error)}; give --traceback to see where it comes from.'
+        f'{named_line(error)}; give --traceback to see where it comes from.'
     )
 
 
 def _of_machine(error: BaseException) -> str | None:
     """The sentence for an error of the machine or the settings."""
-    full = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or NO_MEMORY in str(error)
-    if full:
+    if is_out_of_memory(error):
         return (
             'there is not enough memory; give a smaller train_dataloader.batch_size, '
             'model.backbone.with_cp=True or --amp'
@@ -105,16 +99,3 @@ def _of_machine(error: BaseException) -> str | None:
         )
         return f'{path} cannot be {doing} ({error.strerror}); make room, or give another path'
     return None
-
-
-@contextmanager
-def in_one_sentence(what: str, remedy: str) -> Iterator[None]:
-    """Turn any error of an exporter or runtime into one sentence with its remedy."""
-    try:
-        yield
-    except (ConfigError, MissingExtraError, MemoryError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f'{what} ({type(error).__name__}: {first_line(error)}); {remedy}.'
-        ) from error

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.files.text import read_text
 
 from .class_names import class_name, note_merged
@@ -85,12 +85,9 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
 
 def json_of(file: Path) -> Any:
     """The content of a file, without the pixels that LabelMe writes into it."""
-    try:
+    what = f'--data: {str(file)!r} is not JSON'
+    with rejecting(what, 'correct or remove it', (json.JSONDecodeError,)):
         content = json.loads(read_text(file))
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f'--data: {str(file)!r} is not JSON ({first_line(error)}); correct or remove it.'
-        ) from error
     if isinstance(content, dict):
         content.pop('imageData', None)
     return content

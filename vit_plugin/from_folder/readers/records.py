@@ -1,12 +1,12 @@
 """What readers of annotations return: images, and the objects in them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import named_line, rejecting
 
 from .polygons import box_around
 from .splits import Split
@@ -97,16 +97,14 @@ def is_ignored(*places: Any) -> bool:
     return any(is_yes(place.get(key)) for place in marked for key in IGNORED)
 
 
-@contextmanager
-def reading(file: Path, what: str, format: str) -> Iterator[None]:
+def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
     """Turn an error over missing or wrong values of a file into a ``ConfigError`` of a sentence."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(
-            f'--data: {str(file)!r} has {what} that is not complete in the format of {format} '
-            f'({type(error).__name__}: {first_line(error)}); correct it.'
-        ) from error
+    return rejecting(
+        f'--data: {str(file)!r} has {what} that is not complete in the format of {format}',
+        'correct it',
+        (KeyError, TypeError, ValueError, AttributeError),
+        named_line,
+    )
 
 
 class Annotations(NamedTuple):

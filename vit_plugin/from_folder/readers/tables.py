@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import rejecting
 from vit_plugin.files.text import read_lines, read_text
 
 FORMS = ('.csv', '.tsv', '.jsonl')  # suffixes
@@ -59,13 +59,9 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
     Raises:
         ConfigError: if one is not an object of JSON.
     """
-    try:
+    what = f'--data: {str(file)!r} is not an object of JSON on each line'
+    with rejecting(what, 'correct or remove it', (ValueError, TypeError)):
         return [dict(json.loads(line)) for line in read_lines(file)]
-    except (ValueError, TypeError) as error:
-        raise ConfigError(
-            f'--data: {str(file)!r} is not an object of JSON on each line ({first_line(error)}); '
-            'correct or remove it.'
-        ) from error
 
 
 def _text(value: Any) -> str:

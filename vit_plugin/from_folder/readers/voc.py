@@ -3,11 +3,12 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line, named_line, rejecting
 from vit_plugin.files.text import read_lines
 
 from .findings import Findings
@@ -35,14 +36,16 @@ def voc_root(file: Path) -> ET.Element | None:
     encoding = declared[1].decode() if declared else ''
     if encoding.lower().startswith('gb'):
         encoding = 'gb18030'  # has all letters of gb2312 and gbk
-    try:  # the parser itself knows no encoding of Chinese or Japanese
+    with _complete(file, named_line):  # the parser itself knows no encoding of Chinese or Japanese
         root = ET.fromstring(content.decode(encoding) if encoding else content)
-    except (ET.ParseError, ValueError, LookupError) as error:
-        raise ConfigError(
-            f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
-            f'({type(error).__name__}: {error}); correct it.'
-        ) from error
     return root if root.tag == 'annotation' else None
+
+
+def _complete(
+    file: Path, cause: Callable[[BaseException], str] = first_line
+) -> AbstractContextManager[None]:
+    what = f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox'
+    return rejecting(what, 'correct it', (ET.ParseError, ValueError, LookupError), cause)
 
 
 def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Annotations:
@@ -73,14 +76,9 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         if said[file] and tree.index.match(said[file], file) not in ([], [path]):
             what = 'annotations that say the filename of another image, taken for that of their own'
             findings.note(what, f'{said[file]} in {file}')
-        try:
+        with _complete(file):
             stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
             found = [_instance(node, file) for node in root.findall('object')]
-        except ValueError as error:
-            raise ConfigError(
-                f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and '
-                f'bndbox ({error}); correct it.'
-            ) from error
         findings.note_all(
             'parts of objects left out',
             (f'{part.findtext("name")!r} in {file}' for part in root.iterfind('object/part')),

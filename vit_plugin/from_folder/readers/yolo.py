@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.files.text import read_lines, read_text
 
 from .class_names import check_alike
@@ -45,12 +45,8 @@ def find_settings(tree: Tree) -> Settings | None:
     for file in tree.others:
         if file.suffix.lower() not in ('.yaml', '.yml'):
             continue
-        try:
+        with rejecting(f'--data: {str(file)!r} is not YAML', 'correct it', (yaml.YAMLError,)):
             content = yaml.load(read_text(file), yaml.BaseLoader)  # a class may be called no
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f'--data: {str(file)!r} is not YAML ({first_line(error)}); correct it.'
-            ) from error
         if isinstance(content, dict) and 'names' in content:
             found.append((file, content))
     check_alike([(file, content['names']) for file, content in found])
