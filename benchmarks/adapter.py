@@ -25,6 +25,7 @@ from torch import nn
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
 from vit_plugin.arch import parse_arch
+from vit_plugin.files.text import markdown_table
 from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
 
 CHANNELS = 256
@@ -122,18 +123,14 @@ def measure(
 def table(rows: dict[str, dict[str, float]]) -> str:
     """The rows in Markdown."""
     columns = [column for column in COLUMNS if all(column in row for row in rows.values())]
-    lines = ['| | ' + ' | '.join(columns) + ' |', '|---' + '|--:' * len(columns) + '|']
+    lines = [['', *columns]]
     for name, row in rows.items():
         digits = {
             column: 2 if column.endswith(' s') else 1 if column.startswith('M ') else 0
             for column in columns
         }
-        lines.append(
-            f'| {name} | '
-            + ' | '.join(f'{row[column]:,.{digits[column]}f}' for column in columns)
-            + ' |'
-        )
-    return '\n'.join(lines)
+        lines.append([name, *(f'{row[column]:,.{digits[column]}f}' for column in columns)])
+    return '\n'.join(markdown_table(lines, numbers=len(columns)))
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ from mmpretrain.registry import MODELS as THEIRS
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import markdown_table
 from vit_plugin.registry import MODELS
 
 CONFIGS = Path(mmpretrain.__file__).parent / '.mim/configs'
@@ -233,13 +234,10 @@ def main() -> int:
             args.out.write_text('\n'.join(rows) + '\n')
     total = sum(counts.values(), Counter())
     columns = ('equal', 'rejected', 'unequal')
-    print('', f'| configs | backbones | {" | ".join(columns)} |', '|---|' + '--:|' * 4, sep='\n')
+    table = [['configs', 'backbones', *columns]]
     for folder, row in (*counts.items(), ('all', total)):
-        print(
-            f'| `{folder}` | {row.total()} | '
-            + ' | '.join(str(row[column]) for column in columns)
-            + ' |'
-        )
+        table.append([f'`{folder}`', f'{row.total()}', *(f'{row[column]}' for column in columns)])
+    print('', *markdown_table(table, numbers=4), sep='\n')
     print(f'\nLargest difference in float64: {worst:.1e}')
     return int(total['unequal'] > 0)
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from vit_plugin.engine.throughput import peak_flops
+from vit_plugin.files.text import markdown_table
 
 ROOT = Path(__file__).parents[1]
 LIMIT, GRACE = 600.0, 60.0  # seconds of a part, and in which a training that is asked to stop saves
@@ -234,20 +235,29 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
     return '\n'.join(table(folder, argv))
 
 
+TITLES = [
+    'model',
+    'mode',
+    'implementation',
+    'ms',
+    'images/s',
+    'MFU',
+    'peak MiB',
+    'time over ours',
+    'memory over ours',
+]
+
+
 def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
     """What a command has left in its folder, as Markdown."""
     if argv[0] == 'benchmark':
         record = json.loads((folder / 'benchmark.json').read_text())
         peak = peak_flops() / 1e12
         yield f'{record["machine"]["kind"]}, torch {record["machine"]["torch"]}'
-        yield (
-            '| model | mode | implementation | ms | images/s | MFU | peak MiB | time over ours | '
-            'memory over ours |'
-        )
-        yield '|---|---|---|--:|--:|--:|--:|--:|--:|'
-        for result in record['results']:
-            for row in result['rows']:
-                yield row_of(result['case'], row, peak)
+        rows = [
+            row_of(each['case'], row, peak) for each in record['results'] for row in each['rows']
+        ]
+        yield from markdown_table([TITLES, *rows], numbers=6)
     elif (folder / 'metrics.json').is_file():  # of a training
         record = json.loads((folder / 'metrics.json').read_text())
         yield f'{record["last"]} after {record["epochs"]} epochs, {record["seconds"]} s'
@@ -256,14 +266,19 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
         yield from lines if argv[0].endswith('.py') else lines[-1:]
 
 
-def row_of(case: dict[str, Any], row: dict[str, Any], peak: float) -> str:
-    # GFLOP per ms are TFLOP per second.
-    mfu = f'{row["gflop"] / row["latency_ms"] / peak:.2f}' if peak else ''
-    return (
-        f'| {case["model"]} | {case["mode"]} | {row["implementation"]} | {row["latency_ms"]:.1f} | '
-        f'{row["images_per_s"]:.1f} | {mfu} | {row["peak_mib"]:.0f} | {row["times_ours"]:.2f} | '
-        f'{row["memory_over_ours"]:.2f} |'
-    )
+def row_of(case: dict[str, Any], row: dict[str, Any], peak: float) -> list[str]:
+    return [
+        case['model'],
+        case['mode'],
+        row['implementation'],
+        f'{row["latency_ms"]:.1f}',
+        f'{row["images_per_s"]:.1f}',
+        # GFLOP per ms are TFLOP per second.
+        f'{row["gflop"] / row["latency_ms"] / peak:.2f}' if peak else '',
+        f'{row["peak_mib"]:.0f}',
+        f'{row["times_ours"]:.2f}',
+        f'{row["memory_over_ours"]:.2f}',
+    ]
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import GUESSED, read_lines, read_text
+from vit_plugin.files.text import GUESSED, markdown_table, read_lines, read_text
 
 
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16', 'latin-1', 'cp1252'])
@@ -53,3 +53,12 @@ def test_a_file_that_is_not_what_its_mark_says_is_an_error(tmp_path):
     (tmp_path / 'x.txt').write_bytes(b'\xff\xfeabc')
     with pytest.raises(ConfigError, match='save it as UTF-8'):
         read_text(tmp_path / 'x.txt')
+
+
+def test_a_table_of_markdown_has_its_numbers_at_the_right():
+    rows = [['class', 'images', 'F1'], ['dog', '3', '']]
+    assert markdown_table(rows, numbers=2) == [
+        '| class | images | F1 |',
+        '|---|--:|--:|',
+        '| dog | 3 |  |',
+    ]

@@ -77,3 +77,10 @@ def aligned(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
         '  '.join([row[0].ljust(widths[0]), *map(adjusted, row[1:], widths[1:])]).rstrip()
         for row in rows
     ]
+
+
+def markdown_table(rows: Sequence[Sequence[str]], numbers: int = 0) -> list[str]:
+    """The lines of a table of Markdown cells, the titles first; the last columns hold numbers."""
+    sides = ['---'] * (len(rows[0]) - numbers) + ['--:'] * numbers
+    titles, *lines = (f'| {" | ".join(row)} |' for row in rows)
+    return [titles, f'|{"|".join(sides)}|', *lines]

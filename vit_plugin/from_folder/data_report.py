@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.files.text import aligned
+from vit_plugin.files.text import aligned, markdown_table
 from vit_plugin.files.untrusted_text import markdown, printable
 
 from .readers.findings import Findings
@@ -100,14 +100,12 @@ def as_markdown(facts: Mapping[str, Any]) -> str:
         '',
         f'{facts["form"]}, {len(facts["classes"])} classes.',
         '',
-        f'| | {" | ".join(parts)} |',
-        f'|---|{"--:|" * len(parts)}',
     ]
-    rows = [['images', *(part['images'] for part in parts.values())]]
+    rows = [['', *parts], ['images', *(part['images'] for part in parts.values())]]
     rows += [
         [name, *(part['by_class'][name] for part in parts.values())] for name in facts['classes']
     ]
-    lines += [f'| {" | ".join(map(markdown, row))} |' for row in rows]
+    lines += markdown_table([[*map(markdown, row)] for row in rows], numbers=len(parts))
     return '\n'.join([*lines, '', *problem_lines(facts['findings'])]) + '\n'
 
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.text import markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import find_backbone
@@ -196,5 +197,4 @@ def table(rows: Sequence[DenseScore], probe: str) -> str:
         [name, str(size), *(f'{scores[depth]:.1f}' if depth in scores else '' for depth in depths)]
         for (name, size), scores in sorted(lines.items(), key=lambda line: -max(line[1].values()))
     ]
-    rule = ['---'] * 2 + ['--:'] * len(depths)
-    return '\n'.join(f'| {" | ".join(cells)} |' for cells in (head, rule, *body))
+    return '\n'.join(markdown_table([head, *body], numbers=len(depths)))

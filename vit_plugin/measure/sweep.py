@@ -18,6 +18,7 @@ from vit_plugin.engine.faults.preemption import Preempted
 from vit_plugin.engine.validation_record import RECORD
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
+from vit_plugin.files.text import markdown_table
 
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'
@@ -184,4 +185,4 @@ def table(runs: Sequence[Run], metric: str | None = None) -> str:
             ]
         )
     head = ['config', *runs[0].values, metric or 'metric', '±', 'of each seed', 'minutes']
-    return ''.join(f'| {" | ".join(row)} |\n' for row in [head, ['---'] * len(head), *rows])
+    return '\n'.join(markdown_table([head, *rows])) + '\n'

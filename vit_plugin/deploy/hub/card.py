@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vit_plugin.files.text import markdown_table
 from vit_plugin.files.untrusted_text import markdown, markdown_code
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.report.pictures.class_scores import as_markdown
@@ -125,9 +126,10 @@ class Card:
         if not self.metrics.get('last'):
             yield 'The folder of the run has no record of a validation.'
             return
-        yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
+        rows = [['validation, per cent', 'last', 'best']]
         for name, value in self.metrics['last'].items():
-            yield f'| {markdown(name)} | {value:.2f} | {self.metrics["best"][name]:.2f} |'
+            rows.append([markdown(name), f'{value:.2f}', f'{self.metrics["best"][name]:.2f}'])
+        yield from markdown_table(rows, numbers=2)
         if self.scores:
             yield from ('', as_markdown(self.scores).rstrip())
         for name in self.pictures:
@@ -141,13 +143,13 @@ class Card:
             return
         parts: Mapping[str, Any] = report['parts']
         yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
-        yield from ('', f'| | {" | ".join(map(markdown, parts))} |', f'|---|{"--:|" * len(parts)}')
-        rows = [['images', *(part['images'] for part in parts.values())]]
+        rows = [['', *parts], ['images', *(part['images'] for part in parts.values())]]
         rows += [
             [name, *(part['by_class'][name] for part in parts.values())]
             for name in report['classes'][:SHOWN]
         ]
-        yield from (f'| {" | ".join(map(markdown, row))} |' for row in rows)
+        rows = [[*map(markdown, row)] for row in rows]
+        yield from ('', *markdown_table(rows, numbers=len(parts)))
         # How often, without the names of files, which may be somebody's.
         for kind in report['findings']:
             yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')

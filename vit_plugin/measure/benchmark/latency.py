@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.text import markdown_table
 from vit_plugin.models.classifier import create_model
 
 MODELS = (
@@ -88,13 +89,10 @@ def _in_a_process(runtime: str, source: str, *numbers: int) -> dict[str, float]:
 def as_markdown(rows: Sequence[Latency]) -> str:
     """The table of a page."""
     columns = [f'{way}, {unit}' for unit in ('ms', 'MiB') for way in WAYS]
-    lines = [
-        f'| model | pixels | M parameters | {" | ".join(columns)} |',
-        f'|---|--:|--:|{"--:|" * len(columns)}',
-    ]
+    table = [['model', 'pixels', 'M parameters', *columns]]
     for row in rows:
         times = [f'{row.ms[way]:.1f}' for way in WAYS]
         memory = [f'{row.mib[way]:.0f}' for way in WAYS]
-        cells = [f'`{row.model}`', f'{row.pixels}', f'{row.parameters / 1e6:.1f}', *times, *memory]
-        lines.append(f'| {" | ".join(cells)} |')
-    return '\n'.join(lines)
+        millions = f'{row.parameters / 1e6:.1f}'
+        table.append([f'`{row.model}`', f'{row.pixels}', millions, *times, *memory])
+    return '\n'.join(markdown_table(table, numbers=2 + len(columns)))

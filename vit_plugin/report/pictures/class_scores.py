@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vit_plugin.files.text import markdown_table
 from vit_plugin.files.untrusted_text import markdown
 
 TITLES = {
@@ -116,8 +117,7 @@ def as_markdown(scores: Mapping[str, Any]) -> str:
     titles, *rows = ([markdown(cell) for cell in row] for row in rows_of(scores))
     for row in rows[len(scores['per_class']) :]:
         row[0] = f'**{row[0]}**'
-    lines = [titles, ['---'] * len(titles), *rows]
-    return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+    return '\n'.join(markdown_table([titles, *rows])) + '\n'
 
 
 def _precision_recall_f1(right: np.ndarray, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
