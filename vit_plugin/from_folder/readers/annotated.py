@@ -19,7 +19,7 @@ from .image_tree import Tree, note_unused, read_sizes
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
-from .records import Annotations, ImageRecord
+from .records import Annotations, ImageRecord, Instance
 from .voc import read_voc, voc_root
 from .yolo import (
     find_names,
@@ -147,7 +147,8 @@ def read_format(
     records, names, used = form.read(tree, form.files, findings)
     names = _normalize_names(records, names, findings)
     if not with_background:
-        _leave_out_background(records, findings)
+        what = f'shapes of {BACKGROUND_SHAPE} left out, which are no objects'
+        _leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
     note_unused(tree, [*form.files, *used, *(record.path for record in records)], findings)
     records = with_right_size(read_sizes(tree, records, findings), findings)
     objects = sum(len(record.instances) for record in records)
@@ -159,25 +160,16 @@ def read_format(
         'images without an object', (record.path for record in records if not record.instances)
     )
     parts, held_out = divide(records, tree, findings)
-    if all(found.crowd for record in parts['train'] for found in record.instances):
-        rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
-        reasons = f' ({"; ".join(rows)})' if rows else ''
-        raise ConfigError(
-            f'--data: no image of {str(tree.folder)!r} to train on has a box{reasons}; add some.'
-        )
+    _check_any_box(tree, parts['train'], findings)
     known = check_classes(
         parts,
         held_out,
         lambda record: [found.name for found in record.instances if found.name],
         findings,
     )
-    for record in parts['val']:  # where it was held out, maybe the only objects of a class
-        lost = [found for found in record.instances if found.name not in {*known, ''}]
-        findings.note_all(
-            'objects left out, of a class of which no other is there',
-            (found.origin for found in lost),
-        )
-        record.instances = [found for found in record.instances if found.name in {*known, ''}]
+    # Where it was held out, maybe the only objects of a class.
+    what = 'objects left out, of a class of which no other is there'
+    _leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
     named = dict.fromkeys(names or sorted(known))
     unused = (name for name in named if name not in known)
     findings.note_all('names of classes left out, which no object to train on has', unused)
@@ -209,15 +201,25 @@ def _normalize_names(
     return [normal[name] for name in names]
 
 
-def _leave_out_background(records: Sequence[ImageRecord], findings: Findings) -> None:
+def _leave_out(
+    records: Sequence[ImageRecord],
+    what: str,
+    leaves: Callable[[Instance], bool],
+    findings: Findings,
+) -> None:
     for record in records:
-        backgrounds = [found for found in record.instances if found.name == BACKGROUND_SHAPE]
-        findings.note_all(
-            f'shapes of {BACKGROUND_SHAPE} left out, which are no objects',
-            (found.origin for found in backgrounds),
+        findings.note_all(what, (found.origin for found in record.instances if leaves(found)))
+        record.instances = [found for found in record.instances if not leaves(found)]
+
+
+def _check_any_box(tree: Tree, part: Sequence[ImageRecord], findings: Findings) -> None:
+    """Raise a ``ConfigError`` if there is nothing to train on."""
+    if all(found.crowd for record in part for found in record.instances):
+        rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
+        reasons = f' ({"; ".join(rows)})' if rows else ''
+        raise ConfigError(
+            f'--data: no image of {str(tree.folder)!r} to train on has a box{reasons}; add some.'
         )
-        if backgrounds:
-            record.instances = [found for found in record.instances if found not in backgrounds]
 
 
 def _check_polygons(records: list[ImageRecord], findings: Findings) -> None:

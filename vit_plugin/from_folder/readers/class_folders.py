@@ -62,43 +62,24 @@ def read_class_folders(
             validate is not among those to train on, if no class has an image to hold out, or if
             ``work_dir`` lies among the classes.
     """
-    findings = Findings(skip_invalid)
+    findings, whole = Findings(skip_invalid), around or tree
     records, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
     multi_label, tables = False, list[Path]()
-    places = {(folder_of(record.path), record.labels) for record in records}
-    findings.note_all(
-        'names of folders not in UTF-8, read as Windows-1252; rename those with wrong letters',
-        sorted({name for place, (name,) in places if not is_encodable(Path(place).name)}),
-    )
-    findings.note_all(
-        'folders within those of classes, whose images are of the class',
-        sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),
-    )
+    _note_folders(records, findings)
     if len({record.labels for record in records}) >= 2:
-        tables = _divide_by_lists(around or tree, records, findings)
-        _compare_tables(around or tree, records, findings)
+        tables = _divide_by_lists(whole, records, findings)
+        _compare_tables(whole, records, findings)
     else:
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
             records, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
-            inner = Tree(inner, tree.looks)
-            return read_class_folders(inner, work_dir, skip_invalid, around=around or tree)
-    note_unused(around or tree, [*tables, *(record.path for record in records)], findings)
+            return read_class_folders(Tree(inner, tree.looks), work_dir, skip_invalid, whole)
+    note_unused(whole, [*tables, *(record.path for record in records)], findings)
     _check_any(tree, records)
     records = read_sizes(tree, records, findings, MOST_HEADERS)
     findings.check()
-    found = {name for record in records for name in record.labels}
-    if are_measured(found, named=True):
-        findings.note(
-            'classes that are numbers, whose order and distance are not learned',
-            f'{min(found)} and {max(found)}',
-        )
-    if len(found) == 1 and not multi_label:
-        raise ConfigError(
-            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}'
-            f'{_unread(around or tree, records)}; a classifier needs two or more: {REMEDY}.'
-        )
+    _check_names(tree, whole, records, multi_label, findings)
     parts, held_out = divide(
         records, tree, findings, None if multi_label else lambda record: record.labels[0]
     )
@@ -114,6 +95,36 @@ def read_class_folders(
         multi_label=multi_label,
         unseen=tuple(sorted(known - seen)),
     )
+
+
+def _note_folders(records: Sequence[ImageRecord], findings: Findings) -> None:
+    """Note folders whose names are not in UTF-8, and those within the folder of a class."""
+    places = {(folder_of(record.path), record.labels) for record in records}
+    findings.note_all(
+        'names of folders not in UTF-8, read as Windows-1252; rename those with wrong letters',
+        sorted({name for place, (name,) in places if not is_encodable(Path(place).name)}),
+    )
+    findings.note_all(
+        'folders within those of classes, whose images are of the class',
+        sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),
+    )
+
+
+def _check_names(
+    tree: Tree, whole: Tree, records: Sequence[ImageRecord], multi_label: bool, findings: Findings
+) -> None:
+    """Note classes that are numbers, and raise a ``ConfigError`` for a single one."""
+    found = {name for record in records for name in record.labels}
+    if are_measured(found, named=True):
+        findings.note(
+            'classes that are numbers, whose order and distance are not learned',
+            f'{min(found)} and {max(found)}',
+        )
+    if len(found) == 1 and not multi_label:
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has one class, {found.pop()!r}'
+            f'{_unread(whole, records)}; a classifier needs two or more: {REMEDY}.'
+        )
 
 
 def _unread(tree: Tree, records: Sequence[ImageRecord]) -> str:
@@ -198,18 +209,7 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
         ConfigError: if the folders are parts of a data set, none of which is to train on, or which
             have no such names.
     """
-    tops: dict[str, dict[str, list[Path]]] = {
-        name: defaultdict(list) for name in _subfolders(tree.folder)
-    }
-    inner: dict[str, set[str]] = defaultdict(set)
-    for folders in tree.images_in:
-        inner[(*folders, '')[0]].add((*folders, '', '')[1])
-    for folders, images in tree.images_in.items():
-        top, below, deeper = (*folders, '', '', '')[:3]
-        if len(inner[top]) == 1 and _adds_nothing(top, below):
-            below = deeper
-        if top:
-            tops[top][below] += images
+    tops = _tops(tree)
     parts = {
         top: split for top, below in tops.items() if (split := split_of(top)) and not below.get('')
     }
@@ -246,6 +246,23 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
         _check_part(tree.folder, classes, True, work_dir)
         records += _of_classes(tree, classes)
     return records
+
+
+def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
+    """The images of each folder by the folder in it. One that adds nothing is passed over."""
+    tops: dict[str, dict[str, list[Path]]] = {
+        name: defaultdict(list) for name in _subfolders(tree.folder)
+    }
+    inner: dict[str, set[str]] = defaultdict(set)
+    for folders in tree.images_in:
+        inner[(*folders, '')[0]].add((*folders, '', '')[1])
+    for folders, images in tree.images_in.items():
+        top, below, deeper = (*folders, '', '', '')[:3]
+        if len(inner[top]) == 1 and _adds_nothing(top, below):
+            below = deeper
+        if top:
+            tops[top][below] += images
+    return tops
 
 
 def _adds_nothing(part: str, below: str) -> bool:

@@ -1,7 +1,7 @@
 """Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
@@ -55,8 +55,33 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
             say other classes of an image.
     """
     records: dict[str, ImageRecord] = {}
-    tables = []
+    tables: list[Path] = []
     in_columns = False
+    for file, rows, column in _tables(tree):
+        tables.append(file)
+        if len(rows[0]) == 1:
+            findings.note('tables left out, which have no column but that of images', file)
+            continue
+        part = part_column(file, rows)
+        labels = _label_columns(file, rows, column, part)
+        in_columns |= len(labels) > 1
+        mark = None if len(labels) > 1 else _separator_said(file, rows, column, labels[0], findings)
+        for path, split, row in _images(tree, file, rows, column, part, findings):
+            record = records.setdefault(str(path), ImageRecord(path, split, origin=str(file)))
+            names = _names(row, labels, mark)
+            if record.origin != str(file) and {*record.labels} != {*names}:
+                raise ConfigError(
+                    f'--data: {record.origin!r} and {str(file)!r} say other classes of '
+                    f'{str(path)!r}; keep one of them.'
+                )
+            record.labels = tuple(dict.fromkeys([*record.labels, *names]))
+    found = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
+    of_one = _of_one_class(found, in_columns, findings)
+    return (found, True, tables) if of_one is None else (of_one, False, tables)
+
+
+def _tables(tree: Tree) -> Iterator[tuple[Path, list[Row], str]]:
+    """The tables with a column of images, their rows, and that column."""
     for file in tree.others:
         is_text = file.suffix.lower() == '.txt'
         if not (is_text or file.suffix.lower() in FORMS) or SAMPLE in file.stem.casefold():
@@ -68,61 +93,54 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool
                 continue
             raise
         column = file_column(tree, file, rows)
-        if column is None or (is_text and [*rows[0]].index(column)):
-            continue  # a text has a number before its names
-        tables.append(file)
-        if len(rows[0]) == 1:
-            findings.note('tables left out, which have no column but that of images', file)
-            continue
-        part = part_column(file, rows)
-        labels, one_hot = _label_columns(file, rows, column, part)
-        in_columns |= one_hot
-        mark = None
-        if not one_hot:
-            values = {row[labels[0]] for row in rows} - {''}
-            counted = labels[0].casefold() in LABELS or rows[0][column] == column
-            _check_classes_are_names(file, labels[0], values, counted, len(rows))
-            mark = _separator_said(file, labels[0], values, findings)
-        split, origin = tree.split_said(file), str(file)
-        for row in rows:
-            own = part_of(row[part], part) if part else split
-            images = tree.index.match(row[column], file, own)
-            if len(images) != 1:
-                tree.index.only(images, f'{row[column]!r} of {file}', findings)
-                findings.note_all(
-                    f'rows of {file.name} left out, whose image is not there',
-                    [row[column]] * (not images),
-                )
-                continue
-            path, names = images[0], _names(row, labels, one_hot, mark)
-            record = records.setdefault(
-                str(path), ImageRecord(path, own or tree.split(path), origin=origin)
-            )
-            if record.origin != origin and {*record.labels} != {*names}:
-                raise ConfigError(
-                    f'--data: {record.origin!r} and {origin!r} say other classes of '
-                    f'{str(path)!r}; keep one of them.'
-                )
-            record.labels = tuple(dict.fromkeys([*record.labels, *names]))
-    found = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
+        # A text has a number before its names.
+        if column is not None and not (is_text and [*rows[0]].index(column)):
+            yield file, rows, column
+
+
+def _images(
+    tree: Tree, file: Path, rows: list[Row], column: str, part: str | None, findings: Findings
+) -> Iterator[tuple[Path, Split | None, Row]]:
+    """The rows whose image is there, with it and its part."""
+    split = tree.split_said(file)
+    for row in rows:
+        own = part_of(row[part], part) if part else split
+        images = tree.index.match(row[column], file, own)
+        if not images:
+            what = f'rows of {file.name} left out, whose image is not there'
+            findings.note(what, row[column])
+        elif path := tree.index.only(images, f'{row[column]!r} of {file}', findings):
+            yield path, own or tree.split(path), row
+
+
+def _of_one_class(
+    found: list[ImageRecord], in_columns: bool, findings: Findings
+) -> list[ImageRecord] | None:
+    """The images of one class, or None if those of several or of none are learned, too."""
     others = [record for record in found if len(record.labels) != 1]
     several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)
-    if not several and not (in_columns and others):
-        what = 'images left out, of which a table says no class, or two'
-        findings.note_all(what, (record.path for record in others))
-        return [record for record in found if len(record.labels) == 1], False, tables
+    together = several or (in_columns and others)
     findings.note_all(
-        'images of several classes or none, so that each class is learned on its own (multi-label)',
+        'images of several classes or none, so that each class is learned on its own (multi-label)'
+        if together
+        else 'images left out, of which a table says no class, or two',
         (record.path for record in others),
     )
-    return found, True, tables
+    return None if together else [record for record in found if len(record.labels) == 1]
 
 
 def _separator_said(
-    file: Path, column: str, values: Collection[str], findings: Findings
+    file: Path, rows: Sequence[Row], column: str, label: str, findings: Findings
 ) -> str | None:
-    """What separates the labels of a value, if there may be several. What is unclear is noted."""
-    several = column.casefold() in PLURALS
+    """What separates the labels of a value, if there may be several. What is unclear is noted.
+
+    Raises:
+        ConfigError: if the values are no names of classes.
+    """
+    values, plain = {row[label] for row in rows} - {''}, label.casefold()
+    named = plain in LABELS or rows[0][column] == column
+    _check_classes_are_names(file, label, values, named, len(rows))
+    several = plain in PLURALS
     mark = _separator(values, several)
     if mark is None:
         unclear = [value for value in values if re.search('[ ,]', value)]
@@ -239,10 +257,8 @@ def label_column(columns: Sequence[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _label_columns(
-    file: Path, rows: Sequence[Row], column: str, part: str | None
-) -> tuple[list[str], bool]:
-    """The columns of labels, and whether each is one class with 0 and 1."""
+def _label_columns(file: Path, rows: Sequence[Row], column: str, part: str | None) -> list[str]:
+    """The column of labels, or those of 0 and 1, one for each class."""
     others = [name for name in rows[0] if name not in (column, part) and not _says_part(name)]
     if boxes := BOXES & {name.casefold() for name in others}:
         raise ConfigError(
@@ -251,17 +267,17 @@ def _label_columns(
     headed = rows[0][column] != column and not {*LABELS} & {name.casefold() for name in others}
     flags = others if headed and len(others) > 1 else []
     if flags and all(row[name].casefold() in ON + OFF for row in rows for name in flags):
-        return flags, True
+        return flags
     if label := label_column(others):
-        return [label], False
+        return [label]
     raise ConfigError(
         f'--data: {str(file)!r} has the columns {", ".join(rows[0])}, and none of them is called '
         'label; rename the one with the classes.'
     )
 
 
-def _names(row: Row, labels: Sequence[str], one_hot: bool, mark: str | None) -> list[str]:
-    if one_hot:
+def _names(row: Row, labels: Sequence[str], mark: str | None) -> list[str]:
+    if len(labels) > 1:
         return [class_name(name) for name in labels if row[name].casefold() in ON]
     value = row[labels[0]]
     parts = (part.strip(QUOTES) for part in (value.split(mark) if mark else [value]))

@@ -3,7 +3,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -60,22 +60,11 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
     ]
     splits = dict(_listed(lists, {file.stem for file in files}, findings))
-    records = []
     chosen = [file for file in files if not splits or file.stem in splits]
     findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
-    said = {file: (root.findtext('filename') or '').strip() for file, root in files.items()}
-    pairs = tree.index.pair(
-        {file: [file.stem if tree.index.has(file.stem) else said[file]] for file in chosen},
-        findings,
-    )
-    for file in pairs.lost:
-        what = 'annotations have no image of their name'
-        findings.reject(what, 'add the images', str(file))
-    for file, path in pairs.image_of.items():
+    records = []
+    for file, path in _paired(tree, {file: files[file] for file in chosen}, findings):
         root = files[file]
-        if said[file] and tree.index.match(said[file], file) not in ([], [path]):
-            what = 'annotations that say the filename of another image, taken for that of their own'
-            findings.note(what, f'{said[file]} in {file}')
         with _complete(file):
             stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
             found = [_instance(node, file) for node in root.findall('object')]
@@ -92,13 +81,35 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
                 origin=str(file),
             )
         )
-    # VOC counts pixels from 1, and its corners are within the box. A corner of 0 says that the
-    # program did not.
-    if not any(min(found.box[:2]) == 0 for record in records for found in record.instances):
-        for found in (found for record in records for found in record.instances):
+    _count_from_0([found for record in records for found in record.instances])
+    return Annotations(records, used=lists)
+
+
+def _paired(
+    tree: Tree, files: Mapping[Path, ET.Element], findings: Findings
+) -> Iterator[tuple[Path, Path]]:
+    """Each annotation with its image: that of its own name, else of the ``filename`` in it."""
+    said = {file: (root.findtext('filename') or '').strip() for file, root in files.items()}
+    pairs = tree.index.pair(
+        {file: [file.stem if tree.index.has(file.stem) else said[file]] for file in files},
+        findings,
+    )
+    for file in pairs.lost:
+        what = 'annotations have no image of their name'
+        findings.reject(what, 'add the images', str(file))
+    for file, path in pairs.image_of.items():
+        if said[file] and tree.index.match(said[file], file) not in ([], [path]):
+            what = 'annotations that say the filename of another image, taken for that of their own'
+            findings.note(what, f'{said[file]} in {file}')
+        yield file, path
+
+
+def _count_from_0(objects: Sequence[Instance]) -> None:
+    """VOC counts pixels from 1, within the box. A corner of 0 says that the program did not."""
+    if not any(min(found.box[:2]) == 0 for found in objects):
+        for found in objects:
             left, top, width, height = found.box
             found.box = left - 1, top - 1, width, height
-    return Annotations(records, used=lists)
 
 
 def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:

@@ -40,36 +40,16 @@ def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
         return None
     config = published.config
     encoder = told(config, 'backbone_config', Mapping, {})
-    for name, why in UNSUPPORTED.items():
-        if config.get(name) or encoder.get(name):
-            raise ConfigError(f'{why}, which no model here has; give another')
-    if told(config, 'reassemble_factors', list, FACTORS) != FACTORS:
-        raise ConfigError('its maps have sizes of their own; give a model with the usual ones')
-    is_dpt = published.kind == 'dpt'
-    if is_dpt and encoder and not config.get('is_hybrid'):
-        raise ConfigError(
-            f'its backbone is a {encoder.get("model_type")}, and of DPT only its own ones are '
-            'built here; give another'
-        )
-    make = _dpt if is_dpt else _depth_anything
+    _check_parts(published.kind, config, encoder)
+    make = _dpt if published.kind == 'dpt' else _depth_anything
     backbone, head = make(published, config, encoder)
     if head.get('target') == 'disparity':  # whose scale and shift are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
-    widths, arch = list(required(config, 'neck_hidden_sizes', PositiveInts)), backbone['arch']
-    finer, width = widths[: 4 - len(backbone['out_indices'])], arch['embed_dims']
-    width *= 1 + (backbone['out_type'] == 'pyramid_cls')
     patch = backbone.pop('stride')
     model = dict(
         type='DepthEstimator',
         backbone=dict(type='vit_plugin.VisionTransformer', **backbone),
-        decode_head=dict(
-            type='vit_plugin.DPTDepthHead',
-            in_channels=[*finer, *[width] * (4 - len(finer))],
-            strides=[*[patch // 4, patch // 2][: len(finer)], *[patch] * (4 - len(finer))],
-            level_channels=widths,
-            channels=published.shape('neck.convs.0.weight')[0],
-            **head,
-        ),
+        decode_head=dict(_maps(published, backbone, patch), **head),
         test_cfg=dict(mode='whole'),
     )
     pixels = published.pixels(backbone['img_size'])
@@ -81,6 +61,35 @@ def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     else:
         steps[1] = dict(type='Resize', scale=pixels['size'], keep_ratio=False)
     return settings, []
+
+
+def _check_parts(kind: str, config: Mapping, encoder: Mapping) -> None:
+    """Raise a ``ConfigError`` if it has parts that are not built here."""
+    for name, why in UNSUPPORTED.items():
+        if config.get(name) or encoder.get(name):
+            raise ConfigError(f'{why}, which no model here has; give another')
+    if told(config, 'reassemble_factors', list, FACTORS) != FACTORS:
+        raise ConfigError('its maps have sizes of their own; give a model with the usual ones')
+    if kind == 'dpt' and encoder and not config.get('is_hybrid'):
+        raise ConfigError(
+            f'its backbone is a {encoder.get("model_type")}, and of DPT only its own ones are '
+            'built here; give another'
+        )
+
+
+def _maps(published: Published, backbone: Mapping, patch: int) -> dict[str, Any]:
+    """The head for four maps: the finer ones of a hybrid's CNN, and the others of the tokens."""
+    widths = list(required(published.config, 'neck_hidden_sizes', PositiveInts))
+    finer = widths[: 4 - len(backbone['out_indices'])]
+    tokens = 4 - len(finer)
+    width = backbone['arch']['embed_dims'] * (1 + (backbone['out_type'] == 'pyramid_cls'))
+    return dict(
+        type='vit_plugin.DPTDepthHead',
+        in_channels=[*finer, *[width] * tokens],
+        strides=[*[patch // 4, patch // 2][: len(finer)], *[patch] * tokens],
+        level_channels=widths,
+        channels=published.shape('neck.convs.0.weight')[0],
+    )
 
 
 def _dpt(
