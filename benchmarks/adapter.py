@@ -130,7 +130,7 @@ def table(rows: dict[str, dict[str, float]]) -> str:
             for column in columns
         }
         lines.append([name, *(f'{row[column]:,.{digits[column]}f}' for column in columns)])
-    return '\n'.join(markdown_table(lines, numbers=len(columns)))
+    return markdown_table(lines, numbers=len(columns))
 
 
 def main() -> None:

@@ -237,7 +237,7 @@ def main() -> int:
     table = [['configs', 'backbones', *columns]]
     for folder, row in (*counts.items(), ('all', total)):
         table.append([f'`{folder}`', f'{row.total()}', *(f'{row[column]}' for column in columns)])
-    print('', *markdown_table(table, numbers=4), sep='\n')
+    print('', markdown_table(table, numbers=4), sep='\n')
     print(f'\nLargest difference in float64: {worst:.1e}')
     return int(total['unequal'] > 0)
 

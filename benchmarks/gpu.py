@@ -257,7 +257,7 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
         rows = [
             row_of(each['case'], row, peak) for each in record['results'] for row in each['rows']
         ]
-        yield from markdown_table([TITLES, *rows], numbers=6)
+        yield markdown_table([TITLES, *rows], numbers=6)
     elif (folder / 'metrics.json').is_file():  # of a training
         record = json.loads((folder / 'metrics.json').read_text())
         yield f'{record["last"]} after {record["epochs"]} epochs, {record["seconds"]} s'

@@ -79,8 +79,8 @@ def aligned(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
     ]
 
 
-def markdown_table(rows: Sequence[Sequence[str]], numbers: int = 0) -> list[str]:
-    """The lines of a table of Markdown cells, the titles first; the last columns hold numbers."""
-    sides = ['---'] * (len(rows[0]) - numbers) + ['--:'] * numbers
+def markdown_table(rows: Sequence[Sequence[str]], numbers: int = 0) -> str:
+    """A table of Markdown cells, the titles first; so many of the last columns hold numbers."""
+    rule = '|---' * (len(rows[0]) - numbers) + '|--:' * numbers
     titles, *lines = (f'| {" | ".join(row)} |' for row in rows)
-    return [titles, f'|{"|".join(sides)}|', *lines]
+    return '\n'.join([titles, f'{rule}|', *lines])

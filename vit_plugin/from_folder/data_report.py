@@ -105,8 +105,8 @@ def as_markdown(facts: Mapping[str, Any]) -> str:
     rows += [
         [name, *(part['by_class'][name] for part in parts.values())] for name in facts['classes']
     ]
-    lines += markdown_table([[*map(markdown, row)] for row in rows], numbers=len(parts))
-    return '\n'.join([*lines, '', *problem_lines(facts['findings'])]) + '\n'
+    table = markdown_table([[*map(markdown, row)] for row in rows], numbers=len(parts))
+    return '\n'.join([*lines, table, '', *problem_lines(facts['findings'])]) + '\n'
 
 
 def problem_lines(problems: list[dict[str, Any]]) -> list[str]:

@@ -192,9 +192,9 @@ def table(rows: Sequence[DenseScore], probe: str) -> str:
         if row.probe == probe:
             lines.setdefault((row.model, row.size), {})[row.depth] = mean(row.scores)
     depths = sorted({depth for scores in lines.values() for depth in scores})
-    head = ['model', 'size', *(f'block {depth}' for depth in depths)]
-    body = [
+    table = [['model', 'size', *(f'block {depth}' for depth in depths)]]
+    table += [
         [name, str(size), *(f'{scores[depth]:.1f}' if depth in scores else '' for depth in depths)]
         for (name, size), scores in sorted(lines.items(), key=lambda line: -max(line[1].values()))
     ]
-    return '\n'.join(markdown_table([head, *body], numbers=len(depths)))
+    return markdown_table(table, numbers=len(depths))

@@ -185,4 +185,4 @@ def table(runs: Sequence[Run], metric: str | None = None) -> str:
             ]
         )
     head = ['config', *runs[0].values, metric or 'metric', '±', 'of each seed', 'minutes']
-    return '\n'.join(markdown_table([head, *rows])) + '\n'
+    return markdown_table([head, *rows]) + '\n'

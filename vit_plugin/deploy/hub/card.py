@@ -129,7 +129,7 @@ class Card:
         rows = [['validation, per cent', 'last', 'best']]
         for name, value in self.metrics['last'].items():
             rows.append([markdown(name), f'{value:.2f}', f'{self.metrics["best"][name]:.2f}'])
-        yield from markdown_table(rows, numbers=2)
+        yield markdown_table(rows, numbers=2)
         if self.scores:
             yield from ('', as_markdown(self.scores).rstrip())
         for name in self.pictures:
@@ -149,7 +149,7 @@ class Card:
             for name in report['classes'][:SHOWN]
         ]
         rows = [[*map(markdown, row)] for row in rows]
-        yield from ('', *markdown_table(rows, numbers=len(parts)))
+        yield from ('', markdown_table(rows, numbers=len(parts)))
         # How often, without the names of files, which may be somebody's.
         for kind in report['findings']:
             yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')

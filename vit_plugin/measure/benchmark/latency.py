@@ -91,8 +91,7 @@ def as_markdown(rows: Sequence[Latency]) -> str:
     columns = [f'{way}, {unit}' for unit in ('ms', 'MiB') for way in WAYS]
     table = [['model', 'pixels', 'M parameters', *columns]]
     for row in rows:
-        times = [f'{row.ms[way]:.1f}' for way in WAYS]
-        memory = [f'{row.mib[way]:.0f}' for way in WAYS]
-        millions = f'{row.parameters / 1e6:.1f}'
-        table.append([f'`{row.model}`', f'{row.pixels}', millions, *times, *memory])
-    return '\n'.join(markdown_table(table, numbers=2 + len(columns)))
+        cells = [f'`{row.model}`', f'{row.pixels}', f'{row.parameters / 1e6:.1f}']
+        cells += [f'{row.ms[way]:.1f}' for way in WAYS] + [f'{row.mib[way]:.0f}' for way in WAYS]
+        table.append(cells)
+    return markdown_table(table, numbers=2 + len(columns))

@@ -114,10 +114,10 @@ def rows_of(scores: Mapping[str, Any]) -> list[list[str]]:
 
 def as_markdown(scores: Mapping[str, Any]) -> str:
     """The table of :func:`rows_of`, whose means are bold."""
-    titles, *rows = ([markdown(cell) for cell in row] for row in rows_of(scores))
-    for row in rows[len(scores['per_class']) :]:
+    rows = [[*map(markdown, row)] for row in rows_of(scores)]
+    for row in rows[1 + len(scores['per_class']) :]:
         row[0] = f'**{row[0]}**'
-    return '\n'.join(markdown_table([titles, *rows])) + '\n'
+    return markdown_table(rows) + '\n'
 
 
 def _precision_recall_f1(right: np.ndarray, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
