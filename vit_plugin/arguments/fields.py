@@ -11,6 +11,8 @@ from typing_extensions import Required, TypedDict
 # Values are not converted. Infinite numbers and NaN are rejected.
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 
+Section = dict[str, Any]  # of a config
+
 
 @with_config({**STRICT, 'extra': 'allow'})
 class Open(TypedDict):

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 FINEST = 8  # pixels: stride of the finest map of a detector
@@ -18,7 +19,7 @@ LARGE_GRID = 32  # patches along a side, from which on blocks attend within wind
 WINDOW = 14  # patches along a side
 WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
 ENOUGH = 384  # channels of a backbone from which on its maps are wide
-NORM: dict[str, Any] = dict(type='GN', num_groups=16)  # for small batches
+NORM: Section = dict(type='GN', num_groups=16)  # for small batches
 MOST_QUERIES = 900  # DINO's
 
 
@@ -65,7 +66,7 @@ class ModelFacts:
         """The channels of the maps behind a neck."""
         return WIDE if self.is_wide else NARROW
 
-    def backbone(self, out_type: str, **more: Any) -> dict[str, Any]:
+    def backbone(self, out_type: str, **more: Any) -> Section:
         """A :class:`VisionTransformer` with this output, in windows where images are large."""
         made = dict(type='vit_plugin.VisionTransformer', **self.arguments)
         is_large = max(self.size) > LARGE_GRID * self.built.patch_embed.stride
@@ -86,7 +87,7 @@ class ModelFacts:
 
     def pyramid(
         self, channels: int, levels: int, finest: int = FINEST
-    ) -> tuple[dict[str, Any], dict[str, Any], list[int]]:
+    ) -> tuple[Section, Section, list[int]]:
         """The backbone, its pyramid of maps, and their strides: an FPN, or else ViTDet's."""
         if self.is_pyramid(finest):
             strides = [stride for stride in self.built.strides if stride >= finest]
@@ -103,7 +104,7 @@ class ModelFacts:
 
     def simple_pyramid(
         self, channels: int, levels: int, finest: int = FINEST
-    ) -> tuple[dict[str, Any], dict[str, Any], list[int]]:
+    ) -> tuple[Section, Section, list[int]]:
         """As :meth:`pyramid`, from the last map alone (arXiv:2203.16527)."""
         stride = self.built.patch_embed.stride
         scale = 2.0 ** round(math.log2(stride / finest))
@@ -177,7 +178,7 @@ class TaskModel(NamedTuple):
     """
 
     title: str
-    build: Callable[[ModelFacts], dict[str, Any]]
+    build: Callable[[ModelFacts], Section]
     base: str = ''
     schedules: Mapping[str, Mapping[str, Any]] = {}
     arch: str = ''

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
@@ -14,7 +15,7 @@ MASK2FORMER_RECIPE = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
 CELLS = 14  # of the finest map, along a side of the largest object that is taken from it
 
 
-def _retinanet(facts: ModelFacts) -> dict[str, Any]:
+def _retinanet(facts: ModelFacts) -> Section:
     """RetinaNet's head, narrower and shorter for few channels, as in the recipe for BCCD."""
     backbone, neck, strides = facts.pyramid(facts.channels, facts.levels)
     head = dict(
@@ -30,12 +31,12 @@ def _retinanet(facts: ModelFacts) -> dict[str, Any]:
 
 def _rcnn(
     facts: ModelFacts,
-    backbone: dict[str, Any],
-    neck: dict[str, Any],
+    backbone: Section,
+    neck: Section,
     strides: Sequence[int],
     masks: bool = False,
     **head: Any,
-) -> dict[str, Any]:
+) -> Section:
     """MMDetection's heads. Few channels have fewer units, and fewer proposals to learn from."""
     wide, channels = facts.is_wide, facts.channels
     regions = dict(
@@ -43,7 +44,7 @@ def _rcnn(
     )
     units = 1024 if wide else 256
     head = dict(in_channels=channels, fc_out_channels=units, num_classes=facts.classes, **head)
-    roi_head: dict[str, Any] = dict(bbox_roi_extractor=regions, bbox_head=head)
+    roi_head: Section = dict(bbox_roi_extractor=regions, bbox_head=head)
     if masks:
         roi_head['mask_roi_extractor'] = regions
         roi_head['mask_head'] = dict(
@@ -58,7 +59,7 @@ def _rcnn(
         feat_channels=channels,
         anchor_generator=dict(scales=[facts.anchor], strides=list(strides)),
     )
-    learned: dict[str, Any] = dict(rpn=ASSIGNER, rcnn=ASSIGNER)
+    learned: Section = dict(rpn=ASSIGNER, rcnn=ASSIGNER)
     model = dict(
         backbone=backbone, neck=neck, rpn_head=rpn_head, roi_head=roi_head, train_cfg=learned
     )
@@ -69,15 +70,15 @@ def _rcnn(
     return model
 
 
-def _faster_rcnn(facts: ModelFacts) -> dict[str, Any]:
+def _faster_rcnn(facts: ModelFacts) -> Section:
     return _rcnn(facts, *facts.pyramid(facts.channels, facts.levels))
 
 
-def _mask_rcnn(facts: ModelFacts) -> dict[str, Any]:
+def _mask_rcnn(facts: ModelFacts) -> Section:
     return _rcnn(facts, *facts.pyramid(facts.channels, facts.levels), masks=True)
 
 
-def _vitdet(facts: ModelFacts) -> dict[str, Any]:
+def _vitdet(facts: ModelFacts) -> Section:
     """The pyramid of the last map, and deeper heads, with the norm for small batches."""
     model = _rcnn(
         facts,
@@ -90,7 +91,7 @@ def _vitdet(facts: ModelFacts) -> dict[str, Any]:
     return model
 
 
-def _dino(facts: ModelFacts) -> dict[str, Any]:
+def _dino(facts: ModelFacts) -> Section:
     """DINO's four maps; for a small backbone with half of the width and of the layers."""
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4)
@@ -119,12 +120,12 @@ def resized(section: Any, width: int) -> Any:
     return section
 
 
-def mask2former_head(head: dict[str, Any], width: int, strides: Sequence[int]) -> dict[str, Any]:
+def mask2former_head(head: Section, width: int, strides: Sequence[int]) -> Section:
     """Mask2Former's head for four maps of this width."""
     return resized(head, width) | dict(in_channels=[width] * 4, strides=list(strides))
 
 
-def _mask2former(facts: ModelFacts) -> dict[str, Any]:
+def _mask2former(facts: ModelFacts) -> Section:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4, finest=4)
     model = framework_model(MASK2FORMER_RECIPE)
@@ -139,7 +140,7 @@ def _mask2former(facts: ModelFacts) -> dict[str, Any]:
 
 
 # Of models with queries; not measured.
-QUERIES: dict[str, Any] = dict(
+QUERIES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),
     fine_tuned=dict(weight_decay=1e-4, clip=0.1),

@@ -2,8 +2,9 @@
 
 import math
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import classifier_parts
@@ -81,28 +82,26 @@ class Classification(Task):
             )
         return text
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """The classifier. It may mix images in training."""
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
         arguments = {**backbone_of(self.start, size, listing.bands), 'img_size': size}
         parts = classifier_parts(**arguments)
-        classes: dict[str, Any] = dict(
-            num_classes=len(listing.classes), in_channels=parts.in_channels
-        )
+        classes: Section = dict(num_classes=len(listing.classes), in_channels=parts.in_channels)
         head = dict(type='MultiLabelLinearClsHead', **classes)
-        optional: dict[str, Any] = dict(neck=parts.neck) if parts.neck else {}
+        optional: Section = dict(neck=parts.neck) if parts.neck else {}
         if not listing.multi_label:
             loss = dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')
             head = dict(type='vit_plugin.ViTClsHead', **classes, loss=loss)
             if self.start.from_scratch and not self.has_few_steps:
                 optional['train_cfg'] = dict(augments=[dict(type='Mixup', alpha=0.2)])
-        kind: dict[str, Any] = dict(type='ImageClassifier')
+        kind: Section = dict(type='ImageClassifier')
         if teacher:
             kind['type'] = 'vit_plugin.Distiller'
             optional |= dict(teacher=teacher, losses=losses_from(teacher, listing))
         return dict(kind, backbone=parts.backbone, head=head, **optional)
 
-    def preprocessor(self) -> dict[str, Any]:
+    def preprocessor(self) -> Section:
         """The normalization, and the number of classes."""
         listing = self.listing
         return dict(
@@ -154,7 +153,7 @@ class Classification(Task):
         part = self.listing.parts[split]
         return self.listing.as_lines(part, True) if self.is_plain else self.listing.as_json(part)
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """MMPretrain's data set."""
         root, file = str(self.listing.root), self.list_path(self.list_name(split))
         if self.is_plain:
@@ -162,7 +161,7 @@ class Classification(Task):
         kind = 'MultiLabelDataset' if self.listing.multi_label else 'BaseDataset'
         return dict(type=kind, data_prefix=dict(img_path=root), ann_file=file)
 
-    def metric(self, split: Split) -> dict[str, Any]:
+    def metric(self, split: Split) -> Section:
         """Mean average precision over classes if an image may have several, else the accuracy."""
         if self.listing.multi_label:
             return dict(type='AveragePrecision')
@@ -204,7 +203,7 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
     )
 
 
-def losses_from(teacher: str, listing: Listing) -> list[dict[str, Any]]:
+def losses_from(teacher: str, listing: Listing) -> list[Section]:
     """What is learned from a teacher: its classes if they are those of the data, else features.
 
     Raises:
@@ -218,7 +217,7 @@ def losses_from(teacher: str, listing: Listing) -> list[dict[str, Any]]:
     return FEATURES
 
 
-def resizing(start: StartingPoint, bands: int) -> dict[str, Any]:
+def resizing(start: StartingPoint, bands: int) -> Section:
     """How pixels are resized: timm and transformers do it with Pillow, which knows no bands."""
     return dict(interpolation=start.pixels['interpolation'], backend='cv2' if bands else 'pillow')
 

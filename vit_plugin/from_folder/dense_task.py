@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel, has_entries
 from vit_plugin.errors import ConfigError
 
 from .choices import models_of
 from .continued import described
+from .multispectral import normalization_of
 from .request import Request
 from .schedule import CONTINUED, Schedule
 from .task import Task
@@ -86,7 +88,7 @@ class DenseTask(Task):
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
         """What the task and the model add: sections, imports and hooks."""
-        sections: dict[str, Any] = {**self.sections}
+        sections: Section = {**self.sections}
         # Losses of queries are MMDetection's.
         imports = ['vit_plugin.detection'] if self.start.detector else [*self.row.imports]
         if imports:
@@ -102,7 +104,7 @@ class DenseTask(Task):
             said = described(saved, self.listing.classes, str(self.request.weights))
         return f'{super().summary()} {said}'
 
-    def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> dict[str, Any]:
+    def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> Section:
         """The section ``model``, with this preprocessor."""
         model = self.row.build(facts)
         if not self.start.from_scratch:
@@ -112,3 +114,14 @@ class DenseTask(Task):
             changed = ['backbone', *['neck'] * (model['neck']['type'] != 'FPN')]
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
         return dict(data_preprocessor=dict(pixels), **model)
+
+    def segmentor(self, kind: str, facts: ModelFacts, padding: Section) -> Section:
+        """The section ``model`` of MMSegmentation, whose images are padded so."""
+        pixels = dict(
+            type='SegDataPreProcessor',
+            **normalization_of(self.start, self.listing),
+            bgr_to_rgb=not self.listing.bands,
+            **padding,
+        )
+        model = dict(type=kind, train_cfg=dict(), test_cfg=dict(mode='whole'))
+        return model | self.built(facts, pixels)

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.errors import ConfigError
 
 from .continued import continued
 from .dense_task import DenseTask
-from .multispectral import backbone_of, normalization_of, reader_of
+from .multispectral import backbone_of, reader_of
 from .readers.depth_folders import DepthRange, read_depth_folder
 from .readers.listing import Listing
 from .readers.splits import Split
@@ -78,7 +79,7 @@ class DepthEstimation(DenseTask):
         saved = self.start.detector
         return self.image_scale(np.max(saved.model.backbone.img_size) if saved else LARGEST)
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """The row's model for these images."""
         start, listing, shorter = self.start, self.listing, min(self.size)
         arguments = {**backbone_of(start, shorter, listing.bands), 'out_type': 'pyramid'}
@@ -93,16 +94,9 @@ class DepthEstimation(DenseTask):
             return model
         del arguments['out_type']
         arguments['img_size'] = height, width
-        model = dict(type='DepthEstimator', train_cfg=dict(), test_cfg=dict(mode='whole'))
-        pixels = dict(
-            type='SegDataPreProcessor',
-            **normalization_of(start, listing),
-            bgr_to_rgb=not listing.bands,
-            **padding,
-        )
         build = partial(start.meta_backbone, shorter, **arguments)
         facts = ModelFacts(0, (height, width), arguments, build, farthest=self.farthest)
-        return model | self.built(facts, pixels)
+        return self.segmentor('DepthEstimator', facts, padding)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test.
@@ -138,7 +132,7 @@ class DepthEstimation(DenseTask):
         ]
         return json.dumps(dict(metainfo={}, data_list=rows))
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """The data set of such a list."""
         root = str(self.listing.root)
         return dict(
@@ -147,7 +141,7 @@ class DepthEstimation(DenseTask):
             data_prefix=dict(img_path=root, depth_map_path=root),
         )
 
-    def metric(self, split: Split) -> dict[str, Any]:
+    def metric(self, split: Split) -> Section:
         """AbsRel, RMSE and the shares within a ratio."""
         mode = self.head.get('target', 'depth')
         return dict(type='vit_plugin.DepthMetric', max_depth_eval=self.farthest, mode=mode)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.config import Config
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
@@ -165,7 +166,7 @@ class Detection(DenseTask):
             return rounded_up(width, 32), rounded_up(height, 32)
         return width, height
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """The row's model for these images, with the facts of their objects."""
         start, listing, scale = self.start, self.listing, self.size
         if start.detector:
@@ -244,9 +245,9 @@ class Detection(DenseTask):
         """The images and boxes of a split."""
         return self.listing.as_coco(self.listing.parts[split])
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """MMDetection's data set. Images without boxes are trained on, too."""
-        dataset: dict[str, Any] = dict(
+        dataset: Section = dict(
             type='CocoDataset',
             ann_file=self.list_path(self.list_name(split)),
             data_prefix=dict(img=str(self.listing.root)),
@@ -257,13 +258,13 @@ class Detection(DenseTask):
             dataset |= dict(type='vit_plugin.TiledCocoDataset', tile=self.request.tiles)
         return dataset
 
-    def metric(self, split: Split) -> dict[str, Any]:
+    def metric(self, split: Split) -> Section:
         """COCO's average precision."""
         ann_file = self.list_path(self.list_name(split))
         return dict(type='CocoMetric', ann_file=ann_file, metric=list(self.metrics))
 
 
-def resize_of(saved: Config) -> dict[str, Any]:
+def resize_of(saved: Config) -> Section:
     """The step of a config's test that resizes an image."""
     steps = saved.test_dataloader.dataset.pipeline
     return next(step for step in steps if step['type'] == 'Resize')

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
@@ -12,7 +13,7 @@ LOSS = dict(type='CrossEntropyLoss', avg_non_ignore=True)
 MASK2FORMER_RECIPE = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'
 
 
-def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> dict[str, Any]:
+def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
     """A head on all maps, or on one."""
     common = dict(
         in_channels=in_channels,
@@ -25,7 +26,7 @@ def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> dict[str, An
     return {**common, **arguments}
 
 
-def _segformer(facts: ModelFacts) -> dict[str, Any]:
+def _segformer(facts: ModelFacts) -> Section:
     """A hybrid's maps and tokens, or a plain transformer's map, for the all-MLP head."""
     channels = list(facts.built.channels)
     head = _head(facts, channels, type='SegformerHead', channels=128 if facts.is_wide else 64)
@@ -34,10 +35,10 @@ def _segformer(facts: ModelFacts) -> dict[str, Any]:
     )
 
 
-def _upernet(facts: ModelFacts) -> dict[str, Any]:
+def _upernet(facts: ModelFacts) -> Section:
     """A hybrid's maps and tokens, or a plain transformer's four depths, resized."""
     width, channels = (512 if facts.is_wide else 128), list(facts.built.channels)
-    neck: dict[str, Any] = {}
+    neck: Section = {}
     if len(channels) > 1:
         backbone = facts.backbone('pyramid')
     else:
@@ -60,7 +61,7 @@ def _upernet(facts: ModelFacts) -> dict[str, Any]:
     return dict(backbone=backbone, **neck, decode_head=head, auxiliary_head=auxiliary)
 
 
-def _mask2former(facts: ModelFacts) -> dict[str, Any]:
+def _mask2former(facts: ModelFacts) -> Section:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4, finest=4)
     head = framework_model(MASK2FORMER_RECIPE)['decode_head']
@@ -73,7 +74,7 @@ def _mask2former(facts: ModelFacts) -> dict[str, Any]:
     return dict(backbone=backbone, neck=neck, decode_head=head)
 
 
-def _linear(facts: ModelFacts) -> dict[str, Any]:
+def _linear(facts: ModelFacts) -> Section:
     """A linear function of each token, after a batch norm."""
     width = facts.built.embed_dims
     head = _head(

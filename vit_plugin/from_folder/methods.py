@@ -1,8 +1,9 @@
 """Ways to learn from images without labels, as parts of a config."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.project import declared
 
 from .task import rounded_up
@@ -10,14 +11,14 @@ from .task import rounded_up
 JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'
 )
-COLORS: list[dict[str, Any]] = [  # of MoCo v3 and DINO, in BGR
+COLORS: list[Section] = [  # of MoCo v3 and DINO, in BGR
     dict(type='RandomApply', prob=0.8, transforms=[JITTER]),
     dict(
         type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.299)
     ),
     dict(type='Solarize', thr=128, prob=0.1),
 ]
-FEATURES: list[dict[str, Any]] = [  # what is learned from a teacher of other classes, or of none
+FEATURES: list[Section] = [  # what is learned from a teacher of other classes, or of none
     dict(type='vit_plugin.VectorDistillation', distance='cosine'),
     dict(type='vit_plugin.MapDistillation', distance='cosine'),
 ]
@@ -35,14 +36,14 @@ class Student(NamedTuple):
         flip: whether images are mirrored.
     """
 
-    backbone: dict[str, Any]
+    backbone: Section
     width: int
     size: int
     stride: int
     hybrid: bool
     flip: bool
 
-    def crop(self, least: float, most: float = 1.0, size: int = 0) -> list[dict[str, Any]]:
+    def crop(self, least: float, most: float = 1.0, size: int = 0) -> list[Section]:
         """A random part of an image, of so much of its area, maybe mirrored."""
         cropped = dict(
             type='RandomResizedCrop',
@@ -66,27 +67,27 @@ class Method(NamedTuple):
     """
 
     base: str
-    model: Callable[[Student], dict[str, Any]]
-    steps: Callable[[Student], list[dict[str, Any]]]
+    model: Callable[[Student], Section]
+    steps: Callable[[Student], list[Section]]
     pixels: str = 'SelfSupDataPreprocessor'
     continues: bool = False
 
 
-def _mocov3(student: Student) -> dict[str, Any]:
+def _mocov3(student: Student) -> Section:
     # A patch projection that learns makes it unstable (arXiv:2104.02057, Section 4).
     frozen = {} if student.hybrid else dict(patch_embed=dict(frozen=True))
     return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
 
 
-def _projected(student: Student) -> dict[str, Any]:
+def _projected(student: Student) -> Section:
     return dict(backbone=student.backbone, neck=dict(in_channels=student.width))
 
 
-def _masked_dino(student: Student) -> dict[str, Any]:
+def _masked_dino(student: Student) -> Section:
     return _projected(student._replace(backbone={**student.backbone, 'type': 'vit_plugin.IBOTViT'}))
 
 
-def _mae(student: Student) -> dict[str, Any]:
+def _mae(student: Student) -> Section:
     patches = (student.size // student.stride) ** 2
     return dict(
         backbone={**student.backbone, 'type': 'vit_plugin.MAEViT', 'with_cls_token': True},
@@ -95,7 +96,7 @@ def _mae(student: Student) -> dict[str, Any]:
     )
 
 
-def _simmim(student: Student) -> dict[str, Any]:
+def _simmim(student: Student) -> Section:
     return dict(
         backbone={**student.backbone, 'type': 'vit_plugin.SimMIMViT', 'out_type': 'featmap'},
         neck=dict(in_channels=student.width, encoder_stride=student.stride),
@@ -103,7 +104,7 @@ def _simmim(student: Student) -> dict[str, Any]:
     )
 
 
-def _masked(student: Student) -> list[dict[str, Any]]:
+def _masked(student: Student) -> list[Section]:
     """A crop with a mask of squares of two patches where these fit, 32 pixels at most."""
     square = 2 * student.stride
     fits = student.size % square == 0 and square <= 32
@@ -117,7 +118,7 @@ def _masked(student: Student) -> list[dict[str, Any]]:
     return [*student.crop(0.67), mask]
 
 
-def _multi_crop(student: Student) -> list[dict[str, Any]]:
+def _multi_crop(student: Student) -> list[Section]:
     small = rounded_up(student.size // 2, student.stride)
     views = [student.crop(0.4), student.crop(0.1, 0.4, small)]
     transforms = [[*view, *COLORS] for view in views]

@@ -2,10 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.data.dataset_facts import evenly_spaced
 from vit_plugin.files.images import read_image
@@ -16,14 +16,14 @@ from .starting_point import StartingPoint
 MOST_IMAGES = 500  # of which the statistics are
 
 
-def reader_of(bands: int) -> dict[str, Any]:
+def reader_of(bands: int) -> Section:
     """The step of a test that reads an image of so many bands, or with 0 of colors."""
     return (
         dict(type='vit_plugin.LoadImage', bands=bands) if bands else dict(type='LoadImageFromFile')
     )
 
 
-def backbone_of(start: StartingPoint, size: int, bands: int) -> dict[str, Any]:
+def backbone_of(start: StartingPoint, size: int, bands: int) -> Section:
     """See :meth:`StartingPoint.backbone`; its stem takes so many bands."""
     backbone = start.backbone(size)
     if not bands:
@@ -34,7 +34,7 @@ def backbone_of(start: StartingPoint, size: int, bands: int) -> dict[str, Any]:
     return dict(backbone, patch_embed=stem)
 
 
-def normalization_of(start: StartingPoint, listing: Listing) -> dict[str, Any]:
+def normalization_of(start: StartingPoint, listing: Listing) -> Section:
     """The mean and standard deviation of each channel, as arguments of a ``data_preprocessor``.
 
     Those of bands are of the images to train on, at most 500, unless the weights say theirs.

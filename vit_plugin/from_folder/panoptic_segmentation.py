@@ -4,8 +4,9 @@ import json
 import shutil
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.errors import ConfigError
 
@@ -53,7 +54,7 @@ class PanopticSegmentation(Detection):
                 )
         return listing
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """As for boxes; padding is of no class, and a checkpoint lacks what a training draws."""
         model = super().model()
         if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
@@ -83,14 +84,14 @@ class PanopticSegmentation(Detection):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(str(record.mask), target)
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """MMDetection's data set."""
         dataset = super().dataset(split)
         images = self.listing.parts[split][0].path.parent.absolute()
         prefix = dict(img=str(images), seg=self.list_path(f'{MAPS}/{split}'))
         return dict(dataset, type='CocoPanopticDataset', data_prefix=prefix)
 
-    def metric(self, split: Split) -> dict[str, Any]:
+    def metric(self, split: Split) -> Section:
         """The panoptic quality (PQ)."""
         return dict(
             type='CocoPanopticMetric',

@@ -12,6 +12,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from vit_plugin.arch import parse_arch
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
@@ -91,7 +92,7 @@ class Pretraining(Task):
         side = rounded_up(side, self.stem(side).stride)
         return side, side
 
-    def backbone(self, side: int) -> dict[str, Any]:
+    def backbone(self, side: int) -> Section:
         """The backbone for crops of this side. One that is continued keeps its native size."""
         kind = dict(type='vit_plugin.VisionTransformer')
         if not self.method.continues:
@@ -136,7 +137,7 @@ class Pretraining(Task):
             not self.request.no_flip,
         )
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """The student with the necks and heads of the method."""
         teacher = dict(teacher=self.request.teacher) if self.request.teacher else {}
         model = {**self.method.model(self.student), **teacher}
@@ -150,7 +151,7 @@ class Pretraining(Task):
             model['backbone'] = dict(model['backbone'], init_cfg=weights)
         return model
 
-    def preprocessor(self) -> dict[str, Any]:
+    def preprocessor(self) -> Section:
         """The normalization."""
         return dict(type=self.method.pixels, **self.start.normalization, to_rgb=True)
 
@@ -159,7 +160,7 @@ class Pretraining(Task):
         steps = self.method.steps(self.student)
         return [dict(type='vit_plugin.LoadImage'), *steps, dict(type='PackInputs')], []
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """MMPretrain's data set of images alone."""
         return dict(
             type='CustomDataset',

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmengine.config import Config
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PREFIX
 
@@ -51,7 +52,7 @@ class Recipe:
 def recipe_of(task: Task) -> Recipe:
     """The recipe of a task for its data."""
     request, start, listing = task.request, task.start, task.listing
-    sections: dict[str, Any] = {}
+    sections: Section = {}
     if task.loads_model and not start.from_scratch:
         sections['load_from'] = start.weights
     if listing.classes:
@@ -93,7 +94,7 @@ def contents(listing: Listing) -> str:
     return counted(len(listing.train), 'image')
 
 
-def data_sections(task: Task) -> dict[str, Any]:
+def data_sections(task: Task) -> Section:
     """Pipelines, loaders and metrics.
 
     A test reads its own split of the data, or that of validation. Without classes there is only
@@ -104,7 +105,7 @@ def data_sections(task: Task) -> dict[str, Any]:
     for pipeline in filter(None, (train_pipeline, test_pipeline)):
         if window := task.looks.window:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
-    sections: dict[str, Any] = dict(
+    sections: Section = dict(
         train_pipeline=train_pipeline,
         test_pipeline=test_pipeline,
         train_dataloader=_loader(task, 'train'),
@@ -123,7 +124,7 @@ def data_sections(task: Task) -> dict[str, Any]:
     return sections
 
 
-def _loader(task: Task, split: Split) -> dict[str, Any]:
+def _loader(task: Task, split: Split) -> Section:
     training = split == 'train'
     dataset = task.dataset(split)
     if classes := task.listing.classes:

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from vit_plugin.arguments.fields import Section
 
 
-def adamw(rate: float, weight_decay: float) -> dict[str, Any]:
+def adamw(rate: float, weight_decay: float) -> Section:
     """AdamW, in one kernel for all parameters."""
     return dict(type='AdamW', lr=rate, weight_decay=weight_decay, fused=True)
 
 
-def muon(rate: float, weight_decay: float) -> dict[str, Any]:
+def muon(rate: float, weight_decay: float) -> Section:
     """Muon, whose cost in each step only small models repay on a CPU."""
     return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
 
@@ -38,7 +40,7 @@ class Schedule(NamedTuple):
     length: int
     weight_decay: float = 0.05
     layer_decay: float = 1.0
-    optimizer: Callable[[float, float], dict[str, Any]] = adamw
+    optimizer: Callable[[float, float], Section] = adamw
     clip: float = 1.0
 
     def batch_size_for(self, count: int) -> int:
@@ -71,7 +73,7 @@ def training_sections(
     monitor: str,
     patience: int | None,
     val_share: float = 0.0,
-) -> dict[str, Any]:
+) -> Section:
     """An optimizer with a warm-up and the cosine; 50 validations and checkpoints at most.
 
     Args:
@@ -84,9 +86,7 @@ def training_sections(
             as many images as it validates on.
     """
     interval = min(max(math.ceil(epochs / 50), math.ceil(val_share)), epochs)
-    hooks: dict[str, dict[str, Any]] = dict(
-        checkpoint=dict(interval=interval), logger=dict(interval=10)
-    )
+    hooks: dict[str, Section] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))
     if patience:
         hooks['early_stopping'] = dict(
             type='EarlyStoppingHook',

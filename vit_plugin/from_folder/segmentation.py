@@ -4,17 +4,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from PIL import Image
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.errors import ConfigError
 
 from .continued import continued
 from .dense_task import DenseTask
-from .multispectral import backbone_of, normalization_of, reader_of
+from .multispectral import backbone_of, reader_of
 from .readers.listing import Listing
 from .readers.mask_folders import class_map, read_mask_folder
 from .readers.records import ImageRecord
@@ -72,12 +73,13 @@ class Segmentation(DenseTask):
         width, height = self.size
         return rounded_up(height, 32), rounded_up(width, 32)
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """The row's model for these images."""
         start, listing, shorter = self.start, self.listing, min(self.size)
+        padding = dict(size=self.crop, seg_pad_val=255)
         if start.detector:
             model = continued(start.detector, listing)
-            model['data_preprocessor'] |= dict(size=self.crop, seg_pad_val=255)
+            model['data_preprocessor'] |= padding
             return model
         arguments = {**backbone_of(start, shorter, listing.bands), 'img_size': self.crop}
         if not start.arch.startswith('timm://'):
@@ -85,16 +87,8 @@ class Segmentation(DenseTask):
         arguments.pop('out_type', None)
         build = partial(start.meta_backbone, shorter, **arguments)
         classes = len(listing.classes)
-        model = dict(type='EncoderDecoder', train_cfg=dict(), test_cfg=dict(mode='whole'))
-        pixels = dict(
-            type='SegDataPreProcessor',
-            **normalization_of(start, listing),
-            bgr_to_rgb=not listing.bands,
-            size=self.crop,
-            seg_pad_val=255,
-        )
         facts = ModelFacts(classes, self.crop, arguments, build, objects=classes)
-        return model | self.built(facts, pixels)
+        return self.segmentor('EncoderDecoder', facts, padding)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
@@ -117,7 +111,7 @@ class Segmentation(DenseTask):
         ]
         return train, test
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """MMSegmentation's data set, with the masks that :func:`write_masks` writes."""
         return dict(
             type='BaseSegDataset',
@@ -132,7 +126,7 @@ class Segmentation(DenseTask):
         """The class of each pixel."""
         write_masks(self.listing, folder)
 
-    def metric(self, split: Split) -> dict[str, Any]:
+    def metric(self, split: Split) -> Section:
         """The mean intersection over union."""
         return dict(type='IoUMetric', iou_metrics=['mIoU'])
 

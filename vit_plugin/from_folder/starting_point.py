@@ -11,6 +11,7 @@ from mmengine.registry import MODELS
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.arguments import look_up
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
@@ -23,8 +24,8 @@ POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
 # The model without --arch and --weights, by the shorter side of the images in pixels: the row that
 # is the last one not above it. It learns few small images in minutes of one core (docs/results.md).
 SMALL, LARGE = 64, 144
-BLOCKS: dict[str, Any] = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
-SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
+BLOCKS: Section = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
+SMALL_HYBRIDS: dict[int, Section] = {
     0: dict(  # that of the recipe for CIFAR-10
         arch=BLOCKS,
         patch_embed=dict(
@@ -101,7 +102,7 @@ class StartingPoint:
         """The model, in words."""
         return self.arch or ('A small hybrid' if self.is_small else f'The model of {self.weights}')
 
-    def backbone(self, size: int) -> dict[str, Any]:
+    def backbone(self, size: int) -> Section:
         """The backbone's arguments, except its image size, for images with this shorter side."""
         if self.arch:
             return dict(arch=self.arch)
@@ -123,7 +124,7 @@ class StartingPoint:
         return as_run(open_checkpoint(self.weights))
 
     @cached_property
-    def saved(self) -> dict[str, Any]:
+    def saved(self) -> Section:
         """The weights' image settings.
 
         See :func:`~vit_plugin.weights.saved_settings.training_settings`.
@@ -164,7 +165,7 @@ class StartingPoint:
         return cfg if {*cfg.get('tasks', ())} & {*self.takes} else None
 
     @cached_property
-    def saved_backbone(self) -> dict[str, Any]:
+    def saved_backbone(self) -> Section:
         """The backbone in a checkpoint, built once, so that it is checked before it is a config."""
         arguments = saved_backbone(self.opened)
         if arguments:
@@ -173,12 +174,12 @@ class StartingPoint:
         return arguments
 
     @cached_property
-    def pixels(self) -> dict[str, Any]:
+    def pixels(self) -> Section:
         """See :func:`~vit_plugin.zoo.data_config.data_config_of`."""
         return data_config_of(self.arch, self.opened)
 
     @property
-    def normalization(self) -> dict[str, Any]:
+    def normalization(self) -> Section:
         """The arguments of a ``data_preprocessor`` for images that are read in BGR."""
         return {
             key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')

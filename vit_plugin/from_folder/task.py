@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.device import get_device
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 
 from .choices import check_model
@@ -22,7 +23,7 @@ from .request import PRETRAINING, Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
 
-Pipeline = list[dict[str, Any]]
+Pipeline = list[Section]
 
 
 class Task:
@@ -112,11 +113,11 @@ class Task:
         """The metric that a run is judged by."""
         raise NotImplementedError
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Section:
         """The section ``model``."""
         raise NotImplementedError
 
-    def preprocessor(self) -> dict[str, Any]:
+    def preprocessor(self) -> Section:
         """The section ``data_preprocessor``. Nothing if the model has one."""
         return {}
 
@@ -132,11 +133,11 @@ class Task:
         """The content of this file: a path on each line."""
         return self.listing.as_lines(self.listing.parts[split], labeled=False)
 
-    def dataset(self, split: Split) -> dict[str, Any]:
+    def dataset(self, split: Split) -> Section:
         """The data set of a split, without its pipeline and classes."""
         raise NotImplementedError
 
-    def metric(self, split: Split) -> dict[str, Any]:
+    def metric(self, split: Split) -> Section:
         """What a validation computes."""
         raise NotImplementedError
 

@@ -16,7 +16,7 @@ from mmengine.logging import print_log
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.arguments.fields import PositiveInt, Section
 from vit_plugin.errors import ConfigError, naming, rejecting
 from vit_plugin.project import declared
 
@@ -53,7 +53,7 @@ class Published:
         self.config = checkpoint.beside.get('config', {})
         self.processor = checkpoint.beside.get('preprocessor_config', {})
         content = checkpoint.content if isinstance(checkpoint.content, dict) else {}
-        self.settings: dict[str, Any] = {}
+        self.settings: Section = {}
         for name in ('hyper_parameters', 'args', 'model_config'):  # the last counts most
             saved = content.get(name)
             saved = saved if isinstance(saved, Mapping) else getattr(saved, '__dict__', {})
@@ -79,7 +79,7 @@ class Published:
         found = (key.removeprefix(start) for key in self.weights if key.startswith(start))
         return len({rest.partition('.')[0] for rest in found})
 
-    def pixels(self, side: int) -> dict[str, Any]:
+    def pixels(self, side: int) -> Section:
         """Width and height of the images, and mean and deviation of their colors from 0 to 1.
 
         What the file does not say is a square of this side, and ImageNet's colors.
@@ -110,7 +110,7 @@ def told(source: Any, name: str, kind: Any, default: Any) -> Any:
     return value if value is not None and fits(kind, value) else default
 
 
-def filled(source: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def filled(source: Any, defaults: Mapping[str, Any]) -> Section:
     """A config, with defaults for entries that it lacks or has of another type."""
     known = {name: told(source, name, type(value), value) for name, value in defaults.items()}
     return {**(source if isinstance(source, Mapping) else {}), **known}
@@ -174,7 +174,7 @@ def detector_settings(
     std: Sequence[float],
     masks: bool = False,
     padded: int | None = None,
-) -> dict[str, Any]:
+) -> Section:
     """The config of a detector of MMDetection, whose test stretches images to one size.
 
     Args:
@@ -214,7 +214,7 @@ def segmentor_settings(
     size: tuple[int, int],
     mean: Sequence[float],
     std: Sequence[float],
-) -> dict[str, Any]:
+) -> Section:
     """The config of a segmentor of MMSegmentation, whose windows slide over images.
 
     Args:
@@ -234,11 +234,11 @@ def segmentor_settings(
 
 def _settings(
     scope: str,
-    model: dict[str, Any],
+    model: Section,
     dataset: Mapping[str, Any],
     classes: Sequence[str],
     pipeline: list,
-) -> dict[str, Any]:
+) -> Section:
     dataset = dict(dataset, metainfo=dict(classes=list(classes)), pipeline=pipeline)
     return dict(
         default_scope=scope,
@@ -248,7 +248,7 @@ def _settings(
     )
 
 
-def normalization(mean: Sequence[float], std: Sequence[float]) -> dict[str, Any]:
+def normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
     """Arguments of a preprocessor for images in BGR, from the colors of RGB from 0 to 1."""
     means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
     return dict(mean=means, std=deviations, bgr_to_rgb=True)
@@ -287,9 +287,7 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
     return checkpoint
 
 
-def _content(
-    weights: Weights, settings: Mapping[str, Any], classes: Sequence[str]
-) -> dict[str, Any]:
+def _content(weights: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
     """What MMEngine would have saved: the config, the classes, and the weights by our names."""
     ours, parts = recognize(weights), settings['model']
     theirs = {

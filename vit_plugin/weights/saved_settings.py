@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Numbers, Positive, Size
+from vit_plugin.arguments.fields import Numbers, Positive, Section, Size
 from vit_plugin.project import declared
 from vit_plugin.untrusted.admission import admit
 
@@ -21,7 +21,7 @@ BACKBONES = {
 }
 
 
-def training_settings(source: Any) -> dict[str, Any]:
+def training_settings(source: Any) -> Section:
     """The training's image settings, as far as the config in a checkpoint's ``meta`` has them.
 
     MMEngine writes the config's text there. Numbers are read from it, and nothing is run.
@@ -39,7 +39,7 @@ def training_settings(source: Any) -> dict[str, Any]:
         ConfigError: if the file cannot be downloaded or read.
     """
     settings = _saved(source)
-    found: dict[str, Any] = {}
+    found: Section = {}
     size = value_at(settings, 'model.backbone.img_size')
     if size is not None and fits(Size, size):
         found['img_size'] = size
@@ -53,7 +53,7 @@ def training_settings(source: Any) -> dict[str, Any]:
     return found
 
 
-def saved_backbone(source: Any) -> dict[str, Any]:
+def saved_backbone(source: Any) -> Section:
     """Arguments of a saved ``vit_plugin.VisionTransformer`` but ``img_size``; {} for other models.
 
     A pre-training may have frozen the projection of patches, which is not part of the model.
@@ -75,7 +75,7 @@ def saved_backbone(source: Any) -> dict[str, Any]:
     return {key: value for key, value in admitted.items() if key not in left_out}
 
 
-def _saved(source: Any) -> dict[str, Any]:
+def _saved(source: Any) -> Section:
     """The settings in a checkpoint, or none."""
     if isinstance(source, Checkpoint):
         return settings_of(source)
@@ -95,12 +95,12 @@ def value_at(settings: Any, field: str) -> Any:
     return settings
 
 
-def settings_of(checkpoint: Checkpoint) -> dict[str, Any]:
+def settings_of(checkpoint: Checkpoint) -> Section:
     """The settings in the config that MMEngine saved with a checkpoint, see :func:`literals`."""
     return literals(checkpoint.meta.get('cfg'))
 
 
-def literals(text: Any) -> dict[str, Any]:
+def literals(text: Any) -> Section:
     """The top-level settings in a config's text that are plain values. Nothing in it is run."""
     found = {}
     try:

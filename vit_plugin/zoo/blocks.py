@@ -13,6 +13,7 @@ from timm.models.vitamin import GeGluMlp
 from torch import nn
 
 from vit_plugin.arguments.encoder_options import BlockOptions
+from vit_plugin.arguments.fields import Section
 
 from .norms import act_of, norm_of
 
@@ -26,7 +27,7 @@ SHARED_FIELDS = (
 )  # what our encoder has once
 
 
-def encoder_of(model: nn.Module) -> tuple[dict[str, int], dict[str, Any], dict[str, Any]]:
+def encoder_of(model: nn.Module) -> tuple[dict[str, int], Section, Section]:
     """The sizes, the ``encoder`` and the ``numerics`` of a model's blocks.
 
     Raises:
@@ -41,7 +42,7 @@ def encoder_of(model: nn.Module) -> tuple[dict[str, int], dict[str, Any], dict[s
         num_heads=once['num_heads'],
         feedforward_channels=once['feedforward_channels'],
     )
-    encoder: dict[str, Any] = {}
+    encoder: Section = {}
     for option in fields(BlockOptions):
         values = [asdict(options)[option.name] for _, options in read]
         if any(value != option.default for value in values):
@@ -59,7 +60,7 @@ def _same(name: str, values: list[Any]) -> Any:
     return values[0]
 
 
-def _block(block: nn.Module) -> tuple[dict[str, Any], BlockOptions]:
+def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
     """The ``SHARED_FIELDS`` of a block, and its options."""
     scales: list[float]
     if type(block) is eva.EvaBlock:
@@ -99,7 +100,7 @@ def _block(block: nn.Module) -> tuple[dict[str, Any], BlockOptions]:
     ), options
 
 
-def _attention(attn: nn.Module) -> dict[str, Any]:
+def _attention(attn: nn.Module) -> Section:
     if type(attn) not in TIMM_ATTENTIONS:
         raise ValueError(f'its attention ({type(attn).__name__}) is not known')
     if attn.gate is not None:
@@ -133,7 +134,7 @@ def _qkv_bias(attn: nn.Module) -> bool | str:
     raise ValueError('its queries, keys and values have biases in an unknown combination')
 
 
-def _mlp(mlp: nn.Module) -> dict[str, Any]:
+def _mlp(mlp: nn.Module) -> Section:
     if type(mlp) not in (layers.Mlp, *GATED) or (type(mlp) is layers.GluMlp and mlp.gate_last):
         raise ValueError(f'its MLP ({type(mlp).__name__}) is not known')
     has_norm = not isinstance(mlp.norm, nn.Identity)

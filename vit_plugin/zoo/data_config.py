@@ -11,6 +11,7 @@ import timm
 from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_text
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_FILES, said_once, timm_name, weights_in
@@ -41,7 +42,7 @@ PILLOW_INTERPOLATIONS = {
 }
 
 
-def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
+def data_config_of(arch: Any, source: Any = None) -> Section:
     """Preprocessing: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
     The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch``
@@ -62,7 +63,7 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     return {key: found.get(key, value) for key, value in _of_names(name, arch).items()}
 
 
-def _of_names(source: Any, arch: Any) -> dict[str, Any]:
+def _of_names(source: Any, arch: Any) -> Section:
     for name in map(str, (source, arch)):
         if (of_timm := timm_name(name)) is not None:
             return _of_timm(of_timm)
@@ -76,7 +77,7 @@ def _of_names(source: Any, arch: Any) -> dict[str, Any]:
     return dict(AUTHORS_DATA_CONFIG)
 
 
-def _of_timm(name: str) -> dict[str, Any]:
+def _of_timm(name: str) -> Section:
     try:
         known = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # of an unknown tag after the dot
@@ -88,14 +89,14 @@ def _of_timm(name: str) -> dict[str, Any]:
     return _resolved(known.to_dict())
 
 
-def _resolved(pretrained_cfg: Mapping[str, Any]) -> dict[str, Any]:
+def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
     found = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
     values = {key: found[key] for key in AUTHORS_DATA_CONFIG}
     return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
 @said_once()
-def _of_files(name: str, find: Callable[[str], str | Path]) -> dict[str, Any]:
+def _of_files(name: str, find: Callable[[str], str | Path]) -> Section:
     """The preprocessing that a model's files say: one of transformers, or else of timm."""
     for file, entry in PREPROCESSING_FILES.items():
         try:
@@ -121,7 +122,7 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> dict[str, Any]:
     return dict(AUTHORS_DATA_CONFIG)
 
 
-def _of_processor(subject: str, file: Mapping[str, Any]) -> dict[str, Any]:
+def _of_processor(subject: str, file: Mapping[str, Any]) -> Section:
     """An image processor of transformers, as far as timm has terms for it."""
     readers = dict(
         interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode

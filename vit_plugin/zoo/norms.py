@@ -1,21 +1,21 @@
 """timm's norms and activations as our configs."""
 
-from typing import Any
-
 from timm import layers
 from torch import nn
+
+from vit_plugin.arguments.fields import Section
 
 # Norm and activation of most of timm's models, as in the row ``'timm'`` of our numerics.
 USUAL = dict(norm_cfg=dict(type='LN', eps=1e-6), act_cfg=dict(type='GELU', approximate='none'))
 
 
-def differences(numerics: dict[str, Any]) -> str | dict[str, Any]:
+def differences(numerics: Section) -> str | Section:
     """The ``numerics`` of a model with this norm and activation."""
     other = {name: cfg for name, cfg in numerics.items() if cfg != USUAL[name]}
     return dict(base='timm', **other) if other else 'timm'
 
 
-def norm_of(norm: nn.Module) -> dict[str, Any]:
+def norm_of(norm: nn.Module) -> Section:
     """The ``norm_cfg`` of a norm of tokens.
 
     Raises:
@@ -28,7 +28,7 @@ def norm_of(norm: nn.Module) -> dict[str, Any]:
     raise ValueError(f'its norm {type(norm).__name__} is not known')
 
 
-def act_of(act: nn.Module) -> dict[str, Any]:
+def act_of(act: nn.Module) -> Section:
     """The ``act_cfg`` of an activation.
 
     Raises:

@@ -1,20 +1,20 @@
 """Positions of timm's models as our ``pos_embed``."""
 
-from typing import Any
-
 from timm import layers
 from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed
 from timm.models.eva import Eva
 from torch import nn
 
+from vit_plugin.arguments.fields import Section
 
-def positions_of(model: nn.Module) -> dict[str, Any]:
+
+def positions_of(model: nn.Module) -> Section:
     """The ``pos_embed`` of a model.
 
     Raises:
         ValueError: if its positions are of another kind.
     """
-    cfg: dict[str, Any] = dict(type='none')
+    cfg: Section = dict(type='none')
     if model.pos_embed is not None:
         cfg = dict(type='learned', interpolate_mode='bicubic')
         if model.no_embed_class and model.num_prefix_tokens:
@@ -24,13 +24,13 @@ def positions_of(model: nn.Module) -> dict[str, Any]:
     return dict(cfg, rotary=rotary_of(model.rope))
 
 
-def rotary_of(rope: nn.Module) -> dict[str, Any]:
+def rotary_of(rope: nn.Module) -> Section:
     """The ``rotary`` of timm's rotary positions.
 
     Raises:
         ValueError: if they are of another kind.
     """
-    coordinates: dict[str, Any] = {}
+    coordinates: Section = {}
     match rope:
         case RotaryEmbeddingMixed():
             form, halves = 'mixed', False

@@ -1,7 +1,5 @@
 """Stems of timm's models as our ``patch_embed``."""
 
-from typing import Any
-
 from timm import layers
 from timm.models import FeatureListNet
 from timm.models.resnetv2 import ResNetV2
@@ -9,12 +7,14 @@ from timm.models.vision_transformer_hybrid import ConvStem
 from timm.models.vitamin import MbConvStages
 from torch import nn
 
+from vit_plugin.arguments.fields import Section
+
 from .norms import norm_of
 
 WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # by default
 
 
-def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
+def stem_of(model: nn.Module, name: str) -> Section:
     """The ``patch_embed`` of a model with this name.
 
     Raises:
@@ -24,7 +24,7 @@ def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
     if stem.patch_size[0] != stem.patch_size[1]:
         raise ValueError('its patches are not square')
     if type(stem) is layers.PatchEmbed:
-        cfg: dict[str, Any] = dict(type='PatchEmbed')
+        cfg: Section = dict(type='PatchEmbed')
         if name.startswith('flexivit'):
             cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
@@ -48,7 +48,7 @@ def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
     return cfg
 
 
-def _cnn(cnn: nn.Module) -> dict[str, Any]:
+def _cnn(cnn: nn.Module) -> Section:
     match cnn:
         case ResNetV2():
             return dict(
@@ -70,7 +70,7 @@ def _cnn(cnn: nn.Module) -> dict[str, Any]:
     raise ValueError(f'its CNN ({type(cnn).__name__}) is not known')
 
 
-def _convolutions(convs: list[nn.Module]) -> dict[str, Any]:
+def _convolutions(convs: list[nn.Module]) -> Section:
     for layer in convs:
         conv = layer.conv
         if conv.kernel_size != conv.stride or len(set(conv.stride)) > 1 or any(conv.padding):

@@ -1,14 +1,13 @@
 """Models of depth for a folder: ``train --task depth --model NAME``."""
 
-from typing import Any
-
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
 WIDE, NARROW = 128, 64  # channels of DPT's decoder
 FINEST = 4  # pixels: stride of the maps of which a linear head makes bins
 
 
-def _maps(facts: ModelFacts) -> tuple[dict[str, Any], list[int], list[int]]:
+def _maps(facts: ModelFacts) -> tuple[Section, list[int], list[int]]:
     """A backbone of a hybrid's maps and tokens, or of four blocks; the widths and strides."""
     depths = facts.depths() if len(facts.built.strides) == 1 else ()
     more = dict(out_indices=list(depths)) if depths else {}
@@ -16,7 +15,7 @@ def _maps(facts: ModelFacts) -> tuple[dict[str, Any], list[int], list[int]]:
     return facts.backbone('pyramid', **more), list(built.channels), list(built.strides)
 
 
-def _dpt(facts: ModelFacts) -> dict[str, Any]:
+def _dpt(facts: ModelFacts) -> Section:
     backbone, channels, strides = _maps(facts)
     head = dict(
         type='vit_plugin.DPTDepthHead',
@@ -29,7 +28,7 @@ def _dpt(facts: ModelFacts) -> dict[str, Any]:
     return dict(backbone=backbone, decode_head=head)
 
 
-def _linear(facts: ModelFacts) -> dict[str, Any]:
+def _linear(facts: ModelFacts) -> Section:
     backbone, channels, strides = _maps(facts)
     head = dict(
         type='vit_plugin.LinearDepthHead',

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
-from vit_plugin.arguments.fields import Positive, PositiveInts
+from vit_plugin.arguments.fields import Positive, PositiveInts, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import (
     Published,
@@ -25,7 +24,7 @@ UNSUPPORTED = {  # entries of a config.json, and what they make of the model
 }
 
 
-def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
+def depth(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a model of depth, which has no classes. None if it is another model.
 
     Raises:
@@ -54,7 +53,7 @@ def depth(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     )
     pixels = published.pixels(backbone['img_size'])
     settings = segmentor_settings(model, [], **pixels)
-    steps: list[dict[str, Any]] = settings['test_dataloader']['dataset']['pipeline']
+    steps: list[Section] = settings['test_dataloader']['dataset']['pipeline']
     if told(published.processor, 'keep_aspect_ratio', bool, False):
         multiple = told(published.processor, 'ensure_multiple_of', int, patch)
         steps.insert(2, dict(type='ResizeToMultiple', size_divisor=max(multiple, patch)))
@@ -77,7 +76,7 @@ def _check_parts(kind: str, config: Mapping, encoder: Mapping) -> None:
         )
 
 
-def _maps(published: Published, backbone: Mapping, patch: int) -> dict[str, Any]:
+def _maps(published: Published, backbone: Mapping, patch: int) -> Section:
     """The head for four maps: the finer ones of a hybrid's CNN, and the others of the tokens."""
     widths = list(required(published.config, 'neck_hidden_sizes', PositiveInts))
     finer = widths[: 4 - len(backbone['out_indices'])]
@@ -92,9 +91,7 @@ def _maps(published: Published, backbone: Mapping, patch: int) -> dict[str, Any]
     )
 
 
-def _dpt(
-    published: Published, config: Mapping, bit: Mapping
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _dpt(published: Published, config: Mapping, bit: Mapping) -> tuple[Section, Section]:
     """The arguments of DPT's backbone and of its head. Its maps are not normed."""
     told_of = filled(config, dict(readout_type='project', layer_norm_eps=1e-12))
     blocks = 'dpt.encoder.layer.'
@@ -126,7 +123,7 @@ def _dpt(
 
 def _depth_anything(
     published: Published, config: Mapping, encoder: Mapping
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[Section, Section]:
     """The arguments of Depth Anything's DINOv2 and of its head."""
     told_of = filled(encoder, dict(layer_norm_eps=1e-6, apply_layernorm=True))
     arch = _arch(published, 'backbone.encoder.layer.', 'mlp.fc1', encoder)
@@ -141,7 +138,7 @@ def _depth_anything(
         out_indices=[i - 1 for i in required(encoder, 'out_indices', PositiveInts)],
         out_type='featmap',
     )
-    head: dict[str, Any] = dict(head_channels=published.shape('head.conv2.weight')[0])
+    head: Section = dict(head_channels=published.shape('head.conv2.weight')[0])
     if told(config, 'depth_estimation_type', str, 'relative') == 'metric':
         head['max_depth'] = required(config, 'max_depth', Positive)
     else:
@@ -149,7 +146,7 @@ def _depth_anything(
     return backbone, head
 
 
-def _arch(published: Published, blocks: str, fc1: str, config: Mapping) -> dict[str, Any]:
+def _arch(published: Published, blocks: str, fc1: str, config: Mapping) -> Section:
     width = published.shape(f'{blocks}0.attention.output.dense.weight')[0]
     return dict(
         embed_dims=width,

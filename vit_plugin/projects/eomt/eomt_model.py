@@ -1,11 +1,10 @@
 """EoMT for a folder of images with polygons or masks: ``train --data FOLDER --model eomt``."""
 
-from typing import Any
-
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
 
-def _backbone(facts: ModelFacts, least: int) -> dict[str, Any]:
+def _backbone(facts: ModelFacts, least: int) -> Section:
     """The backbone with queries in its last blocks, as many as the authors have."""
     layers = facts.built.num_layers
     return dict(
@@ -17,9 +16,7 @@ def _backbone(facts: ModelFacts, least: int) -> dict[str, Any]:
     )
 
 
-def instances(
-    backbone: dict[str, Any], num_things_classes: int, num_stuff_classes: int
-) -> dict[str, Any]:
+def instances(backbone: Section, num_things_classes: int, num_stuff_classes: int) -> Section:
     """Mask2Former of MMDetection with EoMT's loss."""
     parts = dict(num_things_classes=num_things_classes, num_stuff_classes=num_stuff_classes)
     return dict(
@@ -43,13 +40,13 @@ def instances(
     )
 
 
-def _instance(facts: ModelFacts) -> dict[str, Any]:
+def _instance(facts: ModelFacts) -> Section:
     model = instances(_backbone(facts, 200 if facts.is_wide else 40), **facts.kinds)
     model['test_cfg'] |= facts.answers
     return dict(model, train_cfg=dict(num_points=facts.points))
 
 
-def _semantic(facts: ModelFacts) -> dict[str, Any]:
+def _semantic(facts: ModelFacts) -> Section:
     points = dict(num_points=facts.points)
     head = dict(type='vit_plugin.EoMTDecodeHead', num_classes=facts.classes, train_cfg=points)
     return dict(backbone=_backbone(facts, 100 if facts.is_wide else 20), decode_head=head)

@@ -1,8 +1,8 @@
 """EoMT in the form of transformers: semantic, instance and panoptic masks."""
 
 import math
-from typing import Any
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import (
     Classes,
@@ -21,7 +21,7 @@ SCENES = (133, 80)  # COCO's panoptic classes, and how many of them are things
 ROTARY = dict(form='centred', order='yx', planes='halves', temperature=100.0)
 
 
-def eomt(published: Published) -> tuple[dict[str, Any], list[str]] | None:
+def eomt(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an EoMT and its classes. None if it is another model.
 
     Its preprocessor says which masks it is for: it cuts images into squares for semantic masks, and
@@ -39,7 +39,7 @@ def eomt(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     )
     backbone, side = _backbone(published, rows)
     if published.processor.get('do_split_image'):
-        model: dict[str, Any] = dict(
+        model: Section = dict(
             type='EncoderDecoder',
             backbone=backbone,
             decode_head=dict(type='vit_plugin.EoMTDecodeHead', num_classes=rows),
@@ -57,7 +57,7 @@ def eomt(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     return detector_settings(model, classes, padded=side, masks=things == rows, **pixels), classes
 
 
-def _backbone(published: Published, rows: int) -> tuple[dict[str, Any], int]:
+def _backbone(published: Published, rows: int) -> tuple[Section, int]:
     """The backbone with its queries, and the side of its images."""
     config = filled(published.config, DEFAULTS)
     is_v3, side = published.kind == KINDS[1], config['image_size']

@@ -1,11 +1,10 @@
 """LW-DETR for a folder of images with boxes: ``vit-plugin train --data FOLDER --model lw-detr``."""
 
-from typing import Any
-
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
 
-def _lw_detr(facts: ModelFacts) -> dict[str, Any]:
+def _lw_detr(facts: ModelFacts) -> Section:
     """Three maps of a hybrid, as in the recipe for BCCD, or one of four depths of a ViT."""
     wide, width = facts.is_wide, facts.channels
     if facts.is_pyramid(4):
@@ -16,7 +15,7 @@ def _lw_detr(facts: ModelFacts) -> dict[str, Any]:
         maps, strides = [facts.built.embed_dims] * len(depths), [facts.built.patch_embed.stride]
         neck = dict(type='vit_plugin.C2fProjector', in_channels=maps, out_channels=width)
     queries = facts.queries('lw-detr', 300 if wide else 60, strides)
-    decoder: dict[str, Any] = dict(num_points=2)
+    decoder: Section = dict(num_points=2)
     if not wide:
         decoder |= dict(num_layers=2, num_heads=4, num_cross_heads=8, feedforward_channels=384)
     head = dict(

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.arguments.fields import PositiveInt, Section
 from vit_plugin.weights.published import (
     Classes,
     Published,
@@ -38,7 +37,7 @@ VIT = dict(
 )
 
 
-def lw_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
+def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an LW-DETR and its classes. None if it is another model.
 
     Raises:
@@ -46,8 +45,8 @@ def lw_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     """
     if published.kind != 'lw_detr':
         return None
-    config: dict[str, Any] = filled(published.config, DEFAULTS)
-    vit: dict[str, Any] = filled(published.config.get('backbone_config'), VIT)
+    config: Section = filled(published.config, DEFAULTS)
+    vit: Section = filled(published.config.get('backbone_config'), VIT)
     blocks, width = vit['num_hidden_layers'], vit['hidden_size']
     indices, windowed, scales = (
         required(source, name, kind)

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 from .mmpretrain_options import Sizes
 
-DEFAULTS: dict[str, Any] = dict(
+DEFAULTS: Section = dict(
     img_size=224,
     patch_size=16,
     in_channels=3,
@@ -45,7 +46,7 @@ OF_ENCODER = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
 OF_BLOCKS = (*OF_ENCODER, 'drop_rate', 'norm_cfg')
 
 
-def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
+def translate(sizes: Sizes, options: Mapping[str, Any]) -> Section:
     """Translate MMPretrain's VisionTransformer arguments into ours.
 
     They become arguments of :class:`~vit_plugin.models.VisionTransformer`.
@@ -82,7 +83,7 @@ def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _norm(cfg: Mapping[str, Any]) -> dict[str, Any]:
+def _norm(cfg: Mapping[str, Any]) -> Section:
     """A ``norm_cfg`` with MMPretrain's default eps."""
     cfg = {'eps': 1e-5, **cfg}
     if not cfg.pop('requires_grad', True):
@@ -92,7 +93,7 @@ def _norm(cfg: Mapping[str, Any]) -> dict[str, Any]:
     return cfg
 
 
-def _block(given: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+def _block(given: Mapping[str, Any], sizes: Sizes) -> Section:
     """The arguments of the blocks: the backbone's, changed by ``layer_cfgs``."""
     block = {
         **{name: given[name] for name in OF_BLOCKS},
@@ -121,7 +122,7 @@ def _hidden(block: Mapping[str, Any]) -> int:
     return width if block['ffn_type'] == 'origin' else (int(width * 2 / 3) + 7) // 8 * 8
 
 
-def _activation(block: Mapping[str, Any]) -> dict[str, Any]:
+def _activation(block: Mapping[str, Any]) -> Section:
     """The activation, without a scope as in ``'mmpretrain.QuickGELU'``."""
     if block['ffn_type'] == 'swiglu_fused':
         return dict(type='SiLU')
@@ -129,7 +130,7 @@ def _activation(block: Mapping[str, Any]) -> dict[str, Any]:
     return {**block['act_cfg'], 'type': kind.rpartition('.')[2] if isinstance(kind, str) else kind}
 
 
-def _stem(given: Mapping[str, Any]) -> dict[str, Any]:
+def _stem(given: Mapping[str, Any]) -> Section:
     """mmcv's ``PatchEmbed`` as our stem. CLIP's, with a norm before the blocks, has no bias."""
     cfg = {
         'kernel_size': given['patch_size'],

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.arguments.fields import PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Classes, Published, detector_settings, told
 
@@ -45,7 +45,7 @@ TRUNKS = {
 }
 
 
-def rf_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
+def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an RF-DETR and its classes. None if it is another model.
 
     Raises:
@@ -71,7 +71,7 @@ def rf_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
         )
     )
     places = published.shape(f'{LAYERS}0.cross_attn.attention_weights.weight')[0]
-    model: dict[str, Any] = dict(
+    model: Section = dict(
         type='SingleStageDetector',
         backbone=backbone,
         neck=dict(
@@ -111,7 +111,7 @@ def rf_detr(published: Published) -> tuple[dict[str, Any], list[str]] | None:
     return detector_settings(model, classes.names, masks=masks, **pixels), classes.names
 
 
-def _backbone(published: Published) -> tuple[dict[str, Any], int]:
+def _backbone(published: Published) -> tuple[Section, int]:
     """The backbone, and the side of its images."""
     width, _, patch, _ = published.shape(f'{EMBEDDINGS}patch_embeddings.projection.weight')
     side, blocks = math.isqrt(published.shape(TABLE)[1] - 1), published.count(BLOCKS)

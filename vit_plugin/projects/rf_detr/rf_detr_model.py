@@ -1,10 +1,10 @@
 """RF-DETR for a folder of images with boxes: ``vit-plugin train --data FOLDER --model rf-detr``."""
 
 from functools import partial
-from typing import Any
 
 import torch
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 from vit_plugin.errors import ConfigError
 
@@ -13,7 +13,7 @@ from .windowed_vit import WindowedViT
 WINDOWS = 2  # along a side
 
 
-def _rf_detr(facts: ModelFacts, layers: int) -> dict[str, Any]:
+def _rf_detr(facts: ModelFacts, layers: int) -> Section:
     """Windows between global blocks, four depths in one map, and so many layers of a decoder.
 
     Raises:
@@ -43,7 +43,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> dict[str, Any]:
             'such as S/16, or --model lw-detr, which takes any.'
         ) from error
     width, stride = facts.channels, built.patch_embed.stride
-    decoder: dict[str, Any] = dict(num_layers=layers, num_points=2)
+    decoder: Section = dict(num_layers=layers, num_points=2)
     if not facts.is_wide:
         decoder |= dict(num_heads=4, num_cross_heads=8, feedforward_channels=4 * width)
     queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, [stride], 1)
