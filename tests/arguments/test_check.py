@@ -14,6 +14,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.model import BaseModule
 from mmengine.registry import MODELS as ROOT
 from pydantic import Field
+from rejection import rejects
 from typing_extensions import Required, TypedDict, Unpack
 
 from vit_plugin.arguments import checked
@@ -126,9 +127,9 @@ def test_one_sentence_says_what_is_wrong(kwargs, sentence):
 
 def test_positions():
     assert Layer(3, 'right').width == 3
-    with pytest.raises(ConfigError, match='width is given by position and by name'):
+    with rejects('width is given by position and by name'):
         Layer(3, width=4)
-    with pytest.raises(ConfigError, match='Layer takes 8 arguments by position, got 9'):
+    with rejects('Layer takes 8 arguments by position, got 9'):
         Layer(3, 'left', 4, True, None, (), (0.0, 0.0), None, 1)
 
 
@@ -152,10 +153,7 @@ def test_values_are_passed_on_as_they_are():
     )
 )
 def test_no_value_of_another_type_or_range_is_taken(value):
-    with pytest.raises(
-        ConfigError,
-        match=r'^Layer: width=.* must be (a valid integer|greater than or equal to 1)\.$',
-    ):
+    with rejects(r'^Layer: width=.* must be (a valid integer|greater than or equal to 1)\.$'):
         Layer(value)
 
 
@@ -179,7 +177,7 @@ def test_a_child_is_checked_by_its_parents_annotations_too():
         ((3,), dict(dropout=1), 'takes no dropout any more; write rate='),
         ((), {}, 'needs width'),
     ]:
-        with pytest.raises(ConfigError, match=words):
+        with rejects(words):
             Child(*args, **kwargs)
 
 
@@ -190,7 +188,7 @@ def test_a_users_class_needs_no_registration_and_may_fill_in_arguments():
             self.depth = depth
 
     assert Users('anything', out_channels=8).depth == 'anything'
-    with pytest.raises(ConfigError, match="SimpleFPN: out_channels='8' must be"):
+    with rejects("SimpleFPN: out_channels='8' must be"):
         Users(1, out_channels='8')
     assert checked(Users)(1, out_channels=8).depth == 1
 
@@ -208,7 +206,7 @@ def test_names_of_foreign_parents_count_but_not_their_annotations():
             super().__init__(**kwargs)
 
     assert Ours(1, wrongly_annotated=3)
-    with pytest.raises(ConfigError, match='did you mean other'):
+    with rejects('did you mean other'):
         Ours(1, othr=3)
 
 
@@ -219,7 +217,7 @@ def test_keyword_arguments_by_a_typed_dict():
             self.kwargs = kwargs
 
     assert Ours(size=3).kwargs == dict(size=3)
-    with pytest.raises(ConfigError, match='Ours needs size'):
+    with rejects('Ours needs size'):
         Ours()
 
 
@@ -229,7 +227,7 @@ def test_a_class_without_a_constructor_takes_nothing():
         pass
 
     assert Bare()
-    with pytest.raises(ConfigError, match=r'Bare takes no width \(given width=3\); it takes none'):
+    with rejects(r'Bare takes no width \(given width=3\); it takes none'):
         Bare(width=3)
 
 
@@ -238,9 +236,7 @@ def test_an_assertion_of_a_base_class_becomes_a_sentence():
         def __init__(self):
             raise AssertionError('Please choose.')
 
-    with pytest.raises(
-        ConfigError, match=r'^Ours: Please choose \(AssertionError\); see its docstring'
-    ):
+    with rejects(r'^Ours: Please choose \(AssertionError\); see its docstring'):
         checked(type('Ours', (Foreign,), {}))()
 
 
@@ -264,14 +260,9 @@ def test_what_is_built_is_as_before():
 
 def test_a_registered_class_is_checked_from_a_config():
     cfg = Config(dict(neck=dict(type='vit_plugin.SimpleFPN', in_channels=[8, 16], out_chanels=8)))
-    with pytest.raises(
-        ConfigError, match=r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'
-    ):
+    with rejects(r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'):
         ROOT.build(cfg.neck)
-    with pytest.raises(
-        ConfigError,
-        match="type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN",
-    ):
+    with rejects("type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN"):
         ROOT.build(dict(type='vit_plugin.SimpleFNP'))
 
 
@@ -292,7 +283,7 @@ def test_the_names_that_are_accepted_are_those_of_the_table(names, table):
 
 @pytest.mark.parametrize('value', [Fraction(1, 3), Decimal('0.25')])
 def test_a_number_that_torch_does_not_take_is_named(value):
-    with pytest.raises(ConfigError, match=r'Layer: rate=.* must be a plain number: 0\.'):
+    with rejects(r'Layer: rate=.* must be a plain number: 0\.'):
         Layer(4, rate=value)
-    with pytest.raises(ConfigError, match=r'Layer: size\[1\]=.* must be a plain number: 0\.'):
+    with rejects(r'Layer: size\[1\]=.* must be a plain number: 0\.'):
         Layer(4, size=(4, value))

@@ -8,11 +8,11 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from rejection import rejects
 
 from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.early import check_checkpoints
 from vit_plugin.commands.flags import leave_out_false_alarms
-from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder import methods, write
 from vit_plugin.from_folder.choices import METHODS, TASKS
 
@@ -106,9 +106,9 @@ def test_what_may_be_there_is_left_to_its_reader(path, monkeypatch):
     monkeypatch.setattr('vit_plugin.commands.early.declared', lambda table: ['detector'])
     for given in (path, [path]):
         check_checkpoints(argparse.Namespace(checkpoint=given, weights=None, resume='auto'))
-    with pytest.raises(ConfigError, match='no checkpoint file'):
+    with rejects('no checkpoint file'):
         check_checkpoints(argparse.Namespace(checkpoint=[path, 'nope']))
-    with pytest.raises(ConfigError, match="'detectr'; did you mean 'detector'"):
+    with rejects("'detectr'; did you mean 'detector'"):
         check_checkpoints(argparse.Namespace(checkpoint='detectr'))
 
 

@@ -2,10 +2,10 @@ import re
 from typing import Any
 
 import pytest
+from rejection import rejects
 from wrong_values import RIGHT
 
 from vit_plugin.config import check_channels
-from vit_plugin.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,7 @@ def test_channels_are_compared_with_the_backbones(tiny_hybrid, part, fits, asked
     if fits:
         check_channels(model)
     else:
-        with pytest.raises(
-            ConfigError, match=rf'model.{part}.in_channels=.* does not fit the backbone'
-        ):
+        with rejects(rf'model.{part}.in_channels=.* does not fit the backbone'):
             check_channels(model)
 
 
@@ -43,7 +41,7 @@ def test_a_segmentors_head_chooses_maps(tiny):
         tiny, type='vit_plugin.VisionTransformer', out_type='featmap', out_indices=(0, 1)
     )
     check_channels(dict(backbone=backbone, decode_head=dict(in_channels=[32], in_index=[1])))
-    with pytest.raises(ConfigError, match=r'set it to \[32\]'):
+    with rejects(r'set it to \[32\]'):
         check_channels(
             dict(backbone=backbone, decode_head=dict(in_channels=[32, 32], in_index=[1]))
         )
@@ -54,9 +52,7 @@ def test_more_maps_than_the_backbone_gives():
         backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16', out_type='featmap'),
         decode_head=dict(in_channels=768, in_index=3),
     )  # as in MMSegmentation's bases
-    with pytest.raises(
-        ConfigError, match='model.decode_head.in_index=3 needs more maps than the backbone returns'
-    ):
+    with rejects('model.decode_head.in_index=3 needs more maps than the backbone returns'):
         check_channels(model)
 
 
@@ -85,7 +81,7 @@ def test_pooling_is_told_the_prefix_tokens(tiny, with_cls_token, number):
     ],
 )
 def test_pooling_is_compared_with_the_prefix_tokens(tiny, neck, words):
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         check_channels(pooled(tiny, neck, out_type='raw', with_cls_token=False))
 
 
@@ -122,7 +118,7 @@ def test_every_backbone_that_has_channels_is_compared(backbone, channels):
             decode_head=dict(in_channels=list(channels), in_index=range(len(channels))),
         )
     )
-    with pytest.raises(ConfigError, match=rf'model.head.in_channels=7 .* set it to {channels[-1]}'):
+    with rejects(rf'model.head.in_channels=7 .* set it to {channels[-1]}'):
         check_channels(dict(backbone=backbone, head=dict(in_channels=7)))
 
 
@@ -176,7 +172,7 @@ def test_heads_are_compared_with_what_the_neck_makes(parts, words):
     if words is None:
         check_channels(detector(**parts))
         return
-    with pytest.raises(ConfigError, match=re.escape(words)):
+    with rejects(re.escape(words)):
         check_channels(detector(**parts))
 
 
@@ -187,7 +183,7 @@ def test_a_stride_that_is_rounded_is_not_compared():
     model = dict(backbone=PYRAMID, neck=neck, bbox_head=dict(anchor_generator=generator))
     check_channels(model)
     generator['strides'][1] = 16
-    with pytest.raises(ConfigError, match='have the strides 4, 8, 128'):
+    with rejects('have the strides 4, 8, 128'):
         check_channels(model)
 
 
@@ -195,5 +191,5 @@ def test_a_decoders_strides_are_those_of_the_maps_that_it_takes():
     head = dict(in_channels=[256, 768], in_index=[0, 2], strides=[4, 16])
     check_channels(dict(backbone=PYRAMID, decode_head=head))
     head['strides'] = [8, 16]
-    with pytest.raises(ConfigError, match=r'strides=\[8, 16\] .*: set it to \[4, 16\]'):
+    with rejects(r'strides=\[8, 16\] .*: set it to \[4, 16\]'):
         check_channels(dict(backbone=PYRAMID, decode_head=head))

@@ -8,10 +8,11 @@ import torch
 from mmcv.transforms import Compose
 from mmengine.config import Config, ConfigDict
 from mmengine.registry import DefaultScope
+from rejection import rejects
 
 from vit_plugin.config import read_config, with_pipeline
 from vit_plugin.config.sections import check_sections
-from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.errors import MissingExtraError
 from vit_plugin.inference.image_transforms import PipelineTransform
 
 PLAIN = ConfigDict(type='CustomDataset', pipeline=[])
@@ -32,9 +33,7 @@ def test_the_pipeline_is_that_of_the_innermost_data_set(dataset):
 
 
 def test_several_data_sets_have_no_single_pipeline():
-    with pytest.raises(
-        ConfigError, match="'ConcatDataset' has no pipeline of its own; give a plain data set"
-    ):
+    with rejects("'ConcatDataset' has no pipeline of its own; give a plain data set"):
         with_pipeline(ConfigDict(type='ConcatDataset', datasets=[PLAIN]))
 
 

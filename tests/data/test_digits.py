@@ -1,9 +1,8 @@
 import numpy as np
-import pytest
+from rejection import rejects
 from sklearn.datasets import load_digits
 
 from vit_plugin.data import Digits
-from vit_plugin.errors import ConfigError
 
 
 def labels(part: Digits) -> np.ndarray:
@@ -40,5 +39,5 @@ def test_seed_changes_the_split():
 
 
 def test_unknown_split():
-    with pytest.raises(ConfigError, match="split='test' must be 'train' or 'val'"):
+    with rejects("split='test' must be 'train' or 'val'"):
         Digits('test')

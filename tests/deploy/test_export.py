@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from rejection import rejects
 from tiny_models import randomize
 
 from vit_plugin.deploy.deployed import deploy
@@ -17,7 +18,6 @@ from vit_plugin.deploy.export import (
     trace,
     write_onnx,
 )
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import from_config
 from vit_plugin.inference.saved_model import SavedModel
 from vit_plugin.weights import open_checkpoint
@@ -169,16 +169,14 @@ def test_a_preprocessor_within_the_model_is_kept(train):
 def test_only_the_classifier_of_the_checkpoint(train):
     cfg, path = train()
     cfg.model.head.num_classes = 7
-    with pytest.raises(
-        ConfigError, match='is not of this model: size mismatch for head.layers.head'
-    ):
+    with rejects('is not of this model: size mismatch for head.layers.head'):
         load_deployed(cfg, path)
 
 
 def test_only_models_of_ours():
     init_default_scope('mmpretrain')
     stock = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None)
-    with pytest.raises(ConfigError, match='ResNet is not one of vit_plugin'):
+    with rejects('ResNet is not one of vit_plugin'):
         deploy(MODELS.build(stock))
 
 
@@ -193,9 +191,7 @@ def test_only_models_of_ours():
 def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, size, suffix):
     model, out = deployed(**VARIATIONS[variation]), tmp_path / 'new' / f'model{suffix}'
     if size == '--dynamic-size' and variation in NOT_DYNAMIC:
-        with pytest.raises(
-            ConfigError, match='graph .* depends on the size .* write a file for each size'
-        ) as error:
+        with rejects('graph .* depends on the size .* write a file for each size') as error:
             export(model, out, SIZES[size])
         assert '\n' not in str(error.value)
         assert list(out.parent.iterdir()) == []
@@ -313,7 +309,7 @@ def test_weights_beyond_two_gigabytes_lie_beside(deployed, tmp_path, monkeypatch
     ],
 )
 def test_what_a_format_does_not_have(tmp_path, suffix, dtype, words):
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         WRITERS[suffix](None, tmp_path / f'model{suffix}', dtype)
 
 
@@ -349,7 +345,7 @@ def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, bro
     model, out = deployed(), tmp_path / 'model.pt2'
     out.write_text('old')
     monkeypatch.setattr(broken, by)
-    with pytest.raises(ConfigError, match=words) as error:
+    with rejects(words) as error:
         export(model, out, SIZE)
     assert '\n' not in str(error.value)
     assert out.read_text() == 'old'
@@ -359,13 +355,13 @@ def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, bro
 def test_its_own_source_is_no_target(train):
     cfg, path = train()
     weights = Path(path).read_bytes()
-    with pytest.raises(ConfigError, match='would be overwritten while it is read'):
+    with rejects('would be overwritten while it is read'):
         export(load_deployed(cfg, path), Path(path), SIZE, sources=[path])
     assert Path(path).read_bytes() == weights
 
 
 def test_an_image_smaller_than_a_patch(deployed, tmp_path):
-    with pytest.raises(ConfigError, match='smaller than one patch of 8 x 8'):
+    with rejects('smaller than one patch of 8 x 8'):
         export(deployed(), tmp_path / 'model.pt2', (32, 7))
 
 

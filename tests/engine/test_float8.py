@@ -4,13 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from mmengine.registry import MODELS, DefaultScope
+from rejection import rejects
 from torch import nn
 
 from benchmarks.exactness import train
 from benchmarks.tiny_run import MODEL, differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine.float8 import Float8
 from vit_plugin.engine.model_settings import model_setting
-from vit_plugin.errors import ConfigError
 
 pytest.importorskip('torchao.float8')
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -51,26 +51,22 @@ def test_the_layers_of_the_blocks_multiply_rounded_factors():
 
 
 def test_narrow_layers_stay():
-    with pytest.raises(
-        ConfigError, match='has no vit_plugin.VisionTransformer with layers of 1024 channels'
-    ):
+    with rejects('has no vit_plugin.VisionTransformer with layers of 1024 channels'):
         Float8(emulate=True).convert(classifier())
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='tells what a CPU cannot do')
 def test_a_cpu_has_to_emulate():
-    with pytest.raises(
-        ConfigError, match='capability 8.9 or higher; leave float8 out, or try it slowly'
-    ):
+    with rejects('capability 8.9 or higher; leave float8 out, or try it slowly'):
         Float8(min_width=16).convert(classifier())
 
 
 def test_bad_settings():
-    with pytest.raises(ConfigError, match=r'float8=True must be a dict, such as float8=dict\(\)'):
+    with rejects(r'float8=True must be a dict, such as float8=dict\(\)'):
         model_setting(dict(float8=True), 'float8')
-    with pytest.raises(ConfigError, match='leave one of them out'):
+    with rejects('leave one of them out'):
         model_setting(dict(float8={}, lora={}), 'float8')
-    with pytest.raises(ConfigError, match="recipe='blocks' must be 'tensorwise' or 'rowwise'"):
+    with rejects("recipe='blocks' must be 'tensorwise' or 'rowwise'"):
         Float8(recipe='blocks')
 
 

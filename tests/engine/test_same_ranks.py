@@ -7,6 +7,7 @@ import pytest
 import torch
 from mmengine.dist import get_rank
 from ranks import on_ranks
+from rejection import rejects
 
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.same_ranks import (
@@ -15,7 +16,6 @@ from vit_plugin.engine.same_ranks import (
     facts_of_config,
     facts_of_data,
 )
-from vit_plugin.errors import ConfigError
 
 # What the second of two ranks has of its own, and the sentence that both end with.
 DIFFERENT = {
@@ -39,9 +39,7 @@ def start(folder: str, name: str, value: object, words: str | None) -> None:
     if words is None:
         build(cfg)
         return
-    with pytest.raises(
-        ConfigError, match=f'The processes of this run differ in .*{words}; start all'
-    ):
+    with rejects(f'The processes of this run differ in .*{words}; start all'):
         build(cfg)
 
 
@@ -95,7 +93,7 @@ def resume_apart(folder: Path) -> None:
     file = 'run/epoch_3.pth'  # relative, so that each has its own
     runner = build(tiny_cfg('run', launcher='pytorch', load_from=file, resume=True))
     words = r"'run/epoch_3.pth': \d+ bytes, \w+ \(rank 0\) or No such file .*; put the same file"
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         runner.train()
 
 

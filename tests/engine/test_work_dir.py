@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from mmengine.dist import get_rank
 from ranks import on_ranks
+from rejection import rejects
 
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.commands.command_line import build_runner, training_runner
 from vit_plugin.config import read_config
 from vit_plugin.engine import work_dir
 from vit_plugin.engine.work_dir import OWNER, alone_in, blind_rank
-from vit_plugin.errors import ConfigError
 
 
 def train(folder: Path, ready: Event, with_child: bool) -> None:
@@ -48,10 +48,7 @@ def test_a_second_run_is_told_who_is_there(tmp_path, monkeypatch):
     monkeypatch.setattr('vit_plugin.engine.work_dir.PATIENCE', 0.5)
     with another_run(tmp_path) as other:
         with (
-            pytest.raises(
-                ConfigError,
-                match=rf'A run is already training in .* \(process {other.pid} on .*, since .*\)',
-            ),
+            rejects(rf'A run is already training in .* \(process {other.pid} on .*, since .*\)'),
             alone_in(tmp_path),
         ):
             pass
@@ -91,13 +88,13 @@ def test_before_a_folder_is_a_runs_own_nothing_is_written_there(
         (folder / Path(digits_config.filename).name).write_text('theirs')
         before = {path: path.read_bytes() for path in folder.iterdir()}
         with (
-            pytest.raises(ConfigError, match='A run is already training in'),
+            rejects('A run is already training in'),
             training_runner(digits_config),
         ):
             pass
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
         runner = build_runner(digits_config)
-        with pytest.raises(ConfigError, match='A run is already training in'):
+        with rejects('A run is already training in'):
             runner.train()
         assert {path: path.read_bytes() for path in before} == before
 
@@ -155,7 +152,7 @@ def train_apart(folder: Path, options: dict, message: str | None) -> None:
     if message is None:
         runner.train()
     else:
-        with pytest.raises(ConfigError, match=message):
+        with rejects(message):
             runner.train()
     saved = [path.name for path in Path('run').iterdir() if path.name.startswith(('epoch', 'last'))]
     if message is None and get_rank() == 0:

@@ -1,8 +1,7 @@
 import cv2
 import numpy as np
-import pytest
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.files.image_files import image_files
 
 
@@ -16,5 +15,5 @@ def test_folders_are_their_images_in_order(tmp_path):
         (folder / name).touch()
     names = ('a.png', 'b.JPG', 'below/c.png')
     assert image_files([photo, str(folder)]) == [photo, *(str(folder / name) for name in names)]
-    with pytest.raises(ConfigError, match="There is no image 'none'"):
+    with rejects("There is no image 'none'"):
         image_files(['none'])

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from image_kinds import bomb
 from PIL import Image, ImageOps
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.files.image_files import is_image
 from vit_plugin.files.image_headers import has_end, seen_size
 from vit_plugin.files.images import decode, read_image
@@ -15,7 +15,7 @@ from vit_plugin.files.images import decode, read_image
 def test_what_is_no_image_is_named(tmp_path):
     path = tmp_path / 'no.png'
     path.write_text('no image')
-    with pytest.raises(ConfigError, match=r"no\.png' cannot be read"):
+    with rejects(r"no\.png' cannot be read"):
         read_image(path)
 
 
@@ -54,10 +54,7 @@ def test_heic_is_read_by_its_plugin(tmp_path):
 
 def test_pixels_are_bounded_before_they_take_memory(tmp_path):
     (tmp_path / 'bomb.png').write_bytes(bomb())
-    with pytest.raises(
-        ConfigError,
-        match=r'bomb.png. cannot be read \(it has too many pixels; if that is intended, raise',
-    ):
+    with rejects(r'bomb.png. cannot be read \(it has too many pixels; if that is intended, raise'):
         read_image(tmp_path / 'bomb.png')
 
 

@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from rejection import rejects
 
 from benchmarks import reproducible, wheel
 from vit_plugin.config import read_config
-from vit_plugin.errors import ConfigError
 from vit_plugin.files import shipped
 
 MINI = 'hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
@@ -128,15 +128,15 @@ def test_an_editable_install_has_links(project, tmp_path):
 
 
 def test_an_unknown_recipe_names_the_nearest():
-    with pytest.raises(ConfigError, match=f'no recipe .*; did you mean vit_plugin::{MINI}'):
+    with rejects(f'no recipe .*; did you mean vit_plugin::{MINI}'):
         read_config('vit_plugin::hybrid_vit/hybrid-vit-mini-p2_1xb16_digit.py')
-    with pytest.raises(ConfigError, match='the recipes are in .*configs'):
+    with rejects('the recipes are in .*configs'):
         read_config('vit_plugin::1.py')
 
 
 def test_an_installation_that_lacks_files_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(shipped, 'PACKAGE', tmp_path / 'vit_plugin')
-    with pytest.raises(ConfigError, match='lacks configs .*install vit_plugin again'):
+    with rejects('lacks configs .*install vit_plugin again'):
         shipped.recipe('vit_plugin::vit/x.py')
 
 

@@ -1,6 +1,6 @@
 import pytest
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import GUESSED, markdown_table, read_lines, read_text
 
 
@@ -21,13 +21,13 @@ def test_a_guess_is_known_until_the_file_is_mended(tmp_path):
 
 def test_utf_16_without_a_mark_is_an_error(tmp_path):
     (tmp_path / 'x.txt').write_bytes('dog\ncat\n'.encode('utf-16-le'))
-    with pytest.raises(ConfigError, match='is not UTF-8; save it as UTF-8'):
+    with rejects('is not UTF-8; save it as UTF-8'):
         read_text(tmp_path / 'x.txt')
 
 
 def test_the_first_unknown_letters_of_a_long_line_are_shown(tmp_path):
     (tmp_path / 'x.json').write_bytes((f'{"a" * 99}狗猫{"b" * 99}').encode('gbk'))
-    with pytest.raises(ConfigError, match=r"'a{10}狗猫b{18}' \(gb18030\)"):
+    with rejects(r"'a{10}狗猫b{18}' \(gb18030\)"):
         read_text(tmp_path / 'x.json')
 
 
@@ -45,13 +45,13 @@ def test_the_first_unknown_letters_of_a_long_line_are_shown(tmp_path):
 def test_an_unknown_encoding_is_an_error_that_shows_what_it_may_be(tmp_path, text, encoding):
     (tmp_path / 'x.txt').write_bytes(f'dog\n{text}\n'.encode(encoding))
     shown = rf"x.txt' is not UTF-8, and may have .*{text.split()[0]}' \({encoding}\)"
-    with pytest.raises(ConfigError, match=f'{shown}.*save it as UTF-8'):
+    with rejects(f'{shown}.*save it as UTF-8'):
         read_text(tmp_path / 'x.txt')
 
 
 def test_a_file_that_is_not_what_its_mark_says_is_an_error(tmp_path):
     (tmp_path / 'x.txt').write_bytes(b'\xff\xfeabc')
-    with pytest.raises(ConfigError, match='save it as UTF-8'):
+    with rejects('save it as UTF-8'):
         read_text(tmp_path / 'x.txt')
 
 

@@ -1,5 +1,7 @@
 """A training that starts from a published detector: what is kept, and what starts untrained."""
 
+from rejection import rejects
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import pytest
@@ -9,7 +11,6 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from published_models import QUERIES, eomt_folder, roboflow_file
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.detection import Detection, InstanceSegmentation
 from vit_plugin.from_folder.recipe import recipe_of, text_of
 from vit_plugin.from_folder.request import Request
@@ -96,7 +97,7 @@ def test_masks_are_learned_where_the_file_has_them(task):
 def test_weights_of_another_task_are_refused(tmp_path, masks, name):
     path = str(roboflow_file(tmp_path / 'a.pth', masks=masks))
     other, kind = TASK if masks else ('instance', InstanceSegmentation)
-    with pytest.raises(ConfigError, match=f'are of a model for --task {name}; give this task'):
+    with rejects(f'are of a model for --task {name}; give this task'):
         kind(Request(str(tmp_path), task=other, weights=path))
 
 
@@ -127,5 +128,5 @@ def test_a_complete_segmentor_keeps_its_size(tmp_path):
     folder = eomt_folder(tmp_path / 'eomt', 'Eomt', do_split_image=True)
     write_masks(tmp_path / 'data')
     request = Request(str(tmp_path / 'data'), task='segmentation', weights=str(folder), img_size=96)
-    with pytest.raises(ConfigError, match='--img-size: a complete model keeps the size'):
+    with rejects('--img-size: a complete model keeps the size'):
         recipe_of(Segmentation(request))

@@ -1,5 +1,7 @@
 """Training on tiles: what there is to learn, and the units of what is measured."""
 
+from rejection import rejects
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import json
@@ -14,7 +16,6 @@ from mmengine.registry import DATASETS, init_default_scope
 
 from vit_plugin.commands import flags, train
 from vit_plugin.config import check_config, read_config
-from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import TASKS, write_config
 from vit_plugin.inference import sliced_loops
@@ -138,8 +139,8 @@ def test_objects_that_are_in_no_view_are_said(tmp_path, monkeypatch, capsys):
 
 
 def test_what_has_no_tiles_is_one_sentence(shapes):
-    with pytest.raises(ConfigError, match='--tiles 64: the longest side .* has 64 pixels; give'):
+    with rejects('--tiles 64: the longest side .* has 64 pixels; give'):
         write_config(Request('shapes', task='detection', tiles=64))
     args = flags.parser_of(train).parse_args(['--data', 'shapes', '--tiles', '32'])
-    with pytest.raises(ConfigError, match='--tiles is for --task detection or instance'):
+    with rejects('--tiles is for --task detection or instance'):
         train.check(args)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 import pytest
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.predictions import Prediction
 
 pytest.importorskip('supervision')
@@ -79,5 +79,5 @@ def test_nothing_is_found_in_nothing():
 
 def test_a_classifier_is_refused():
     classes = Prediction(None, np.array([0]), ['cat'], np.array([1.0]))
-    with pytest.raises(ConfigError, match='--slices is for detectors'):
+    with rejects('--slices is for detectors'):
         Sliced(lambda images: [classes], 128, ['cat'])([scene()])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.image_transforms import TimmTransform
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.measure.dense_probing import (
@@ -115,7 +115,7 @@ def test_random_labels_are_not_told_apart(tiny):
 
 def test_one_class_is_a_sentence(tiny):
     data = halves()
-    with pytest.raises(ConfigError, match='all of one class; give more images'):
+    with rejects('all of one class; give more images'):
         list(
             dense_probe(
                 'tiny',

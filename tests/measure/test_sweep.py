@@ -4,9 +4,9 @@ import os
 import signal
 
 import pytest
+from rejection import rejects
 
 from vit_plugin.engine.faults.preemption import Preempted
-from vit_plugin.errors import ConfigError
 from vit_plugin.measure.sweep import (
     check,
     runs_of,
@@ -80,7 +80,7 @@ def test_only_what_failed_runs_again(tmp_path):
     assert train(runs, options, script, jobs=1) == {}
     calls = [(run.folder / 'calls').read_text().count('\n') for run in runs]
     assert calls == [1, 1, 1, 1, 2, 2, 2, 2]
-    with pytest.raises(ConfigError, match=r'--metric top1: .* has recorded accuracy/top1'):
+    with rejects(r'--metric top1: .* has recorded accuracy/top1'):
         table(runs, 'top1')
 
 
@@ -115,7 +115,7 @@ def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):
 def test_the_folder_of_another_sweep_is_refused(tmp_path):
     check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
     check([*runs_of([DIGITS], {}, 2, tmp_path)], {}, tmp_path)
-    with pytest.raises(ConfigError, match='belongs to another sweep'):
+    with rejects('belongs to another sweep'):
         check([*runs_of([DIGITS], {}, 3, tmp_path)], {}, tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_the_folder_of_another_sweep_is_refused(tmp_path):
 )
 @pytest.mark.filterwarnings('ignore')
 def test_what_cannot_run_is_an_error_before_anything_runs(tmp_path, grid, options, words):
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         check([*runs_of([DIGITS], grid, 1, tmp_path)], options, tmp_path)
 
 

@@ -4,8 +4,7 @@ import torch
 from mmengine.registry import MODELS
 from mmpretrain.datasets.transforms import RandomFlip
 from mmpretrain.structures import DataSample
-
-from vit_plugin.errors import ConfigError
+from rejection import rejects
 
 NORMS = dict(mean=[1.0, 2.0, 3.0], std=[2.0, 2.0, 2.0], to_rgb=True, num_classes=3)
 
@@ -54,7 +53,7 @@ def test_mixup_follows():
 
 
 def test_bad_input():
-    with pytest.raises(ConfigError, match='augments.*GaussianBlur cannot be applied to batches'):
+    with rejects('augments.*GaussianBlur cannot be applied to batches'):
         build(augments=[dict(type='GaussianBlur', radius=1)])
 
 
@@ -97,5 +96,5 @@ def test_bad_views():
         ([dict(number=2)], r'views\[0\] needs augments'),
         ([], 'views'),
     ):
-        with pytest.raises(ConfigError, match=sentence):
+        with rejects(sentence):
             MODELS.build(dict(VIEWS, views=views))

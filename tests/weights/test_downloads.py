@@ -5,10 +5,10 @@ import pytest
 import torch
 from download_cases import WEIGHTS, cases, content
 from mmengine.runner import load_checkpoint
+from rejection import rejects
 from rude_server import serving
 
 from benchmarks.downloads import Case, attempt
-from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_checkpoint, reading_safely
 from vit_plugin.weights.downloads import cached_path
 
@@ -35,10 +35,10 @@ def test_mmengine_fetches_in_the_same_way(cache):
     with serving(content()) as server:
         with (
             reading_safely(),
-            pytest.raises(ConfigError, match=r'html/x.pth cannot be downloaded \(it is a web page'),
+            rejects(r'html/x.pth cannot be downloaded \(it is a web page'),
         ):
             load_checkpoint(model, f'{server.address}/html/x.pth')
-        with pytest.raises(ConfigError, match='html/x.npz#sha256=01234567 cannot be downloaded'):
+        with rejects('html/x.npz#sha256=01234567 cannot be downloaded'):
             load_checkpoint(model, f'{server.address}/html/x.npz#sha256=01234567')
         load_checkpoint(model, f'{server.address}/right/get?file=x.npz')
     assert torch.equal(model.weight.detach(), torch.from_numpy(WEIGHTS['weight']).float())
@@ -49,7 +49,7 @@ def test_a_checkpoint_that_could_run_code_is_not_kept(cache):
     torch.save({'state_dict': {'weight': torch.ones(2)}, 'hook': os.getcwd}, file)
     with (
         serving(file.getvalue()) as server,
-        pytest.raises(ConfigError, match='right/x.pth is .*that could run code'),
+        rejects('right/x.pth is .*that could run code'),
     ):
         open_checkpoint(f'{server.address}/right/x.pth')
     assert {path.suffix for path in cache.rglob('*.*')} == {'.lock'}
@@ -65,9 +65,7 @@ def test_the_file_is_where_it_was_before():
 @pytest.mark.parametrize('text', ['0', '-1', 'nan', '', 'much'])
 def test_a_timeout_that_is_no_number_above_0_is_one_sentence(text, cache, monkeypatch):
     monkeypatch.setenv('VIT_PLUGIN_DOWNLOAD_SECONDS', text)
-    with pytest.raises(
-        ConfigError, match=f'VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number above 0'
-    ):
+    with rejects(f'VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number above 0'):
         open_checkpoint('http://127.0.0.1:1/B_16.npz')
 
 
@@ -83,7 +81,5 @@ def test_any_error_of_a_hub_is_one_sentence(hub, error, monkeypatch):
 
     monkeypatch.setattr('huggingface_hub.hf_hub_download', fail)
     monkeypatch.setattr('timm.create_model', fail)
-    with pytest.raises(
-        ConfigError, match=rf'{hub}://vit_tiny cannot be .* \({str(error).splitlines()[0]}\)'
-    ):
+    with rejects(rf'{hub}://vit_tiny cannot be .* \({str(error).splitlines()[0]}\)'):
         open_checkpoint(f'{hub}://vit_tiny')

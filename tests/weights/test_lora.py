@@ -1,7 +1,6 @@
-import pytest
 import torch
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.weights.opening import Checkpoint
 
 ADAPTED = {
@@ -27,5 +26,5 @@ def test_adapters_are_merged_where_weights_are_read():
 
 def test_without_a_scale_they_are_refused():
     for content in (ADAPTED, dict(meta=dict(lora=dict(r=2)), state_dict=ADAPTED)):
-        with pytest.raises(ConfigError, match='its meta lacks their scale'):
+        with rejects('its meta lacks their scale'):
             assert Checkpoint('x.pth', content).weights

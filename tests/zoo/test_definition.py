@@ -3,12 +3,12 @@
 import pytest
 import timm
 import torch
+from rejection import rejects
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from tiny_models import TINY_SIZES
 from torch import nn
 
 from benchmarks.zoo import compare, kept_blocks, randomize
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo import describe, find
 from vit_plugin.zoo.definition import pooled
@@ -104,10 +104,7 @@ def test_building_draws_no_random_numbers():
     ],
 )
 def test_a_name_with_other_blocks_is_refused_and_told_what_takes_it(name, words):
-    with pytest.raises(
-        ConfigError,
-        match=rf"{words}; take type='vit_plugin.TimmBackbone' with model_name='{name}'\.",
-    ):
+    with rejects(rf"{words}; take type='vit_plugin.TimmBackbone' with model_name='{name}'\."):
         describe(name)
 
 
@@ -128,9 +125,7 @@ def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribu
     theirs = small_of_timm()
     delattr(theirs.get_submodule(part), attribute)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
-    with pytest.raises(
-        ConfigError, match=f"has no attribute '{attribute}' in timm {timm.__version__}; take type="
-    ):
+    with rejects(f"has no attribute '{attribute}' in timm {timm.__version__}; take type="):
         (pooled if attribute == 'attn_pool' else describe)('of_tomorrow')
 
 
@@ -150,7 +145,7 @@ def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribu
     ],
 )
 def test_a_name_that_is_none(name, words):
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         VisionTransformer(f'timm://{name}')
 
 
@@ -178,9 +173,7 @@ class OtherBlock(timm.models.vision_transformer.Block):
 def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, changes, words):
     theirs = small_of_timm(**changes)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
-    with pytest.raises(
-        ConfigError, match=f'timm://of_tomorrow cannot be computed exactly.*{words}'
-    ):
+    with rejects(f'timm://of_tomorrow cannot be computed exactly.*{words}'):
         describe('of_tomorrow')
 
 
@@ -214,7 +207,5 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
 
 @pytest.mark.parametrize('arch', ['B/16', dict(TINY_SIZES, num_layers=1)])
 def test_only_a_name_has_weights_of_its_own(arch):
-    with pytest.raises(
-        ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'
-    ):
+    with rejects('checkpoint=True takes the weights that arch=timm://... names'):
         VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))

@@ -1,9 +1,9 @@
 import json
 
 import pytest
+from rejection import rejects
 
 from vit_plugin.deploy.hub.preprocessing import data_config_of, processor_of
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
 from vit_plugin.zoo import data_config as zoo
 
@@ -38,12 +38,12 @@ def test_the_processor_says_what_the_pipeline_does(saved, tmp_path, monkeypatch,
 )
 def test_a_pipeline_without_such_a_form(saved, steps, words):
     trained = load(saved(steps), device='cpu')
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         data_config_of(trained)
 
 
 def test_other_libraries_have_no_bgr(saved):
     trained = load(saved(), device='cpu')
     trained.model.data_preprocessor.to_rgb = False
-    with pytest.raises(ConfigError, match='BGR'):
+    with rejects('BGR'):
         data_config_of(trained)

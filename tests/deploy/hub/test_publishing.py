@@ -11,13 +11,13 @@ import torch
 from huggingface_hub import constants
 from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
+from rejection import rejects
 from timm.data import create_transform, resolve_data_config
 from tiny_models import TINY
 
 import vit_plugin
 from vit_plugin.commands import convert, flags
 from vit_plugin.deploy.hub.publishing import publish
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
 from vit_plugin.models import VisionTransformer, load_weights
 
@@ -88,7 +88,7 @@ def test_what_no_library_has_is_read_by_us(saved, tmp_path):
     assert 'read by vit_plugin, and by no other library, since timm ' in said
     before, after = load(checkpoint, device='cpu'), load(tmp_path / 'folder', device='cpu')
     np.testing.assert_allclose(after(PHOTO).scores, before(PHOTO).scores, rtol=1e-2)
-    with pytest.raises(ConfigError, match='--to timm: timm .*; leave --to out'):
+    with rejects('--to timm: timm .*; leave --to out'):
         publish(str(checkpoint), str(tmp_path / 'other'), 'timm')
     assert not (tmp_path / 'other').exists()
 
@@ -148,11 +148,11 @@ def test_an_entry_names_what_a_checkpoint_may(saved, tmp_path):
     text = content['vit_plugin']['config']
     content['vit_plugin']['config'] = text.replace('ImageClassifier', 'subprocess.Popen')
     (folder / 'config.json').write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match=r"model.type 'subprocess.Popen' as a part of a model"):
+    with rejects(r"model.type 'subprocess.Popen' as a part of a model"):
         load(folder, device='cpu')
     content['vit_plugin']['config'] = 3
     (folder / 'config.json').write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match='write the folder again with vit-plugin convert'):
+    with rejects('write the folder again with vit-plugin convert'):
         load(folder, device='cpu')
 
 
@@ -187,7 +187,7 @@ def test_to_a_hub_and_back(saved, hub):
     assert publish(str(checkpoint), 'hf://me/pets').startswith('https://huggingface.co/me/pets: ')
     same('hf://me/pets', checkpoint)
     assert load_weights(VisionTransformer('Ti/8', 32), 'hf://me/pets', skip=('{rest}',))
-    with pytest.raises(ConfigError, match='hf://you/pets cannot be written .*HF_TOKEN'):
+    with rejects('hf://you/pets cannot be written .*HF_TOKEN'):
         publish(str(checkpoint), 'hf://you/pets')
 
 
@@ -195,7 +195,7 @@ def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
     publish(str(saved()), str(folder))
     call = [str(folder), '--out', str(file)]
-    with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
+    with rejects('has the names of another library; the commands take'):
         convert.main(flags.parser_of(convert).parse_args(call))
     convert.main(flags.parser_of(convert).parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(TINY, 32), file).format == 'vit_plugin'
@@ -205,7 +205,7 @@ def test_wrong_targets_and_forms(saved, tmp_path):
     checkpoint = saved()
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full/file').touch()
-    with pytest.raises(ConfigError, match='is there already'):
+    with rejects('is there already'):
         publish(str(checkpoint), str(tmp_path / 'full'))
-    with pytest.raises(ConfigError, match='--to jax: a folder of the hub is read by timm, hf'):
+    with rejects('--to jax: a folder of the hub is read by timm, hf'):
         publish(str(checkpoint), str(tmp_path / 'folder'), 'jax')

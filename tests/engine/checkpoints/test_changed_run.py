@@ -3,10 +3,10 @@
 import pytest
 import torch
 from ranks import on_ranks
+from rejection import rejects
 
 from benchmarks.exactness import compare, train
 from benchmarks.tiny_run import build, tiny_cfg
-from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 SCHEDULE = [
@@ -51,7 +51,7 @@ def saved(tmp_path_factory):
 def test_a_change_is_told_with_both_values(tmp_path, saved, options, words):
     runner = build(tiny_cfg(tmp_path, **{'custom_hooks': [], **options}))
     for word in words:
-        with pytest.raises(ConfigError, match=f'{word}.*add --resume-changed .*load_from=FILE'):
+        with rejects(f'{word}.*add --resume-changed .*load_from=FILE'):
             runner.resume(str(saved))
 
 
@@ -165,7 +165,7 @@ def test_without_averages_the_learned_weights_continue(tmp_path):
 
 def test_a_schedule_that_follows_a_metric_is_not_replayed(tmp_path, saved):
     plateau = dict(type='ReduceOnPlateauLR', monitor='accuracy/top1', rule='greater')
-    with pytest.raises(ConfigError, match='ReduceOnPlateau follows a metric'):
+    with rejects('ReduceOnPlateau follows a metric'):
         resumed(tmp_path, saved, {'param_scheduler': [plateau]})
 
 
@@ -231,5 +231,5 @@ def test_a_run_by_iterations_keeps_its_iteration(tmp_path):
     assert runner.iter == 6
     runner.train()
     assert runner.iter == 12
-    with pytest.raises(ConfigError, match='it counts iterations, and this one epochs'):
+    with rejects('it counts iterations, and this one epochs'):
         build(tiny_cfg(tmp_path, **options)).resume(str(tmp_path / 'iter_6.pth'))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from rejection import rejects
 
 from vit_plugin.engine.checkpoints.chosen import checkpoint_in
-from vit_plugin.errors import ConfigError
 
 BEST = 'best_accuracy_top1_epoch_'
 
@@ -39,7 +39,7 @@ def chosen(folder: Path, which: str | None = None) -> str:
 
 def test_the_best_and_without_one_the_last(folder):
     assert chosen(folder) == chosen(folder, 'last') == 'epoch_3.pth'
-    with pytest.raises(ConfigError, match=r'has no best checkpoint .* give --checkpoint last'):
+    with rejects(r'has no best checkpoint .* give --checkpoint last'):
         chosen(folder, 'best')
     save(folder, f'{BEST}2.pth', 2)
     assert chosen(folder) == chosen(folder, 'best') == f'{BEST}2.pth'
@@ -55,9 +55,7 @@ def test_a_file_of_another_folder_is_refused(folder):
     (folder / 'other').mkdir()
     save(folder / 'other', 'epoch_9.pth', 9)
     for name in ('epoch_9.pth', str(folder / 'other/epoch_9.pth'), 'other/epoch_9.pth', '..'):
-        with pytest.raises(
-            ConfigError, match=r'no such checkpoint, but epoch_1\.pth, epoch_2\.pth'
-        ):
+        with rejects(r'no such checkpoint, but epoch_1\.pth, epoch_2\.pth'):
             chosen(folder, name)
 
 
@@ -89,5 +87,5 @@ def test_the_best_of_another_run_is_left_alone(folder):
 
 
 def test_no_run_is_one_sentence(tmp_path):
-    with pytest.raises(ConfigError, match=r'no manifest\.json of a checkpoint and no checkpoints'):
+    with rejects(r'no manifest\.json of a checkpoint and no checkpoints'):
         checkpoint_in(tmp_path)

@@ -4,13 +4,13 @@ import mmengine.hooks
 import pytest
 import torch
 from mmengine.registry import RUNNERS
+from rejection import rejects
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine import EMAHook
 from vit_plugin.engine.sharding import Sharding, shard
-from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 
@@ -123,7 +123,7 @@ def test_averages_of_another_model_are_one_sentence():
         Run(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), resume=True),
     )
     hook.before_run(other)
-    with pytest.raises(ConfigError, match=r"no average of '0.weight' with the shape \(5, 3\)"):
+    with rejects(r"no average of '0.weight' with the shape \(5, 3\)"):
         hook.after_load_checkpoint(other, saved)
 
 

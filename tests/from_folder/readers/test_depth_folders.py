@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from PIL import Image
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.depth_folders import read_depth_folder
 from vit_plugin.from_folder.readers.image_tree import Tree
 
@@ -62,19 +62,19 @@ def test_layouts(layout, tmp_path):
 
 
 def test_what_cannot_be_right_is_a_sentence(tmp_path):
-    with pytest.raises(ConfigError, match='must have images, and maps of depth in a folder'):
+    with rejects('must have images, and maps of depth in a folder'):
         read_depth_folder(Tree(tmp_path))
     for i in range(4):
         write(tmp_path, f'images/{i}.jpg', f'depth/{i}.png', value=65000)
-    with pytest.raises(ConfigError, match='the depth is 65,000 m in the middle'):
+    with rejects('the depth is 65,000 m in the middle'):
         read_depth_folder(Tree(tmp_path), scale=1.0)
     write(tmp_path, 'images/4.jpg', 'depth/4.png', size=(8, 6))
-    with pytest.raises(ConfigError, match='another size than their image'):
+    with rejects('another size than their image'):
         read_depth_folder(Tree(tmp_path))
     listing, _ = read_depth_folder(Tree(tmp_path), skip_invalid=True)
     assert sum(map(len, listing.parts.values())) == 4
     write(tmp_path, 'images/5.jpg', 'depth/5.npy')
-    with pytest.raises(ConfigError, match='whose units differ'):
+    with rejects('whose units differ'):
         read_depth_folder(Tree(tmp_path), skip_invalid=True)
 
 

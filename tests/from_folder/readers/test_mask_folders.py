@@ -9,8 +9,8 @@ import pytest
 from foreign_data import MASKS, coco_json, save, ultralytics_yolo, write
 from image_folders import scenes, write_masks
 from PIL import Image
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.listing import Listing
 from vit_plugin.from_folder.readers.mask_folders import class_map, has_masks, read_mask_folder
@@ -91,7 +91,7 @@ def test_values_are_numbers_of_classes_or_grays(tmp_path, values, names, numbers
 )
 def test_values_that_cannot_be_classes_are_one_sentence(tmp_path, values, names, words):
     write_values(tmp_path, values, names)
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         read(tmp_path)
 
 
@@ -188,7 +188,7 @@ def turn(folder):
 )
 def test_what_does_not_fit_is_one_sentence(tmp_path, spoil, words):
     spoil(write_masks(tmp_path))
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         read(tmp_path)
 
 
@@ -200,14 +200,14 @@ def test_what_does_not_fit_can_be_left_out(tmp_path):
 
 def test_boxes_are_no_polygons(tmp_path):
     ultralytics_yolo(tmp_path)
-    with pytest.raises(ConfigError, match=r'objects have a box and no polygon \(10, '):
+    with rejects(r'objects have a box and no polygon \(10, '):
         read(tmp_path)
 
 
 def test_polygons_of_two_forms_are_not_guessed_about(tmp_path):
     ultralytics_yolo(tmp_path)
     write(tmp_path, 'all.json', coco_json([f'{i}.jpg' for i in range(6)], [[]] * 6))
-    with pytest.raises(ConfigError, match='has boxes as COCO and YOLO'):
+    with rejects('has boxes as COCO and YOLO'):
         read(tmp_path)
 
 
@@ -260,10 +260,7 @@ def test_masks_saved_as_jpeg_are_named(tmp_path):
             [cv2.IMWRITE_JPEG_QUALITY, 30],
         )
         (tmp_path / f'masks/{i}.png').unlink()
-    with pytest.raises(
-        ConfigError,
-        match='is a JPEG file, which changes the values of masks at edges',
-    ):
+    with rejects('is a JPEG file, which changes the values of masks at edges'):
         read(tmp_path)
 
 
@@ -306,7 +303,7 @@ def test_names_of_masks_differ_by_what_all_have(tmp_path, image, mask):
 
 def test_images_and_masks_of_other_names_are_named(tmp_path):
     renamed(tmp_path, '{}', '1{}')
-    with pytest.raises(ConfigError, match=r'images have no mask of their name \(6, the first is'):
+    with rejects(r'images have no mask of their name \(6, the first is'):
         read(tmp_path)
 
 
@@ -380,7 +377,7 @@ def test_tables_of_colors_as_people_write_them(tmp_path, name, table):
 def test_tables_that_do_not_name_the_colors_are_one_sentence(tmp_path, name, table, words):
     write_colored(tmp_path)
     (tmp_path / name).write_text(table)
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         read(tmp_path)
 
 
@@ -433,7 +430,7 @@ def test_a_class_that_is_only_validated_or_tested_is_an_error(tmp_path, part):
     write_masks(tmp_path / part, 2)
     for path in (tmp_path / 'train/masks').iterdir():
         Image.fromarray(np.array(Image.open(path)) % 2).save(path)
-    with pytest.raises(ConfigError, match="has the class 'class 2', of which there is nothing to"):
+    with rejects("has the class 'class 2', of which there is nothing to"):
         read(tmp_path)
 
 
@@ -451,7 +448,7 @@ def test_masks_saved_as_jpeg_never_gain_a_class(tmp_path, values, quality):
     if values == [0, 255]:  # blocks of JPEG have no edges
         assert len(read(tmp_path).classes) == 2
         return
-    with pytest.raises(ConfigError, match='is a JPEG file, which changes the values of masks'):
+    with rejects('is a JPEG file, which changes the values of masks'):
         read(tmp_path)
 
 
@@ -460,7 +457,7 @@ def test_masks_saved_as_webp_are_named(tmp_path):
     for path in [*(tmp_path / 'masks').iterdir()]:
         Image.open(path).save(path.with_suffix('.webp'), quality=80)
         path.unlink()
-    with pytest.raises(ConfigError, match='is a WebP file, which changes the values of masks'):
+    with rejects('is a WebP file, which changes the values of masks'):
         read(tmp_path)
 
 
@@ -524,7 +521,7 @@ def test_no_image_has_the_mask_of_another_part(tmp_path):
     write_masks(tmp_path / 'val', 4)
     (tmp_path / 'train/masks/5.png').unlink()
     (tmp_path / 'val/images/3.png').unlink()
-    with pytest.raises(ConfigError, match=r'no mask of their name \(1, the first is .*train.*5'):
+    with rejects(r'no mask of their name \(1, the first is .*train.*5'):
         read(tmp_path)
     found = read(tmp_path, skip_invalid=True)
     photos = found.train + found.val
@@ -537,7 +534,7 @@ def test_two_masks_of_an_image_are_named(tmp_path):
     shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
     shutil.copytree(tmp_path / 'masks', tmp_path / 'gt')
     cv2.imwrite(str(tmp_path / 'gt/0.png'), np.zeros((48, 64), np.uint8))
-    with pytest.raises(ConfigError, match=r'images have two files of labels \(1, .*0\.png and'):
+    with rejects(r'images have two files of labels \(1, .*0\.png and'):
         read(tmp_path)
     shutil.rmtree(tmp_path / 'gt')
     assert {photo.mask.parent.name for photo in read(tmp_path).train} == {'masks'}
@@ -558,7 +555,7 @@ def test_palettes_that_give_one_number_two_colors_are_an_error(tmp_path):
         mask = Image.open(path)
         mask.putpalette([0, 0, 0, *((255, 0, 0, 0, 255, 0) if i else (0, 255, 0, 255, 0, 0))])
         mask.save(path)
-    with pytest.raises(ConfigError, match=r'other colors of one number .*0\.png and .*1\.png'):
+    with rejects(r'other colors of one number .*0\.png and .*1\.png'):
         read(tmp_path)
     colors = 'name,r,g,b\nvoid,0,0,0\nroad,255,0,0\ncar,0,255,0\n'
     (tmp_path / 'class_dict.csv').write_text(colors)  # then these count, not the numbers
@@ -572,7 +569,7 @@ def test_names_of_two_parts_agree(tmp_path):
         (tmp_path / part).mkdir()
         rows = [f'{i}, {name}' for i, name in enumerate(['void', *names.split()])]
         (tmp_path / part / '_classes.csv').write_text('\n'.join(['Pixel Value, Class', *rows]))
-    with pytest.raises(ConfigError, match=r'train/_classes\.csv.*valid/_classes\.csv.* order'):
+    with rejects(r'train/_classes\.csv.*valid/_classes\.csv.* order'):
         read(tmp_path)
 
 

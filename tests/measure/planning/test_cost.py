@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 from mmengine.config import Config
+from rejection import rejects
 
 from vit_plugin.config import read_config
-from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.cost import Cluster, images_in, images_of_run
 
 CLUSTER = Cluster(
@@ -76,7 +76,5 @@ def test_epochs_of_unknown_data():
             train_cfg=dict(max_epochs=3), train_dataloader=dict(dataset=dict(type='CustomDataset'))
         )
     )
-    with pytest.raises(
-        ConfigError, match='images in a CustomDataset is not known; give --num-images NUMBER'
-    ):
+    with rejects('images in a CustomDataset is not known; give --num-images NUMBER'):
         images_of_run(cfg, 16)

@@ -3,10 +3,10 @@ import sys
 import pytest
 import torch
 import torch.distributed as dist
+from rejection import rejects
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.measure.planning.tracing import Work, memory_tracker
 
@@ -76,7 +76,7 @@ def test_messages_within_and_between_machines(ranks, within, between):
 def test_a_plan_is_not_made_within_a_run():
     with (
         pretended_ranks(2),
-        pytest.raises(ConfigError, match='needs a process of its own'),
+        rejects('needs a process of its own'),
         pretended_ranks(2),
     ):
         pass
@@ -86,7 +86,5 @@ def test_a_plan_is_not_made_within_a_run():
 def test_a_torch_without_the_trackers_is_a_sentence(monkeypatch):
     monkeypatch.delitem(sys.modules, 'vit_plugin.measure.planning.tracing')
     monkeypatch.setitem(sys.modules, 'torch.distributed._tools.mem_tracker', None)
-    with pytest.raises(
-        ConfigError, match='Planning needs the memory trackers of torch, .* install another torch'
-    ):
+    with rejects('Planning needs the memory trackers of torch, .* install another torch'):
         import vit_plugin.measure.planning.tracing  # noqa: F401

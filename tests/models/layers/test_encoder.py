@@ -1,7 +1,6 @@
-import pytest
 import torch
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import Encoder
 
@@ -9,7 +8,7 @@ from vit_plugin.models.layers import Encoder
 def test_a_list_has_a_value_for_each_block(tiny):
     model = VisionTransformer(**tiny, encoder=dict(layer_scale_init_value=[0.1, 0.2]))
     assert [block.ls1.init_values for block in model.blocks] == [0.1, 0.2]
-    with pytest.raises(ConfigError, match='qk_norm has 3 values for 2 blocks'):
+    with rejects('qk_norm has 3 values for 2 blocks'):
         VisionTransformer(**tiny, encoder=dict(qk_norm=[True, False, True]))
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from models.backbones.test_compile import Graphs
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.rotary import AxialRotary, RotaryOptions, build_rotary
 from vit_plugin.models.layers.rotary_attention import rotate
@@ -151,7 +151,7 @@ def test_attention_of_a_block_can_be_looked_at(tiny):
     tokens = torch.randn(1, 17, 32)
     weights = model.blocks[1].attn.weights(tokens, (4, 4), model.rope((4, 4), tokens)[1])
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, 2, 17))
-    with pytest.raises(ConfigError, match='needs the rotation of its tokens'):
+    with rejects('needs the rotation of its tokens'):
         model.blocks[1].attn.weights(tokens, (4, 4))
 
 
@@ -182,7 +182,7 @@ def test_initial_frequencies_are_axial_ones_that_are_turned():
     ],
 )
 def test_what_does_not_fit_is_one_sentence(tiny, change, words):
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         VisionTransformer(**{**tiny, 'pos_embed': dict(rotary=dict(form='index')), **change})
 
 

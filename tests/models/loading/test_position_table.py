@@ -5,9 +5,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from models.loading.test_adapted_weights import models
+from rejection import rejects
 from scipy.ndimage import zoom
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.loading.position_table import by
 from vit_plugin.weights import FORMATS
@@ -36,9 +36,7 @@ def test_positions_from_any_grid_to_any(tiny, old, new, loader):
     elif grid[0] == grid[1]:
         ours.load_state_dict(without_grid(theirs))
     else:
-        with pytest.raises(
-            ConfigError, match=r'no square of patches; give source_grid=\(rows, columns\)'
-        ):
+        with rejects(r'no square of patches; give source_grid=\(rows, columns\)'):
             ours.load_state_dict(without_grid(theirs))
         told = dict(type='learned', source_grid=grid)  # as a config can
         ours = VisionTransformer(**{**tiny, 'img_size': new, 'pos_embed': told}).eval()
@@ -160,7 +158,7 @@ def test_the_grid_of_a_config_is_that_of_foreign_checkpoints(tiny, tmp_path):
 @pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
 def test_a_damaged_grid_is_one_sentence(tiny, grid, way):
     state = {**VisionTransformer(**tiny).state_dict(), GRID: torch.tensor(grid)}
-    with pytest.raises(ConfigError, match='(is|file is) damaged'):
+    with rejects('(is|file is) damaged'):
         loaded(tiny, {}, state, way)
 
 

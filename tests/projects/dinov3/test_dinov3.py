@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from mmengine.dist import get_rank
 from mmengine.registry import MODELS
 from ranks import on_ranks
+from rejection import rejects
 from torch import Tensor
 from unlabeled_runs import at_first_step
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.projects.dinov3.dinov3 import DINOv3
 from vit_plugin.projects.dinov3.gram_loss import gram_loss
 
@@ -169,9 +169,7 @@ def test_frozen_layers_may_be_in_bfloat16():
     kinds = ('weight', 'bias')
     assert low == {f'backbone.blocks.0.{layer}.{kind}' for layer in layers for kind in kinds}
     inputs = [view.float() for view in views(16, 16)]
-    with pytest.raises(
-        ConfigError, match='frozen_dtype .* takes mixed precision; train with --amp'
-    ):
+    with rejects('frozen_dtype .* takes mixed precision; train with --amp'):
         model.loss(inputs)
     with torch.autocast('cpu', torch.bfloat16):
         sum(model.loss(inputs).values()).backward()
@@ -189,9 +187,7 @@ def test_a_cnn_would_see_what_is_hidden():
     hybrid = dict(
         BACKBONE, patch_embed=dict(type='ConvEmbed', channels=(8, 16), strides=(2, 2)), img_size=16
     )
-    with pytest.raises(
-        ConfigError, match='without a CNN, which would see the patches that are hid'
-    ):
+    with rejects('without a CNN, which would see the patches that are hid'):
         build(hybrid)
 
 

@@ -10,12 +10,12 @@ import torch
 import torch.distributed as dist
 from authors import recorded
 from ranks import on_ranks
+from rejection import rejects
 from tiny_models import TINY, randomize
 from torch import Tensor, nn
 
 from vit_plugin.config import check_channels
 from vit_plugin.engine.sharding import Sharding, shard
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
 
 V2, V3 = 'EomtForUniversalSegmentation', 'EomtDinov3ForUniversalSegmentation'
@@ -333,7 +333,7 @@ def test_graphs(kind):
     ],
 )
 def test_errors(kwargs, message):
-    with pytest.raises(ConfigError, match=message):
+    with rejects(message):
         random_(**kwargs)
 
 
@@ -346,5 +346,5 @@ if __name__ == '__main__':
 def test_masks_are_no_features(kind):
     backbone = dict(TINY, type=f'vit_plugin.{kind}', num_classes=3, num_blocks=1)
     check_channels(dict(backbone=backbone, decode_head=dict(num_classes=3)))
-    with pytest.raises(ConfigError, match='returns classes and masks: take an EoMTHead'):
+    with rejects('returns classes and masks: take an EoMTHead'):
         check_channels(dict(backbone=backbone, decode_head=dict(in_channels=32)))

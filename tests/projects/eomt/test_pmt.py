@@ -8,10 +8,10 @@ import timm
 import torch
 from authors import recorded
 from mmengine.model import revert_sync_batchnorm
+from rejection import rejects
 from tiny_models import randomize
 from torch import nn
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import PMT
 from vit_plugin.weights import FORMATS
 
@@ -128,7 +128,7 @@ def test_depths():
         7,
     )
     assert PMT(num_classes=2, arch=dict(ARCH, num_layers=2), img_size=32).out_indices == (0, 1)
-    with pytest.raises(ConfigError, match='out_type is not an option'):
+    with rejects('out_type is not an option'):
         pmt(out_type='raw')
 
 

@@ -6,9 +6,9 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS as THEIRS
+from rejection import rejects
 
 from benchmarks import dropin
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.projects.mmpretrain_vits import mmpretrain_vit
 from vit_plugin.registry import MODELS
@@ -162,7 +162,7 @@ def test_names_of_archs(kind):
     ],
 )
 def test_what_has_no_translation_is_named(kind, changes, words):
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         dropin.ours(dict(dict(TINY, type=kind, patch_size=8), **changes))
 
 
@@ -201,7 +201,7 @@ def test_a_plain_backbone_says_what_takes_their_second_norm():
             type='vit_plugin.VisionTransformer', arch=dict(TINY['arch'], patch_size=8), img_size=48
         )
     )
-    with pytest.raises(ConfigError, match='ln2.weight.*MMVisionTransformer'):
+    with rejects('ln2.weight.*MMVisionTransformer'):
         plain.load_state_dict(theirs.state_dict(), strict=False)
 
 

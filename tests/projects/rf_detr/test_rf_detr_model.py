@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from rejection import rejects
 
 from vit_plugin.config.task_model import ModelFacts
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.projects.rf_detr.rf_detr_model import LARGE, NANO, RF_DETR
 
@@ -37,7 +37,5 @@ def test_a_narrow_backbone_has_a_narrow_head():
 
 
 def test_rotary_positions_have_no_windows():
-    with pytest.raises(
-        ConfigError, match=r'--model rf-detr: its windows do not fit .*Give another --arch'
-    ):
+    with rejects(r'--model rf-detr: its windows do not fit .*Give another --arch'):
         RF_DETR.build(facts('timm://vit_small_patch16_dinov3.lvd1689m'))

@@ -8,13 +8,13 @@ import re
 import pytest
 import timm
 import torch
+from rejection import rejects
 from timm.models import group_parameters
 
 from benchmarks.timm_backbone import SIZES, check
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import TimmBackbone, VisionTransformer, load_weights
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.models.protocol import Backbone
@@ -203,7 +203,7 @@ def test_weights_for_another_size_and_other_channels(tmp_path):
     ],
 )
 def test_what_does_not_fit_is_one_sentence(arguments, words):
-    with torch.device('meta'), pytest.raises(ConfigError, match=words):
+    with torch.device('meta'), rejects(words):
         TimmBackbone(**arguments)
 
 
@@ -212,7 +212,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     torch.save(timm.create_model('test_vit2').state_dict(), other)
     model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint=str(other)))
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    with pytest.raises(ConfigError, match=re.escape("does not fit TimmBackbone 'test_vit': ")):
+    with rejects(re.escape("does not fit TimmBackbone 'test_vit': ")):
         model.init_weights()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
@@ -265,9 +265,7 @@ def test_load_weights_of_a_classifier(classifier):
     assert len(report.matched) == len(classifier.backbone.state_dict())
     assert torch.equal(classifier.backbone.model.stem.conv.weight, theirs.stem.conv.weight)
     assert torch.equal(classifier.head.fc.weight, head)
-    with pytest.raises(
-        ConfigError, match='one vit_plugin.VisionTransformer is needed, and ImageClassifier has 0'
-    ):
+    with rejects('one vit_plugin.VisionTransformer is needed, and ImageClassifier has 0'):
         find_backbone(classifier)
 
 

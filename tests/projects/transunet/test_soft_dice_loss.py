@@ -1,8 +1,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from rejection import rejects
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.models import SoftDiceLoss
 
 
@@ -67,5 +67,5 @@ def test_perfect_and_absent_classes_have_no_loss(pixels):
 
 
 def test_weights_of_other_classes(pixels):
-    with pytest.raises(ConfigError, match='class_weight has 2 values, but the head has 4 classes'):
+    with rejects('class_weight has 2 values, but the head has 4 classes'):
         SoftDiceLoss(class_weight=[1, 2])(*pixels)

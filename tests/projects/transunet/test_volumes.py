@@ -1,5 +1,7 @@
 """Slices and volumes in the layout of TransUNet's authors."""
 
+from rejection import rejects
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 from pathlib import Path
@@ -10,7 +12,6 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.image_transforms import PipelineTransform
 
 pytest.importorskip('mmseg')
@@ -104,15 +105,15 @@ def test_a_window_of_hounsfield_units(tmp_path):
 )
 def test_files_of_another_kind_are_named(tmp_path, arrays, words):
     np.savez(tmp_path / 'x.npz', **arrays)
-    with pytest.raises(ConfigError, match=words):
+    with rejects(words):
         LoadSliceAnnotations()(LoadImageSlice()(dict(img_path=str(tmp_path / 'x.npz'))))
 
 
 def test_what_is_not_there_is_named(synapse):
     (synapse / 'train.txt').write_text('case0009_slice000\n')
-    with pytest.raises(ConfigError, match="names 'case0009_slice000', and there is neither"):
+    with rejects("names 'case0009_slice000', and there is neither"):
         slices(synapse, ann_file='train.txt')
-    with pytest.raises(ConfigError, match='has no files'):
+    with rejects('has no files'):
         slices(synapse, 'test_vol_h5')
 
 

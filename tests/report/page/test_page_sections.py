@@ -4,9 +4,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from rejection import rejects
 from trained_models import tiny_classifier
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.prepared_image import PreparedImage
@@ -72,7 +72,7 @@ def test_a_picture_that_cannot_be_is_a_sentence(tiny, image, monkeypatch):
 
 def test_a_long_picture_is_refused(tiny, tmp_path):
     cv2.imwrite(str(tmp_path / 'long.png'), np.zeros((8, 800, 3), dtype=np.uint8))
-    with pytest.raises(ConfigError, match='more than 10 times the other; crop it'):
+    with rejects('more than 10 times the other; crop it'):
         page_sections.show(tiny_classifier(tiny), str(tmp_path / 'long.png'), size=8)
 
 

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 from mmengine.registry import MODELS
+from rejection import rejects
 from tiny_models import TINY, TINY_SIZES, randomize
 from torch import nn
 
-from vit_plugin.errors import ConfigError
 from vit_plugin.measure.dense_probing import maps_at
 from vit_plugin.models.layers.attention import Attention
 from vit_plugin.models.loading import find_backbone
@@ -58,7 +58,7 @@ def random_(name: str, **kwargs: object) -> nn.Module:
 def test_each_is_drawn_and_probed(name):
     model, images = random_(name), torch.randn(2, 3, 32, 32)
     if name == 'TimmBackbone':  # timm computes it
-        with pytest.raises(ConfigError, match='one vit_plugin.VisionTransformer is needed'):
+        with rejects('one vit_plugin.VisionTransformer is needed'):
             patch_features(model, images)
         return
     features, backbone = patch_features(model, images), find_backbone(model)[1].eval()
