@@ -15,6 +15,7 @@ from mmengine.logging import MessageHub
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
+from model_states import assert_all_learn
 from rejection import rejects
 from tiny_models import TINY
 from torch import Tensor, nn
@@ -238,7 +239,7 @@ def test_a_student_takes_a_step(path):
     losses = model(**model.data_preprocessor(batch, True), mode='loss')
     assert {f'loss_{name}' for name in model.losses} <= losses.keys()
     wrapper.backward(model.parse_losses(losses)[0])
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_all_learn(model)
     wrapper.step()
     assert not all(map(torch.equal, before, model.parameters()))
 

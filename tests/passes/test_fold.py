@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from model_states import assert_all_learn
 from torch import distributed, nn
 
 from vit_plugin.models import VisionTransformer
@@ -162,7 +163,7 @@ def test_what_learns_gets_its_gradient(tiny_hybrid):
     with torch.inference_mode():
         model(torch.randn(IMAGES))
     model.train()(torch.randn(IMAGES))[0].square().sum().backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_all_learn(model)
 
 
 # Of vmap over attention and the max-pool.

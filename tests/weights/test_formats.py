@@ -14,6 +14,7 @@ import torchvision
 from authors import NAMES, Golden, assert_same
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
+from model_states import assert_same_state
 from rejection import rejects
 from saved import saved
 from tiny_models import TINY, randomize
@@ -275,8 +276,7 @@ def test_siglip_there_and_back():
     assert exported['vision_model.head.attention.in_proj_weight'].shape == (96, 32)
     randomized(target)
     load_weights(target, exported)
-    for key, value in source.state_dict().items():
-        assert torch.equal(target.state_dict()[key], value), key
+    assert_same_state(source, target)
 
 
 def siglip(numerics: str) -> nn.Module:
@@ -306,8 +306,7 @@ def test_pooling_of_big_vision_before_it_was_a_module():
     assert 'opt/target/probe' in old
     assert 'opt/target/MlpBlock_0/Dense_0/kernel' in old
     assert not load_weights(target, old).ignored
-    for key, value in source.state_dict().items():
-        assert torch.equal(target.state_dict()[key], value), key
+    assert_same_state(source, target)
 
 
 # timm's models that are others than ours although their names are alike, small, and a model of ours
@@ -493,8 +492,7 @@ def test_transformers(name, theirs, ours, tmp_path):
     again = copy.deepcopy(ours)
     randomized(again)
     load_weights(again, exported)
-    for key, value in ours.state_dict().items():
-        assert torch.equal(again.state_dict()[key], value), key
+    assert_same_state(ours, again)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -608,8 +606,7 @@ def test_hybrid_of_transformers():
         in exported
     )
     load_weights(target, exported)
-    for key, value in source.state_dict().items():
-        assert torch.equal(target.state_dict()[key], value), key
+    assert_same_state(source, target)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -642,8 +639,7 @@ def test_clip_of_openai_beside_its_text_tower():
     again = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
     report = load_weights(again, {**text, **exported})
     assert set(report.ignored) == set(text)
-    for key, value in ours.state_dict().items():
-        assert torch.equal(again.state_dict()[key], value), key
+    assert_same_state(ours, again)
 
 
 def test_torchvision(tmp_path):
@@ -721,5 +717,4 @@ def test_every_rule_is_read_and_written_alike():
         again = classifier(dict(arch=TINY, img_size=32), dict(num_classes=5, in_channels=32))
         report = load_weights(again, exported)
         assert report.format == ('vit_plugin' if name == 'vit_plugin' else name)
-        for key, value in source.state_dict().items():
-            assert torch.equal(again.state_dict()[key], value), (name, key)
+        assert_same_state(source, again)

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from model_states import assert_same_state
 from rejection import rejects
 from saved import saved
 from timm.layers import LayerNorm
@@ -132,13 +133,11 @@ def test_names_of_the_authors(monkeypatch, name):
     theirs = of_timm(name)
     state = as_its_authors(name, theirs.state_dict())
     read = eva.checkpoint_filter_fn(dict(state), theirs)
-    for key, value in theirs.state_dict().items():
-        assert torch.equal(read[key], value), key  # the names are those that timm knows
+    assert_same_state(theirs, read)  # the names are those that timm knows
     first, second = (ours(monkeypatch, theirs) for _ in range(2))
     load_weights(first, theirs.state_dict())
     load_weights(second, dict(state, mask_token=torch.zeros(1, 32)))
-    for key, value in first.state_dict().items():
-        assert torch.equal(second.state_dict()[key], value), key
+    assert_same_state(first, second)
 
 
 @pytest.mark.parametrize('name', ['dinov3', 'eva02 small', 'eva02 base', 'eva giant'])
@@ -321,5 +320,4 @@ def test_perception_encoder_of_its_authors(monkeypatch):
     load_weights(first, theirs.state_dict())
     report = load_weights(second, dict(state, logit_scale=torch.ones(())))
     assert report.format == 'clip'
-    for key, value in first.state_dict().items():
-        assert torch.equal(second.state_dict()[key], value), key
+    assert_same_state(first, second)

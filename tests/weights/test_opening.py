@@ -15,6 +15,7 @@ import pytest
 import safetensors.torch
 import torch
 from mmengine.runner import CheckpointLoader, load_checkpoint
+from model_states import assert_same_state
 from rejection import rejects
 
 from vit_plugin.models import VisionTransformer, load_weights
@@ -58,9 +59,8 @@ def test_address_in_code_and_in_a_config(server, tiny, name):
     )
     (folder / name).unlink()  # it is cached
     configured.init_weights()
-    for key, value in source.state_dict().items():
-        assert torch.equal(model.state_dict()[key], value)
-        assert torch.equal(configured.state_dict()[key], value)
+    assert_same_state(source, model)
+    assert_same_state(source, configured)
 
 
 def test_an_address_that_is_not_there(server):

@@ -27,6 +27,7 @@ from foreign_data import (
 from hypothesis import given
 from hypothesis import strategies as st
 from image_folders import scenes, write_coco, write_voc
+from listings import notes_of, sizes_of
 from PIL import Image
 from rejection import rejects
 
@@ -70,7 +71,7 @@ def test_every_form_has_the_same_boxes(tmp_path, write_form):
     assert found.form == form
     assert found.classes == ('bar', 'square')
     assert boxes_of(found) == WANTED
-    sizes = [len(part) for part in found.parts.values()]
+    sizes = sizes_of(found)
     assert (sizes, found.held_out) == (([6, 2, 2], False) if says_parts else ([9, 1, 0], True))
 
 
@@ -117,7 +118,7 @@ def test_what_is_held_out_is_the_same_each_time(tmp_path, remove):
         (tmp_path / f'ImageSets/Main/{name}.txt').unlink()
     found, again = read(tmp_path), read(tmp_path)
     assert found.held_out
-    assert [len(part) for part in found.parts.values()] == [18, 2, 0]
+    assert sizes_of(found) == [18, 2, 0]
     assert [photo.path for photo in found.val] == [photo.path for photo in again.val]
 
 
@@ -134,7 +135,7 @@ def test_of_several_files_those_with_boxes_are_read(tmp_path):
         'square',
         'bar',
     )  # in the order of the file, without the one that no box has
-    assert [len(part) for part in found.parts.values()] == [3, 2, 1]
+    assert sizes_of(found) == [3, 2, 1]
     notes = {what: count for what, count, _ in found.findings.rows()}
     assert (
         notes['files left out, .json']
@@ -157,10 +158,6 @@ def rewrite(folder: Path, change: Callable[[dict], None]) -> None:
     content = json.loads((folder / TRAIN).read_text())
     change(content)
     (folder / TRAIN).write_text(json.dumps(content))
-
-
-def notes_of(found: Listing) -> list[tuple[str, int]]:
-    return [row[:2] for row in found.findings.rows()]
 
 
 def changed(folder: Path, **entries) -> Listing:
@@ -624,9 +621,7 @@ def test_a_size_that_is_a_pixel_off_is_no_error(tmp_path):
     change(tmp_path / 'Annotations/001.xml', '>64<', '>63<')
     found = read(tmp_path)
     assert {photo.size for photo in found.train} == {(64, 48)}
-    assert ('sizes a pixel off in the annotation, taken from the files', 1) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    assert ('sizes a pixel off in the annotation, taken from the files', 1) in notes_of(found)
 
 
 def test_voc_with_numbers_that_are_not_whole(tmp_path):
@@ -681,7 +676,7 @@ def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path)
     labelimg_yolo(tmp_path)
     write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
     found = read(tmp_path)
-    assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], True)
+    assert (sizes_of(found), found.held_out) == ([9, 1, 0], True)
     assert ('images that are named for two parts, taken for the first', 10) in notes_of(found)
 
 
@@ -692,7 +687,7 @@ def test_lists_say_the_part(tmp_path):
     write(tmp_path, 'train.txt', '\n'.join(lines[:7]))
     write(tmp_path, 'valid.txt', '\n'.join(lines[7:]))
     found = read(tmp_path)
-    assert ([len(part) for part in found.parts.values()], found.held_out) == ([7, 3, 0], False)
+    assert (sizes_of(found), found.held_out) == ([7, 3, 0], False)
     assert notes_of(found) == [('files left out, .data', 1)]
 
 
@@ -760,7 +755,7 @@ def test_a_part_may_have_no_object_at_all(tmp_path):
     file = tmp_path / TRAIN.replace('train', 'val')
     file.write_text(json.dumps(dict(json.loads(file.read_text()), annotations=[])))
     found = read(tmp_path)
-    assert ([len(part) for part in found.parts.values()], found.held_out) == ([4, 2, 0], False)
+    assert (sizes_of(found), found.held_out) == ([4, 2, 0], False)
 
 
 @pytest.mark.parametrize(
@@ -867,7 +862,7 @@ def test_places_of_another_machine_and_those_that_are_not_there(tmp_path):
     write(tmp_path, 'data.yaml', settings)
     write(tmp_path, 'list.txt', '/home/me/ds/images/1.jpg\n/home/me/ds/images/x.jpg\n')
     found = read(tmp_path)
-    assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], False)
+    assert (sizes_of(found), found.held_out) == ([9, 1, 0], False)
     notes = notes_of(found)
     assert ('lines of list.txt left out, whose image is not there', 1) in notes
     assert ('places that data.yaml names, which are not there', 1) in notes
@@ -952,10 +947,8 @@ def test_images_of_the_test_may_have_no_annotation_in_voc(tmp_path):
     write(tmp_path, 'ImageSets/Main/test.txt', '900\n901\n')
     write(tmp_path, 'ImageSets/Main/trainval.txt', ''.join(f'{i:03d}\n' for i in range(6)))
     found = read(tmp_path)
-    assert [len(part) for part in found.parts.values()] == [4, 2, 0]
-    assert ('images of the test without an annotation, as VOC published it', 2) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    assert sizes_of(found) == [4, 2, 0]
+    assert ('images of the test without an annotation, as VOC published it', 2) in notes_of(found)
 
 
 # Whose label it is, and whether it is what it claims.
@@ -1242,7 +1235,7 @@ def test_objects_that_are_marked_are_not_trained_on(tmp_path, marks):
     found = marked(tmp_path, **marks)
     assert sum(one.crowd for photo in found.train + found.val for one in photo.instances) == 1
     what = 'objects marked as crowd, ignored or difficult, neither trained on nor counted'
-    assert (what, 1) in [row[:2] for row in found.findings.rows()]
+    assert (what, 1) in notes_of(found)
 
 
 @pytest.mark.parametrize('name', ['ignored regions', '__ignore__', 'DontCare'])
@@ -1369,7 +1362,7 @@ def test_lists_of_images_have_the_same_boxes(tmp_path, write_form):
     assert found.form == LISTS[write_form]
     assert found.classes == ('bar', 'square')
     assert boxes_of(found) == LISTED
-    left_out = [row[:2] for row in found.findings.rows()]
+    left_out = notes_of(found)
     assert (('objects without a box left out', 8) in left_out) == (write_form is bdd)
 
 

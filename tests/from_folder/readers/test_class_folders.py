@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from image_folders import write_digits
+from listings import sizes_of
 from PIL import Image
 from rejection import rejects
 
@@ -126,7 +127,7 @@ def test_a_test_is_neither_trained_on_nor_validated(tmp_path, train, test):
     write_digits(tmp_path / train, per_class=10)
     write_digits(tmp_path / test, per_class=2)
     found = read(tmp_path)
-    assert [len(part) for part in found.parts.values()] == [27, 3, 6]
+    assert sizes_of(found) == [27, 3, 6]
     assert found.held_out
     assert {photo.path.parts[-3] for photo in found.parts['test']} == {test}
 
@@ -150,7 +151,7 @@ def test_parts_may_lie_within_the_classes(tmp_path):
     shutil.rmtree(tmp_path / 'in')
     found = read(tmp_path)
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
-    assert [len(part) for part in found.parts.values()] == [12, 6, 0]
+    assert sizes_of(found) == [12, 6, 0]
 
 
 def test_a_class_may_be_called_train(tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from listings import notes_of, sizes_of
 from PIL import Image
 from rejection import rejects
 
@@ -117,9 +118,7 @@ def test_a_row_without_a_label_is_left_out(tmp_path, value):
     (tmp_path / 'train.csv').write_text('\n'.join(['image,label', *rows]))
     found = read(tmp_path)
     assert (found.classes, found.multi_label) == (('a', 'b'), False)
-    assert ('images left out, of which a table says no class, or two', 1) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    assert ('images left out, of which a table says no class, or two', 1) in notes_of(found)
 
 
 def test_a_table_without_a_header(tmp_path):
@@ -193,8 +192,8 @@ def test_tables_of_kaggle_that_have_no_classes(tmp_path):
     rows = [f'test/{i}.jpg,a' for i in range(12)]
     (tmp_path / 'sample_submission.csv').write_text('\n'.join(['id,label', *rows]))
     found = read(tmp_path)
-    assert [len(part) for part in found.parts.values()] == [10, 2, 0]
-    assert [row[:2] for row in found.findings.rows()] == [
+    assert sizes_of(found) == [10, 2, 0]
+    assert notes_of(found) == [
         ('tables left out, which have no column but that of images', 1),
         ('files left out, .csv', 1),
         ('images left out, of which nothing is said or which are in no list', 12),

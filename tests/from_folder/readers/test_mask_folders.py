@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from foreign_data import MASKS, coco_json, save, ultralytics_yolo, write
 from image_folders import scenes, write_masks
+from listings import notes_of, sizes_of
 from PIL import Image
 from rejection import rejects
 
@@ -104,7 +105,7 @@ def test_a_class_without_a_pixel_is_named(tmp_path):
 
 def test_what_is_held_out_is_the_same_each_time(tmp_path):
     found, again = read(write_masks(tmp_path)), read(tmp_path)
-    assert ([len(part) for part in found.parts.values()], found.held_out) == ([5, 1, 0], True)
+    assert (sizes_of(found), found.held_out) == ([5, 1, 0], True)
     assert again == found
 
 
@@ -117,11 +118,9 @@ def test_parts_are_folders_around_or_within(tmp_path, outside, test):
             (tmp_path / name).mkdir(exist_ok=True)
             (tmp_path / part / name).rename(tmp_path / name / part)
     found = read(tmp_path)
-    assert [len(part) for part in found.parts.values()] == [3, 2, 1]
+    assert sizes_of(found) == [3, 2, 1]
     assert not found.held_out
-    assert ('images left out, in no folder or list of a part of the data set', 1) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    assert ('images left out, in no folder or list of a part of the data set', 1) in notes_of(found)
 
 
 def test_images_may_be_of_several_kinds(tmp_path):
@@ -419,7 +418,7 @@ def test_cityscapes(tmp_path, kinds, numbers):
             )
     assert has_masks(Tree(tmp_path))
     found = read(tmp_path)
-    assert [len(part) for part in found.parts.values()] == [2, 1, 0]
+    assert sizes_of(found) == [2, 1, 0]
     assert len(found.classes) == 19
     assert (found.classes[13], found.masks.numbers) == ('car', numbers)
 
@@ -591,4 +590,4 @@ def test_a_list_of_images_to_train_on_says_nothing_of_another_part(tmp_path):
         (tmp_path / kind / '5.png').rename(tmp_path / kind / 'val/5.png')
     (tmp_path / 'train.txt').write_text(''.join(f'{i}\n' for i in range(4)))
     found = read(tmp_path)
-    assert [len(part) for part in found.parts.values()] == [4, 1, 0]
+    assert sizes_of(found) == [4, 1, 0]

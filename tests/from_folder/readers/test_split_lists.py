@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from image_folders import write_digits
+from listings import notes_of
 from rejection import rejects
 
 from vit_plugin.from_folder.readers.class_folders import read_class_folders
@@ -45,9 +46,7 @@ def test_images_on_no_list_are_left_out_where_one_names_those_to_train_on(tmp_pa
     )
     found = read_class_folders(Tree(tmp_path))
     assert len(found.train + found.val) == 6
-    assert ('images left out, in no folder or list of a part of the data set', 3) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    assert ('images left out, in no folder or list of a part of the data set', 3) in notes_of(found)
 
 
 def test_flags_of_the_birds(tmp_path):

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from mmengine.runner import load_checkpoint, save_checkpoint
+from model_states import assert_all_learn, assert_same_state
 from rejection import rejects
 from torch.nn.functional import interpolate
 from torch.utils.flop_counter import FlopCounterMode
@@ -116,7 +117,7 @@ def test_nothing_is_built_or_left_unused_after_the_last_output():
     model = VisionTransformer(dict(SIZES, num_layers=4, patch_size=8), 32, out_indices=1)
     assert len(model.blocks) == 2
     model(torch.randn(1, 3, 32, 32))[0].sum().backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_all_learn(model)
 
 
 def test_an_earlier_output_is_the_same_whether_or_not_later_blocks_run():
@@ -205,8 +206,7 @@ def test_checkpoint_round_trip(tiny, tmp_path):
     model, other = VisionTransformer(**tiny), VisionTransformer(**tiny)
     save_checkpoint(model.state_dict(), str(tmp_path / 'checkpoint.pth'))
     load_checkpoint(other, str(tmp_path / 'checkpoint.pth'), strict=True)
-    for name, value in other.state_dict().items():
-        assert torch.equal(value, model.state_dict()[name])
+    assert_same_state(other, model)
 
 
 def test_class_token_row_is_left_alone_by_the_resize(tiny):
@@ -336,7 +336,7 @@ def test_every_position_embedding_trains_and_resizes(tiny, pos_embed, with_cls_t
     )
     for size in ((32, 32), (40, 24)):
         model(torch.randn(2, 3, *size))[0].square().sum().backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_all_learn(model)
 
 
 def test_position_embedding_none_is_blind_to_order(tiny):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from model_states import assert_all_learn
 from models.backbones.test_compile import Graphs
 from rejection import rejects
 
@@ -120,7 +121,7 @@ def test_one_graph_and_gradients(tiny, form, mode):
     assert graphs.count == 1
     if mode == 'train':
         compiled(images)[0].sum().backward()
-        assert all(parameter.grad is not None for parameter in model.parameters())
+        assert_all_learn(model)
 
 
 @pytest.mark.nightly

@@ -12,6 +12,7 @@ import torch.distributed as dist
 import torchvision
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
+from model_states import assert_same_state
 from rejection import rejects
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -115,8 +116,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
     before = {key: value.clone() for key, value in model.state_dict().items()}
     with rejects(words):
         load_weights(model, weights)
-    for key, value in model.state_dict().items():
-        assert torch.equal(value, before[key])
+    assert_same_state(model, before)
 
 
 @pytest.mark.parametrize(
@@ -266,9 +266,8 @@ def test_wrapped_classifiers(tiny, form):
     assert average.steps == 3
     model = classifier(tiny)
     load_weights(model, {f'module.{key}': value for key, value in weights.items()})
-    for key, value in source.state_dict().items():
-        assert torch.equal(average.module.state_dict()[key], value), key
-        assert torch.equal(model.state_dict()[key], value), key
+    assert_same_state(source, average.module)
+    assert_same_state(source, model)
 
 
 def test_a_detectors_other_parts_are_left_alone(tiny):
@@ -326,8 +325,7 @@ def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_p
     )
     with pytest.raises(RuntimeError, match='size mismatch for head.layers.head.weight'):
         model.load_state_dict(weights)
-    for key, value in model.head.state_dict().items():
-        assert torch.equal(value, before[key]), key
+    assert_same_state(model.head, before)
     assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
 
 
@@ -431,8 +429,7 @@ def test_weights_of_the_encoder_without_a_place_are_refused(tiny, tmp_path, thei
             'load_state_dict': lambda: model.load_state_dict(weights),
         }[way]()
     assert argument in str(error.value)
-    for key, value in model.state_dict().items():
-        assert torch.equal(value, before[key]), key
+    assert_same_state(model, before)
 
 
 @pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax', 'mmpretrain'])
@@ -494,8 +491,8 @@ def test_a_model_on_the_meta_device(tiny):
     with torch.device('meta'):
         model, other = classifier(tiny), classifier(tiny, classes=7)
     load_weights(model, exported(source, 'jax'))
+    assert_same_state(source, model)
     for key, value in source.state_dict().items():
-        assert torch.equal(model.state_dict()[key], value), key
         assert value.data_ptr() != model.state_dict()[key].data_ptr()
     assert model.backbone.norm.weight.requires_grad
     notes = load_weights(other, exported(source, 'timm')).notes

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from model_states import assert_same_state
 from models.loading.test_adapted_weights import models
 from rejection import rejects
 from scipy.ndimage import zoom
@@ -180,8 +181,7 @@ def test_own_weights_of_the_same_model_are_left_as_they_are(tiny, grid, rows):
     theirs, ours = models(tiny, change, change)
     torch.nn.init.normal_(theirs.cls_token)
     assert load_weights(ours, theirs.state_dict()).adapted == {}
-    for key, value in theirs.state_dict().items():
-        assert torch.equal(ours.state_dict()[key], value), key
+    assert_same_state(theirs, ours)
 
 
 def test_a_square_of_as_many_patches_is_resampled(tiny):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from model_states import assert_all_learn
 from rejection import rejects
 
 from vit_plugin.models import C2fProjector
@@ -14,7 +15,7 @@ def test_scales(channels):
     outs = neck([torch.randn(1, channels, 6, 8) for _ in range(2)])
     assert [tuple(out.shape) for out in outs] == [(1, 16, 12, 16), (1, 16, 6, 8), (1, 16, 3, 4)]
     sum(out.square().mean() for out in outs).backward()
-    assert all(parameter.grad is not None for parameter in neck.parameters())
+    assert_all_learn(neck)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from model_states import assert_all_learn
 from rejection import rejects
 
 from vit_plugin.models import SimpleFPN
@@ -30,7 +31,7 @@ def test_scales_and_extra_levels(add_extra_convs):
     for out, same in zip(outs, neck((torch.randn(2, 16, 9, 9), x)), strict=True):
         assert torch.equal(out, same)  # the last of several maps
     sum(out.sum() for out in outs).backward()
-    assert all(parameter.grad is not None for parameter in neck.parameters())
+    assert_all_learn(neck)
 
 
 def test_without_convolutions_an_extra_level_leaves_out_every_other_element():

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_states import assert_all_learn
 from rejection import rejects
 from torch import nn
 
@@ -115,7 +116,7 @@ def test_depth_goes_from_the_image_to_the_tokens(stem):
 
 def test_every_parameter_learns(stem):
     stem(torch.randn(2, 3, 64, 64))[0].square().sum().backward()
-    assert all(parameter.grad is not None for parameter in stem.parameters())
+    assert_all_learn(stem)
 
 
 def test_plain_patches_are_a_linear_layer():

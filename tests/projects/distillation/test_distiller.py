@@ -11,6 +11,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from mmengine.registry import MODELS, init_default_scope
 from mmpretrain.structures import DataSample
+from model_states import assert_all_learn, assert_same_state
 from ranks import on_ranks
 from rejection import rejects
 from timm.task import FeatureDistillationTask, LogitDistillationTask, TokenDistillationTask
@@ -228,11 +229,10 @@ def test_a_step_of_every_student(name):
     found = model(torch.randn(4, 3, 32, 32), None, mode='loss')
     assert set(found) == {'loss_vector', 'loss_map', 'loss_gram', 'loss_similarity'}
     sum(found.values()).backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_all_learn(model)
     assert all(parameter.grad is None for parameter in model.teacher.model.parameters())
     assert not any(module.training for module in model.teacher.model.modules())
-    for key, value in model.teacher.model.state_dict().items():
-        assert torch.equal(value, before[key])
+    assert_same_state(model.teacher.model, before)
     assert copy.deepcopy(model).teacher is model.teacher
     assert len(weights) == 64
 
@@ -480,7 +480,7 @@ def test_every_norm_of_mmpretrains_student_learns():
         head=head(4, 32),
     )
     sum(model.loss(images(32).float(), samples()).values()).backward()
-    assert all(parameter.grad is not None for parameter in model.backbone.parameters())
+    assert_all_learn(model.backbone)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -505,6 +505,5 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone():
     before = {name: value.clone() for name, value in model.teacher.model.state_dict().items()}
     losses = model(images(32).float(), samples(), mode='loss')
     (losses['loss'] + losses['loss_distillation']).backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
-    for name, value in model.teacher.model.state_dict().items():
-        assert torch.equal(value, before[name])  # nor did its BatchNorms see the batch
+    assert_all_learn(model)
+    assert_same_state(model.teacher.model, before)  # nor did its BatchNorms see the batch

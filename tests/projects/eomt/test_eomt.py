@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from authors import recorded
+from model_states import assert_all_learn
 from ranks import on_ranks
 from rejection import rejects
 from tiny_models import TINY, randomize
@@ -201,7 +202,7 @@ def test_any_backbone(kind):
         assert classes.shape == (2, 4, 4)
         assert masks.shape == (2, 4, 32 // stride, 48 // stride)
     sum(part.square().mean() for pair in predictions for part in pair).backward()
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert_all_learn(model)
 
 
 def test_a_mask_hides_patches():

@@ -1,5 +1,6 @@
 """EoMT in MMDetection and MMSegmentation: losses, predictions, mixed precision."""
 
+from model_states import assert_all_learn
 from rejection import rejects
 from tiny_models import TINY
 
@@ -143,7 +144,7 @@ def test_instances_and_panoptic(stuff):
     losses = model.loss(images, objects((32, 48), stuff > 0))
     assert {'loss_cls', 'loss_mask', 'loss_dice', 'd1.loss_cls'} <= losses.keys()
     sum(losses.values()).backward()
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert_all_learn(model)
     found = model.eval().predict(images, objects((32, 48), stuff > 0))[0]
     assert found.pred_instances.masks.shape[1:] == (32, 48)
     assert (found.pred_instances.labels < 3 - stuff).all()

@@ -3,6 +3,7 @@
 import pytest
 import timm
 import torch
+from model_states import assert_same_state
 from tiny_models import TINY_SIZES
 from torch import nn
 
@@ -69,8 +70,7 @@ def test_out_and_in(form):
     assert report.format == form
     assert {*report.matched} == {*model.state_dict()} - {'position._extra_state'}
     assert not report.ignored
-    for key, value in model.state_dict().items():
-        assert torch.equal(other.state_dict()[key], value), key
+    assert_same_state(model, other)
 
 
 def test_the_authors_names_are_timms():

@@ -1,5 +1,6 @@
 """LW-DETR and RF-DETR in MMDetection: equal to transformers', and trained, cut and wrong."""
 
+from model_states import assert_all_learn
 from rejection import rejects
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
@@ -199,7 +200,7 @@ def test_learns(steps, amp, share):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         totals.append(total.item())
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert_all_learn(model)
     assert totals[-1] < totals[0] * share
     found = model.eval().predict(images, data)
     if steps > 100:

@@ -1,5 +1,7 @@
 """RF-DETR-Seg in MMDetection: masks of any size, and what is learned."""
 
+from model_states import assert_all_learn
+
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import numpy as np
@@ -104,7 +106,7 @@ def test_learns(path, amp):
         for layer in ('', 'enc_')
         for name in ('cls', 'bbox', 'iou', 'mask', 'dice')
     }
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert_all_learn(model)
     assert totals[-1] < 0.95 * totals[0]
 
 
@@ -123,7 +125,7 @@ def test_losses_of_boxes_are_those_of_a_head_without_masks(path):
 def test_no_objects_at_all_have_gradients(path):
     model = load(path, device='cpu').model.train()
     sum(model.loss(torch.rand(1, 3, SIZE, SIZE), samples([])).values()).backward()
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert_all_learn(model)
 
 
 def test_its_graph_predicts_the_same(path):

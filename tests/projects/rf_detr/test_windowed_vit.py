@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from model_states import assert_all_learn
 from rejection import rejects
 from tiny_models import TINY
 
@@ -61,7 +62,7 @@ def test_a_number_of_windows_divides_a_rectangle():
 def test_every_parameter_learns():
     model = random_(WindowedViT, encoder=windows(3, 1), out_indices=(1, 2)).train()
     sum(out.square().mean() for out in model(torch.randn(2, 3, 48, 40))).backward()
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert_all_learn(model)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import pytest
 import torch
 from mmengine.dist import get_rank
 from mmengine.logging import MessageHub
+from model_states import assert_all_learn
 from ranks import on_ranks
 from rejection import rejects
 
@@ -89,6 +90,6 @@ def test_a_step_with_views_of_two_sizes():
     views = [torch.randn(4, 3, side, side) for side in (16, 16, 8)]
     losses = model.loss(views)
     sum(losses.values()).backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_all_learn(model)
     with rejects('LeJEPA: num_large=2 large views'):
         model.loss(views[:1])

@@ -1,5 +1,6 @@
 """Weights of TransUNet in its authors' names, in and out."""
 
+from model_states import assert_same_state
 from tiny_models import TINY_SIZES
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
@@ -82,8 +83,7 @@ def test_out_and_in():
     assert not report.ignored
     assert not report.initialized
     assert not report.notes
-    for key, value in model.state_dict().items():
-        assert torch.equal(other.state_dict()[key], value), key
+    assert_same_state(model, other)
 
 
 def test_by_our_names_and_back():

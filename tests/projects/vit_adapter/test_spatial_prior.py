@@ -1,5 +1,6 @@
 import pytest
 import torch
+from model_states import assert_all_learn
 
 from vit_plugin.projects.vit_adapter.spatial_prior import SpatialPrior
 
@@ -14,4 +15,4 @@ def test_sizes(size, with_finest):
         (1, 8, *(-(-side // s) for side in size)) for s in strides
     ]
     sum(x.sum() for x in maps).backward()
-    assert all(parameter.grad is not None for parameter in prior.parameters())
+    assert_all_learn(prior)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from mmengine.runner import load_checkpoint
+from model_states import assert_same_state
 from rejection import rejects
 from torch import Tensor, nn
 
@@ -186,8 +187,7 @@ def test_dinov3s_file_has_no_backbone(tmp_path):
         dict(init_cfg=pretrained[0]), inject=False, add_tokens='each', init_cfg=pretrained[1]
     )
     model.init_weights()
-    for name, value in plain.state_dict().items():
-        assert torch.equal(model.backbone.state_dict()[name], value), name
+    assert_same_state(plain, model.backbone)
     for name, value in model.state_dict().items():
         if not name.startswith('backbone.'):
             assert torch.equal(value, weights[f'segmentation_model.0.{name}']), name
@@ -215,8 +215,7 @@ def test_a_backbone_alone_starts_an_adapter():
     assert {
         text for name, text in report.initialized.items() if name.startswith('interactions')
     } == {'the checkpoint has no interactions'}
-    for name, value in plain.state_dict().items():
-        assert torch.equal(model.backbone.state_dict()[name], value), name
+    assert_same_state(plain, model.backbone)
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
@@ -229,8 +228,7 @@ def test_ours_out_and_in(prefix):
     assert not left
     assert written.keys() == model.state_dict().keys()
     load_weights(other, written)
-    for name, value in other.state_dict().items():
-        assert torch.equal(value, model.state_dict()[name]), name
+    assert_same_state(other, model)
 
 
 def test_a_plain_backbone_of_a_detector_with_an_adapter():

@@ -5,6 +5,7 @@ import pickle
 import pytest
 import torch
 import torch.nn.functional as F
+from model_states import assert_same_state
 from torch import Tensor, nn
 
 from vit_plugin.models import SimpleFPN, VisionTransformer, load_weights
@@ -259,8 +260,7 @@ def test_a_detector_takes_the_pyramid_too(style):
         assert exported.keys() == {name for name in checkpoint() if 'net.' in name} | neck.keys()
     again = nn.ModuleDict(dict(backbone=backbone(), neck=SimpleFPN(32, 12)))
     load_weights(again, exported)
-    for name, value in again.state_dict().items():
-        assert torch.equal(value, detector.state_dict()[name]), name
+    assert_same_state(again, detector)
 
 
 def test_weights_of_a_plain_vit_start_a_detector():

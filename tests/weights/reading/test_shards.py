@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
+from model_states import assert_same_state
 from rejection import rejects
 from safetensors.torch import save_file
 from tiny_models import TINY
@@ -39,8 +39,7 @@ def test_the_tensors_of_all_files(folder, model):
     assert weights.keys() == model.state_dict().keys()
     other = VisionTransformer(TINY, img_size=16)
     assert not load_weights(other, str(folder / INDEX)).untrained
-    for name, value in model.state_dict().items():
-        assert torch.equal(other.state_dict()[name], value)
+    assert_same_state(model, other)
 
 
 def test_a_file_that_is_missing_is_named(folder):
