@@ -15,7 +15,7 @@ from typing_extensions import Required, TypedDict
 import vit_plugin
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Size, Typed
-from vit_plugin.errors import rejecting
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.data_config import data_config_of
@@ -136,13 +136,14 @@ class Teacher:
         Raises:
             ConfigError: if the teacher does not compute such an image.
         """
-        with rejecting(
-            f'Distiller: the teacher {self.name} does not compute images of {in_channels} channels '
-            f'and {size[0]} x {size[1]} pixels',
-            'give teacher=dict(source=..., img_size=...), or another teacher',
-            (RuntimeError, ValueError, AssertionError),
-        ):
+        try:
             found = self(torch.zeros(1, in_channels, *size), Pixels.of(self.model))
+        except (RuntimeError, ValueError, AssertionError) as error:
+            raise ConfigError(
+                f'Distiller: the teacher {self.name} does not compute images of {in_channels} '
+                f'channels and {size[0]} x {size[1]} pixels ({first_line(error)}); give '
+                'teacher=dict(source=..., img_size=...), or another teacher.'
+            ) from error
         return {name: getattr(one, 'shape', (0, None))[1] for name, one in found._asdict().items()}
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':
