@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.arch import parse_arch
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.weights.hub import TIMM_SCHEME
@@ -49,7 +50,7 @@ class Library(NamedTuple):
 
     name: str
     weights: str
-    config: Callable[[TrainedModel, Mapping[str, Any]], dict[str, Any]]
+    config: Callable[[TrainedModel, Mapping[str, Any]], Section]
     read: Callable[[Path], Logits]
     example: str
 
@@ -67,10 +68,10 @@ def _activation(backbone: nn.Module) -> tuple[str, str]:
     return known
 
 
-def _timm_config(trained: TrainedModel, pixels: Mapping[str, Any]) -> dict[str, Any]:
+def _timm_config(trained: TrainedModel, pixels: Mapping[str, Any]) -> Section:
     backbone, names = trained.model.backbone, _names(trained)
     pooling = TIMM_POOLING.get(backbone.out_type)
-    settings: dict[str, Any] = dict(img_size=list(backbone.img_size))
+    settings: Section = dict(img_size=list(backbone.img_size))
     if isinstance(backbone.arch, str) and backbone.arch.startswith(TIMM_SCHEME):
         name = backbone.arch.removeprefix(TIMM_SCHEME).partition('.')[0]
     else:
@@ -125,7 +126,7 @@ def _timm_read(folder: Path) -> Logits:
     return timm.create_model(f'local-dir:{folder}', pretrained=True).eval()
 
 
-def _transformers_config(trained: TrainedModel, pixels: Mapping[str, Any]) -> dict[str, Any]:
+def _transformers_config(trained: TrainedModel, pixels: Mapping[str, Any]) -> Section:
     backbone, names = trained.model.backbone, _names(trained)
     if type(backbone.patch_embed).__name__ != 'PatchEmbed':
         raise ConfigError('the ViT of transformers has no CNN')

@@ -15,7 +15,7 @@ from ..optim.schedules import follow_config, replay
 from ..same_ranks import CONTENT, NUMBER
 from .optimizer_forms import first_states, forms
 from .run_settings import SCHEDULES, Changes, changed_settings, differing
-from .state import by_names, identity, scheduler_state
+from .state import State, by_names, identity, scheduler_state
 
 FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
 OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
@@ -84,7 +84,7 @@ def in_words(changed: Changes) -> str:
     return '; '.join(words[:FEW]) + f'; and {len(words) - FEW} more' * (len(words) > FEW)
 
 
-def apply_changes(runner: Runner, checkpoint: dict[str, Any], changed: Changes) -> None:
+def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:
     """Make a checkpoint that of a run that was as this one is from its beginning, but its weights.
 
     The optimizer has the settings of this config. Parameters that both know keep their moments, if
@@ -146,7 +146,7 @@ def _optimizer(runner: Runner, saved: Mapping[str, Any], theirs: list, ours: lis
     return {**fresh, 'state': state}
 
 
-def _move(runner: Runner, checkpoint: dict[str, Any]) -> None:
+def _move(runner: Runner, checkpoint: State) -> None:
     """Give a checkpoint the iteration of its position in epochs of the new length."""
     meta, recorded, own = checkpoint['meta'], checkpoint['meta']['run'], identity(runner)
     length, before = own['epoch_length'], meta['iter']

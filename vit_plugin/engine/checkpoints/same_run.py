@@ -14,12 +14,12 @@ from ..non_finite import first_broken
 from ..sharding import unwrapped
 from .changed_run import apply_changes, are_alike, changes_of, in_words
 from .optimizer_forms import first_states, form, forms
-from .state import identity, scheduler_state
+from .state import State, identity, scheduler_state
 
 FROM_WEIGHTS = 'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
 
 
-def check_same_run(runner: Runner, checkpoint: dict[str, Any], path: str) -> None:
+def check_same_run(runner: Runner, checkpoint: State, path: str) -> None:
     """Check that a checkpoint has the full state of a run, and that this one is the same run.
 
     The number of processes may differ, as long as together they take as many samples in an

@@ -22,7 +22,7 @@ from ..runtime_info import RuntimeInfoHook
 from ..sharding import is_sharded, unwrapped
 from .folder import write_folder
 from .hook_states import STATES
-from .state import on_cpu, parts_of, state_of
+from .state import State, on_cpu, parts_of, state_of
 
 # Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be
 # dead.
@@ -131,19 +131,19 @@ class Saver:
         save = mmengine.runner.Runner.save_checkpoint
         return [partial(save, self.runner, *args, **kwargs)]
 
-    def _steps_of_folder(self, path: Path, state: dict[str, Any], background: bool) -> list[Step]:
+    def _steps_of_folder(self, path: Path, state: State, background: bool) -> list[Step]:
         tensors, plain = parts_of(state, is_main_process())
         if background:
             tensors = self._staged(tensors)
         return [partial(write_folder, path, tensors, plain, self.group)]
 
-    def _steps_of_file(self, path: Path, state: dict[str, Any], background: bool) -> list[Step]:
+    def _steps_of_file(self, path: Path, state: State, background: bool) -> list[Step]:
         """Gather a sharded state. The main process writes it."""
         main = is_main_process()
         state = on_cpu(state, copy=background, keep=main)
         return [partial(write_file, path, state)] if main else []
 
-    def _is_finite(self, state: dict[str, Any], together: bool) -> bool:
+    def _is_finite(self, state: State, together: bool) -> bool:
         """Return whether a state is finite. If every process calls it, all of their parts count."""
         broken = first_broken(state, dict(unwrapped(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
@@ -236,7 +236,7 @@ def new_stager() -> Any:
     )
 
 
-def write_file(path: Path, state: dict[str, Any]) -> None:
+def write_file(path: Path, state: State) -> None:
     """Write a state in MMEngine's format, atomically, without a second copy in memory."""
     with replacing(path) as partial:
         torch.save(state, partial)

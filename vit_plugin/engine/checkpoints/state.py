@@ -18,6 +18,8 @@ from vit_plugin.weights.reading.plain import split
 
 from ..sharding import reshard, unwrapped
 
+State = dict[str, Any]  # of a run, or of a part of it
+
 
 def state_of(
     runner: Runner,
@@ -25,7 +27,7 @@ def state_of(
     save_optimizer: bool = True,
     save_param_scheduler: bool = True,
     by_epoch: bool = True,
-) -> dict[str, Any]:
+) -> State:
     """The state of a run, as MMEngine's ``Runner.save_checkpoint`` makes it.
 
     Args:
@@ -72,12 +74,12 @@ def state_of(
     return state
 
 
-def scheduler_state(scheduler: Any) -> dict[str, Any]:
+def scheduler_state(scheduler: Any) -> State:
     """A scheduler's state without functions (OneCycleLR has one), which safe readers reject."""
     return {name: value for name, value in scheduler.state_dict().items() if not callable(value)}
 
 
-def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, Any]:
+def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
     """The state with its tensors complete and on the CPU. If some are sharded, every rank calls it.
 
     Args:
@@ -103,7 +105,7 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
     return deepcopy(state, memo) if keep else {}
 
 
-def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def parts_of(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
     """A state split by :func:`~vit_plugin.weights.reading.plain.split`, the optimizer by names.
 
     All tensors of the main process are written. Of the other processes only the sharded ones are,
@@ -150,7 +152,7 @@ def teacher_of(model: nn.Module) -> list[str] | None:
     return [teacher.name, teacher.fingerprint] if hasattr(teacher, 'fingerprint') else None
 
 
-def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:
+def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> State:
     """An optimizer's state dict with the names of parameters in place of their numbers.
 
     Args:
@@ -161,7 +163,7 @@ def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) 
     return {**optimizer, 'state': {names[i]: value for i, value in optimizer['state'].items()}}
 
 
-def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:
+def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> State:
     """The inverse of :func:`by_names`."""
     numbers = {name: i for i, name in enumerate(chain(*parameters))}
     return {

@@ -12,14 +12,7 @@ from vit_plugin.files.image_files import IMAGE_SUFFIXES, is_os_metadata, walk_fi
 from .division import check_classes, divide
 from .findings import Findings
 from .identity import KINDS, folder_of
-from .image_tree import (
-    MOST_HEADERS,
-    RUNS,
-    Tree,
-    is_run,
-    note_unused,
-    read_sizes,
-)
+from .image_tree import MOST_HEADERS, RUNS, Tree, is_run, note_unused, read_sizes
 from .label_tables import are_measured, read_tables
 from .listing import Listing, is_encodable, readable
 from .records import ImageRecord

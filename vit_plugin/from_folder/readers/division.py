@@ -15,12 +15,7 @@ from .image_tree import Tree
 from .instances import without_repeats
 from .look import digest_of
 from .records import ImageRecord
-from .splits import (
-    SEED,
-    SPLITS,
-    Split,
-    hold_out,
-)
+from .splits import SEED, SPLITS, Split, hold_out
 
 
 def divide(

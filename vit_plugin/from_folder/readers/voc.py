@@ -13,12 +13,7 @@ from vit_plugin.files.text import read_lines
 
 from .findings import Findings
 from .image_tree import Tree, stated_size
-from .records import (
-    Annotations,
-    ImageRecord,
-    Instance,
-    is_ignored,
-)
+from .records import Annotations, ImageRecord, Instance, is_ignored
 from .splits import SPLITS, Split, split_in
 
 DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')

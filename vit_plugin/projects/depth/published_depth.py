@@ -5,13 +5,7 @@ from collections.abc import Mapping
 
 from vit_plugin.arguments.fields import Positive, PositiveInts, Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.published import (
-    Published,
-    filled,
-    required,
-    segmentor_settings,
-    told,
-)
+from vit_plugin.weights.published import Published, filled, required, segmentor_settings, told
 
 FACTORS = [4, 2, 1, 0.5]  # of the sizes of the maps, by the tokens'
 TOKENS = 'embeddings.position_embeddings'

@@ -1,8 +1,8 @@
 """The folders of DINOv2 and DINOv3 that transformers writes: which backbone they are."""
 
 import math
-from typing import Any
 
+from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Published, filled, normalization
 from vit_plugin.weights.recognition import recognize
@@ -16,13 +16,13 @@ DEFAULTS = dict(  # of their configs, as far as shapes do not tell
     rope_theta=100.0,
     use_swiglu_ffn=False,
 )
-ACTIVATIONS: dict[str, dict[str, Any]] = {
+ACTIVATIONS: dict[str, Section] = {
     'gelu': dict(approximate='none'),
     'silu': dict(type='SiLU'),
 }
 
 
-def dino(published: Published) -> tuple[dict[str, Any], list[str]] | None:
+def dino(published: Published) -> tuple[Section, list[str]] | None:
     """The config of a backbone, which has no classes. None if it is another model.
 
     Raises:

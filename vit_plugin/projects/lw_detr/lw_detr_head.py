@@ -13,6 +13,7 @@ from vit_plugin.arguments.fields import (
     InitConfig,
     NotNegative,
     PositiveInt,
+    Section,
     Typed,
 )
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
@@ -111,7 +112,7 @@ class LWDETRHead(DETRHead):
         test_cfg: QueryTest | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
-        layer: dict[str, Any] = dict(decoder or {})
+        layer: Section = dict(decoder or {})
         num_layers = layer.pop('num_layers', 3)
         super().__init__(
             num_classes,

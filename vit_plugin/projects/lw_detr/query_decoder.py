@@ -1,11 +1,9 @@
 """A layer of LW-DETR's decoder, and the options of the decoder."""
 
-from typing import Any
-
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import Depth, PositiveInt, Rate
+from vit_plugin.arguments.fields import Depth, PositiveInt, Rate, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.deformable_attention import BoxAttention
 
@@ -40,16 +38,14 @@ class QueryTest(TypedDict, total=False):
     num_layers: int
 
 
-def read_test_cfg(
-    given: QueryTest, num_queries: int, num_layers: int, num_classes: int
-) -> dict[str, Any]:
+def read_test_cfg(given: QueryTest, num_queries: int, num_layers: int, num_classes: int) -> Section:
     """The options of a prediction, completed.
 
     Raises:
         ConfigError: for more queries or layers than there are.
     """
     built = {'num_queries': num_queries, 'num_layers': num_layers}
-    cfg: dict[str, Any] = {'max_per_img': 300, **built, **given}
+    cfg: Section = {'max_per_img': 300, **built, **given}
     for name, most in built.items():
         if not 1 <= cfg[name] <= most:
             at = 'decoder.num_layers' if name == 'num_layers' else name
