@@ -42,7 +42,10 @@ def test_images_go_through_the_pipeline_inside_a_wrapper():
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pixels = PipelineTransform(cfg)
     assert pixels.custom_reader is None  # a plain file is read as everywhere else
-    assert [type(step).__name__ for step in pixels.from_pixels.transforms] == ['PackInputs']
+    assert [type(step).__name__ for step in pixels.from_pixels.transforms] == [
+        'Resize',  # of photographs to the size of the data
+        'PackInputs',
+    ]
 
 
 def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_shifted():

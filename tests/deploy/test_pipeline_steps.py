@@ -165,6 +165,7 @@ def test_without_a_pipeline_images_are_stretched():
         classes=['cat'],
         target=None,
         slices=None,
+        usual=(8, 12),
         has_pixels=False,
         model=SimpleNamespace(
             backbone=SimpleNamespace(img_size=(8, 12)),
@@ -183,6 +184,7 @@ def test_without_a_pipeline_images_are_stretched():
         threshold=None,
         target=None,
         slices=None,
+        usual=[8, 12],
         rgb=True,
         patch=1,
         steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],

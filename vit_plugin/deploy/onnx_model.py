@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError, needed_by, rejecting
 from vit_plugin.files.bands import check_bands
 from vit_plugin.files.images import read_image
 from vit_plugin.inference.predictions import Prediction, names_of
+from vit_plugin.inference.unusual_sizes import say_if_far
 
 from .pixel_steps import Placed, apply_steps
 
@@ -33,6 +34,7 @@ class Facts(Open):
     steps: list[dict[str, Any]]
     patch: NotRequired[int]
     slices: NotRequired[int | None]
+    usual: NotRequired[list[int] | None]
 
 
 class OnnxModel:
@@ -94,7 +96,8 @@ class OnnxModel:
             stacked = map(np.stack, zip(*part, strict=True))
             # Sizes only where the file takes them.
             given = dict(zip(self.inputs, stacked, strict=False))
-            height, width = given[self.inputs[0]].shape[2:]
+            height, width = size = given[self.inputs[0]].shape[2:]
+            say_if_far(size, self.facts.get('usual'))
             with rejecting(
                 f'The file cannot be run on an image of {width} x {height} pixels',
                 'give a larger image, or export with --img-size',
@@ -254,6 +257,7 @@ def facts_of(trained: Any, sizes: 'Sizes') -> str:
             rgb=takes_rgb(model.data_preprocessor),
             patch=getattr(stem, 'stride', 1),
             slices=trained.slices,
+            usual=trained.usual,
             steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
         )
     )

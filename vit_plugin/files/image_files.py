@@ -65,10 +65,14 @@ def _is_image_inside(path: Path) -> bool:
     return True
 
 
-def image_files(paths: Sequence[str]) -> list[str]:
+def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
     """The image files among these paths, with folders searched recursively and sorted by name.
 
     Volumes are their slices, see :mod:`~vit_plugin.files.volume_slices`.
+
+    Args:
+        paths: files and folders.
+        may_lack: whether a folder may have none.
 
     Raises:
         ConfigError: if a path does not exist, or if a folder has no images.
@@ -78,7 +82,7 @@ def image_files(paths: Sequence[str]) -> list[str]:
         if path.is_dir():
             below = path.rglob('*')
             found = sorted(str(file) for file in below if is_image(file) or is_sliced(file))
-            if not found:
+            if not (found or may_lack):
                 raise ConfigError(
                     f'There are no images in the folder {str(path)!r}, whose names end in '
                     f'{", ".join(IMAGE_SUFFIXES)}.'

@@ -10,12 +10,15 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from PIL import Image
 from timm.data import create_transform
+from timm.layers import to_2tuple
 
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import check_bands, check_photograph
 from vit_plugin.files.images import read_image
 from vit_plugin.files.volume_slices import file_and_number
+
+from .unusual_sizes import say_once
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
@@ -31,6 +34,9 @@ PLAIN: dict[str, tuple] = dict(
 
 class PipelineTransform:
     """The steps of a config's test, without annotations, from pixels or a file to a model's sample.
+
+    Where those of a classifier keep the size of every image, images become as large as the config's
+    ``img_size`` of the backbone, which stderr says once.
 
     Args:
         cfg: the config.
@@ -49,7 +55,8 @@ class PipelineTransform:
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
         if not steps:
             raise ConfigError('test_dataloader: its pipeline has no steps; give those of a test.')
-        self.gray = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
+        backbone = cfg.model.backbone
+        self.gray = backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         has_reader = 'LoadImage' in steps[0]['type']  # a data set in memory has none
         reader, rest = (steps[0], steps[1:]) if has_reader else ({}, steps)
         self.bands = reader.get('bands') or 3
@@ -59,6 +66,19 @@ class PipelineTransform:
         self.custom_reader = Compose([reader]) if is_custom else None
         self.from_pixels = Compose(rest)
         self.transforms = self.from_pixels.transforms
+        self.size: tuple[int, int] | None = None  # height and width that images are resized to
+        if not is_custom and cfg.get('default_scope') == 'mmpretrain' and 'img_size' in backbone:
+            size = to_2tuple(backbone.img_size)
+            if self._keeps(size):
+                backend = 'cv2' if self.in_float or self.bands != 3 else 'pillow'
+                resize = dict(type='Resize', scale=size[::-1], backend=backend)
+                self.size, self.transforms[:0] = size, Compose([resize]).transforms
+
+    def _keeps(self, size: tuple[int, int]) -> bool:
+        """True if a smaller and a larger image keep their sizes."""
+        shapes = [tuple(side * halves // 2 + 1 for side in size) for halves in (1, 4)]
+        blanks = (np.zeros((*shape, self.bands), np.uint8) for shape in shapes)
+        return [self(blank)['inputs'].shape[1:] for blank in blanks] == shapes
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         # Also of a file that the config reads: it says in a sentence what is wrong with it.
@@ -71,6 +91,11 @@ class PipelineTransform:
             check_bands(pixels, self.bands, path)
             if self.photographs:
                 check_photograph(pixels, path)
+            if self.size not in (None, pixels.shape[:2]):
+                say_once(
+                    f'Images are resized to {self.size[1]} x {self.size[0]} pixels, on which the '
+                    'model was trained: the pipeline of its test leaves their size.'
+                )
             gray = self.gray and self.bands == 3
             pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if gray else pixels
             pixels = pixels.astype(np.float32) if self.in_float else pixels

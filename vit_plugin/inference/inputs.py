@@ -112,18 +112,9 @@ def _inputs_of(argument: str) -> list[Input]:
         kind = 'video' if known else 'image'
         return [Input(name, Path(name).parent, kind) for name in image_files([argument])]
     videos = [str(file) for file in path.rglob('*') if is_video(file) and file.is_file()]
-    images = _images_in(argument, allow_none=bool(videos))
+    images = image_files([argument], may_lack=bool(videos))
     names = sorted([*images, *videos], key=Path)
     return [Input(name, path, 'video' if name in videos else 'image') for name in names]
-
-
-def _images_in(folder: str, allow_none: bool) -> list[str]:
-    try:
-        return image_files([folder])
-    except ConfigError:
-        if allow_none:
-            return []
-        raise
 
 
 def is_video(path: Path) -> bool:

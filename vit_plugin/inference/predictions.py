@@ -94,19 +94,15 @@ class Prediction:
 
     def rows(self, score_thr: float = SCORE_THR) -> list[dict[str, Any]]:
         """Plain values by name: the top five classes, boxes above a score, or a map's classes."""
+        table: Iterable[Sequence[Any]] = zip(self.names, self.scores.tolist(), strict=True)
         if self.depth is not None:
-            ends = np.quantile(self.depth, (0, 0.5, 1)).tolist()
-            return [dict(zip(ENDS, ends, strict=True))]
-        entries = zip(self.names, self.scores.tolist(), strict=True)
-        if self.boxes is not None:
-            return [
-                {'class': name, 'score': score, **dict(zip(SIDES, box, strict=True))}
-                for (name, score), box in zip(entries, self.boxes.tolist(), strict=True)
-                if score > score_thr
-            ]
-        if self.map is not None:
-            return [{'class': name, 'share': share} for name, share in entries]
-        return [{'class': name, 'score': score} for name, score in islice(entries, NUM_TOP)]
+            table = [np.quantile(self.depth, (0, 0.5, 1)).tolist()]
+        elif self.boxes is not None:
+            boxed = zip(table, self.boxes.tolist(), strict=True)
+            table = ((*entry, *box) for entry, box in boxed if entry[1] > score_thr)
+        elif self.map is None:
+            table = islice(table, NUM_TOP)
+        return [dict(zip(self.columns, values, strict=True)) for values in table]
 
     def text(self, score_thr: float = SCORE_THR) -> str:
         """The rows in a line, boxes counted by class."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,13 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from PIL import Image
 from torch import Tensor, nn
 
 from vit_plugin.config import of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import as_photograph
-from vit_plugin.files.images import read_image
+from vit_plugin.files.images import read_image, resized
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
@@ -27,6 +27,7 @@ from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
 from .prepared_image import PreparedImage
+from .unusual_sizes import say_if_far
 
 # The task by a config's default_scope.
 TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
@@ -103,6 +104,18 @@ class TrainedModel:
             return reader(dict(img_path=image))['img']
         return read_image(image)
 
+    @cached_property
+    def usual(self) -> Sequence[int] | None:
+        """Height and width of training: of an image of the backbone's size, after the test's steps.
+
+        None where the backbone has none.
+        """
+        size = getattr(getattr(self.model, 'backbone', None), 'img_size', None)
+        if not size or not self.has_pixels or getattr(self.pixels, 'custom_reader', None):
+            return size
+        blank = np.zeros((*size, getattr(self.pixels, 'bands', 3)), np.uint8)
+        return self.sample(blank)['inputs'].shape[1:]
+
     @property
     def slices(self) -> int | None:
         """The side of the slices that a detector was trained for, in pixels, or None."""
@@ -122,7 +135,7 @@ class TrainedModel:
         """
         size, pixels = size or self._size, read_image(image)
         if size is None:
-            prepared = PreparedImage.from_batch(self.model, pseudo_collate([self.sample(image)]))
+            prepared = PreparedImage.from_batch(self.model, self._batch([self.sample(image)]))
             spans = self._seen_of(pixels, prepared.image)
             if spans is None:
                 return prepared
@@ -140,15 +153,13 @@ class TrainedModel:
                 f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
             )
         sides = (columns * stem.stride, rows * stem.stride)
-        resized = (
-            cv2.resize(pixels, sides, interpolation=cv2.INTER_CUBIC)
-            if pixels.dtype == np.float32  # of bands
-            else np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BICUBIC))
-        )
+        backend = 'cv2' if pixels.dtype == np.float32 else 'pillow'  # of bands
+        scaled = resized(pixels, sides, 'bicubic', backend)
         if stem.in_channels == 1:
-            resized = cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY)[..., None]
-        inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
-        prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
+            scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)[..., None]
+        inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
+        batch = self._batch([dict(inputs=inputs)]) | dict(data_samples=None)
+        prepared = PreparedImage.from_batch(self.model, batch)
         return prepared._replace(photograph=shown(pixels))
 
     def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> list[slice] | None:
@@ -198,12 +209,18 @@ class TrainedModel:
             sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__
         ):
             indices = list(group)
-            results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
+            results = self.model.test_step(self._batch([samples[i] for i in indices]))
             found |= {
                 i: Prediction.of(one.cpu(), self.classes, self.target)
                 for i, one in zip(indices, results, strict=True)
             }
         return [found[i] for i in range(len(samples))]
+
+    def _batch(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Samples together. It is said first if one is so large that the model takes long."""
+        for sample in samples:
+            say_if_far(sample['inputs'].shape[1:], self.usual)
+        return pseudo_collate(samples)
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
         """The shape that samples of a batch share, where pixels are predicted with the original."""
@@ -223,7 +240,7 @@ class TrainedModel:
                 'give the checkpoint of one, or --arch.'
             )
         return vectors_of(
-            self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+            self.model, self.model.data_preprocessor(self._batch(samples), False)['inputs']
         )
 
     def optimized(self) -> 'TrainedModel':
