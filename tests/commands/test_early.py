@@ -24,7 +24,7 @@ SAID: dict[str, tuple[int, str]] = {
     **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in COMMANDS},
     'trian': (2, 'did you mean train?'),
     'train': (1, 'Give a config, or --data with a folder of images.'),
-    'train CONFIG --data .': (1, "Both the config 'README.md' and --data"),
+    'train CONFIG --data .': (1, "Both the config 'setup.py' and --data"),
     'train CONFIG --task detection': (1, '--task goes with --data; change a config with'),
     'train --data . --epohcs 3': (2, '--epohcs; did you mean --epochs?'),
     'train --data . --epohcs=3': (2, '--epohcs; did you mean --epochs?'),
@@ -40,6 +40,7 @@ SAID: dict[str, tuple[int, str]] = {
     'train --data . --weights not/there': (1, "There is no checkpoint file 'not/there'."),
     'train --data . --teacher READMEmd': (1, "file 'READMEmd'; did you mean 'README.md'?"),
     'train CONFIG --resume not/there': (1, "There is no checkpoint file 'not/there'."),
+    'train tests': (1, "'tests' is not a config, which is a file that ends in .py"),
     'train not_there.py': (1, "There is no config file 'not_there.py'"),
     'pretrain --data not/there': (1, "--data: there is no folder 'not/there'."),
     'pretrain --data . --method din': (1, 'did you mean dino?'),
@@ -59,7 +60,7 @@ for line in json.load(sys.stdin):
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            status = main(line.replace('CONFIG', 'README.md').split())
+            status = main(line.replace('CONFIG', 'setup.py').split())
         except SystemExit as end:
             status = end.code or 0
     if isinstance(status, str):

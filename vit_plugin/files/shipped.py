@@ -7,6 +7,7 @@ from vit_plugin.suggestions import closest
 
 PACKAGE = Path(__file__).parents[1]
 PREFIX = 'vit_plugin::'
+FORMATS = ('.py', '.yml', '.yaml', '.json')  # of configs that MMEngine reads
 
 
 def shipped(name: str) -> Path:
@@ -29,12 +30,19 @@ def recipe(config: str) -> str:
     """The path of a config. ``'vit_plugin::vit/x.py'`` is the package's recipe ``vit/x.py``.
 
     Raises:
-        ConfigError: if there is no such file. Of a recipe, the message names the nearest.
+        ConfigError: if there is no such file, or if it is something else. Of a recipe, the message
+            names the nearest.
     """
     if not config.startswith(PREFIX):
-        if not Path(config).is_file():
+        path = Path(config)
+        if not path.exists():
             raise ConfigError(
                 f'There is no config file {config!r}; the recipes are in {shipped("configs")}.'
+            )
+        if path.suffix not in FORMATS:
+            raise ConfigError(
+                f'{config!r} is not a config, which is a file that ends in {", ".join(FORMATS)}; '
+                'a folder of images is given with --data, and a checkpoint with --weights.'
             )
         return config
     folder, name = shipped('configs'), config.removeprefix(PREFIX)

@@ -4,6 +4,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from rejection import rejects
+from torch.nn.modules.module import register_module_forward_hook
 
 from vit_plugin.models import ViTClsHead
 
@@ -25,6 +26,14 @@ def test_starts_at_zero_and_pre_logits_do_not(hidden_dim):
 def test_starts_at_the_prior_probability():
     head = ViTClsHead(5, 16, prior_prob=0.01)
     torch.testing.assert_close(head((torch.randn(3, 16),)).sigmoid(), torch.full((3, 5), 0.01))
+
+
+def test_what_computes_is_a_part_of_it():
+    """torch's trackers of memory warn of a module that is gone before the backward."""
+    head, seen = ViTClsHead(5, 16, hidden_dim=8), set()
+    with register_module_forward_hook(lambda module, *_: seen.add(module)):
+        head((torch.randn(3, 16),))
+    assert seen == {head, *head.layers}
 
 
 def test_other_activation():

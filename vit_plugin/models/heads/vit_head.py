@@ -98,7 +98,10 @@ class ViTClsHead(ClsHead):
                 f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
                 "and pool 'raw' tokens or feature maps with the neck TokenPooling."
             )
-        return self.layers[:-1](x)
+        *hidden, _ = self.layers
+        for layer in hidden:
+            x = layer(x)
+        return x
 
     def forward(self, feats: Features) -> Tensor:
         return self.layers.head(self.pre_logits(feats))
