@@ -267,10 +267,20 @@ def test_arrays_of_objects_are_refused(tmp_path):
     assert not sign.exists()
 
 
+@pytest.mark.parametrize(
+    ('name', 'what'),
+    [
+        ('x.JPG', 'an image, .* are the arguments swapped'),
+        ('x.onnx', 'an exported model, .* the run that it came from'),
+    ],
+)
+def test_a_file_of_another_kind_is_named(tmp_path, name, what):
+    (tmp_path / name).write_bytes(b'x')
+    with rejects(f"{name}' is {what}"):
+        read_checkpoint(tmp_path / name)
+
+
 def test_missing_and_empty(tmp_path):
-    (tmp_path / 'x.JPG').write_bytes(b'x')
-    with rejects(r"x.JPG' is an image, .* are the arguments swapped"):
-        read_checkpoint(tmp_path / 'x.JPG')
     with rejects('There is no checkpoint file'):
         open_checkpoint(tmp_path / 'none.pth')
     torch.save({'epoch': 3}, tmp_path / 'empty.pth')

@@ -26,6 +26,16 @@ from .shards import INDEX, read_shards
 # tested.
 AVERAGES = ('state_dict_ema', 'model_ema', 'ema')
 CONTAINERS = (*AVERAGES, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
+# Suffix of another file -> what it is, and the remedy.
+NO_CHECKPOINTS = {
+    **dict.fromkeys(
+        IMAGE_SUFFIXES, 'an image, where a checkpoint is expected; are the arguments swapped?'
+    ),
+    **dict.fromkeys(
+        ('.onnx', '.pt2'),
+        'an exported model, where a checkpoint is expected; give the run that it came from.',
+    ),
+}
 
 
 class DamagedError(ConfigError):
@@ -53,10 +63,8 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
         check_complete(path)
     elif not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
-    elif path.suffix.lower() in IMAGE_SUFFIXES:
-        raise ConfigError(
-            f'{str(path)!r} is an image, where a checkpoint is expected; are the arguments swapped?'
-        )
+    elif other := NO_CHECKPOINTS.get(path.suffix.lower()):
+        raise ConfigError(f'{str(path)!r} is {other}')
     with _one_sentence(path):
         if path.is_dir():
             return read_folder(path)
