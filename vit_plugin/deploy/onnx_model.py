@@ -138,22 +138,20 @@ class OnnxModel:
         self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: Placed
     ) -> Prediction:
         """The prediction in the outputs of one image."""
-        scale, offset = placed.scale, placed.offset
+        _, scale, offset, (rows, columns) = placed
         if 'boxes' in outputs:
             height, width = image.shape[:2]
             boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
             there = outputs['scores'] > 0  # an image of a batch may have fewer than another
             boxes = boxes.clip(0, (width, height, width, height))[there]
             labels, scores = outputs['labels'][there], outputs['scores'][there]
-            names = names_of(labels, self.classes)
-            if 'masks' not in outputs:
-                return Prediction(None, labels, names, scores, boxes)
-            masks = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
-            stacked = np.array(masks, bool).reshape(-1, height, width)
-            return Prediction(None, labels, names, scores, boxes, stacked)
+            masks = None
+            if 'masks' in outputs:
+                drawn = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
+                masks = np.array(drawn, bool).reshape(-1, height, width)
+            return Prediction(None, labels, names_of(labels, self.classes), scores, boxes, masks)
         if 'depth' in outputs:
-            height, width = placed.inner
-            values = outputs['depth'][0, :height, :width]
+            values = outputs['depth'][0, :rows, :columns]
             depth = resized(values, image.shape[:2], False)
             return Prediction.of_depth(depth, str(self.facts.get('target')))
         if 'logits' not in outputs:
@@ -167,9 +165,8 @@ class OnnxModel:
             scores = 1 / (1 + np.exp(-logits)) if self.facts['multi_label'] else exps / exps.sum()
             order = np.argsort(-scores, kind='stable')
             return Prediction(None, order, names_of(order, self.classes), scores[order])
-        height, width = placed.inner
         labels = best_class(
-            logits[:, :height, :width],
+            logits[:, :rows, :columns],
             image.shape[:2],
             self.facts.get('align_corners', False),
             self.facts.get('threshold'),

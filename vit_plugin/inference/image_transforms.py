@@ -106,9 +106,8 @@ class PipelineTransform:
 
 def is_plain(step: Mapping[str, Any]) -> bool:
     """True if a step reads a file as this package does: to BGR or gray of 8 bits, or to bands."""
-    options = {name: value for name, value in step.items() if name not in ('type', 'bands')}
     return step['type'].rpartition('.')[2] in LOADERS and all(
-        value in PLAIN.get(name, ()) for name, value in options.items()
+        name in ('type', 'bands') or value in PLAIN.get(name, ()) for name, value in step.items()
     )
 
 

@@ -64,24 +64,23 @@ class Prediction:
             )
         if target is not None:
             return cls.of_depth(sample.pred_depth_map.data[0].float().numpy(), target, sample)
-        found = None
+        if 'pred_score' in sample:
+            scores, labels = sample.pred_score.float().sort(descending=True, stable=True)
+            return cls(sample, labels.numpy(), names_of(labels, classes), scores.numpy())
         if 'pred_sem_seg' in sample:
             found = sample.pred_sem_seg.data
-        elif 'pred_panoptic_seg' in sample:  # the class of each segment, without its number
+        else:  # the class of each segment, without its number
             found = sample.pred_panoptic_seg.sem_seg % PANOPTIC_OFFSET
             classes = [*classes, 'no segment']
-        if found is not None:
-            labels, counts = found.unique(return_counts=True)
-            order = counts.argsort(descending=True, stable=True)
-            return cls(
-                sample,
-                labels[order].numpy(),
-                names_of(labels[order], classes),
-                (counts[order] / counts.sum()).numpy(),
-                map=found[0].numpy(),
-            )
-        scores, labels = sample.pred_score.float().sort(descending=True, stable=True)
-        return cls(sample, labels.numpy(), names_of(labels, classes), scores.numpy())
+        labels, counts = found.unique(return_counts=True)
+        order = counts.argsort(descending=True, stable=True)
+        return cls(
+            sample,
+            labels[order].numpy(),
+            names_of(labels[order], classes),
+            (counts[order] / counts.sum()).numpy(),
+            map=found[0].numpy(),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

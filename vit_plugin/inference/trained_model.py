@@ -94,7 +94,7 @@ class TrainedModel:
 
     def takes(self, frame: Frame) -> str | np.ndarray:
         """Argument of :meth:`sample` for a frame: pixels, or the file for a config's own reader."""
-        is_custom = isinstance(self.pixels, PipelineTransform) and self.pixels.custom_reader
+        is_custom = getattr(self.pixels, 'custom_reader', None)
         return frame.source.name if is_custom and frame.source.reader == 'image' else frame.image
 
     def read(self, image: str | np.ndarray) -> np.ndarray:
@@ -256,7 +256,7 @@ def shown(pixels: np.ndarray) -> np.ndarray:
     scale = LONGEST / max(pixels.shape[:2])
     if scale < 1:
         height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
-        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+        pixels = resized(pixels, (width, height), 'area')
     return np.ascontiguousarray(pixels[..., ::-1])
 
 

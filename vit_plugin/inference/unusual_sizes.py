@@ -21,8 +21,7 @@ def say_if_far(size: Sequence[int], usual: Sequence[int] | None) -> None:
         size: its height and width as the model gets it.
         usual: those of training, if they are known.
     """
-    ratio = math.prod(size) / math.prod(usual or size)
-    if usual and ratio > FAR:
+    if usual and (ratio := math.prod(size) / math.prod(usual)) > FAR:
         say_once(
             f'An image of {size[1]:,} x {size[0]:,} pixels goes into the model, {ratio:,.0f} times '
             f'those of {usual[1]:,} x {usual[0]:,} on which it was trained: this may take minutes. '

@@ -87,5 +87,5 @@ def test_the_best_of_another_run_is_left_alone(folder):
 
 
 def test_no_run_is_one_sentence(tmp_path):
-    with rejects('no checkpoints of a run, as after one that ended before'):
+    with rejects('no checkpoints of a run, as after one that ended'):
         checkpoint_in(tmp_path)

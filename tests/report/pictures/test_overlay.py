@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import torch
 
@@ -20,3 +22,12 @@ def test_as_few_empty_places_as_possible():
     maps = 9 * [torch.rand(2, 2)]
     figure = draw_over(np.zeros((8, 8, 3), dtype=np.uint8), maps, list('abcdefghi'), (8, 8))
     assert len(figure.axes) == 10
+
+
+def test_long_titles_are_lines_over_their_own_map():
+    titles = 4 * ['block 4, head 1, mean of patches']
+    figure = draw_over(np.zeros((8, 12, 3), np.uint8), 4 * [torch.rand(2, 2)], titles, (8, 12))
+    figure.draw_without_rendering()
+    boxes = [axes.title.get_window_extent() for axes in figure.axes]
+    assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+    assert max(box.y1 for box in boxes) <= figure.bbox.y1

@@ -1,6 +1,7 @@
 """Maps of patches drawn over an image."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import numpy as np
 import torch.nn.functional as F
@@ -11,7 +12,8 @@ from vit_plugin.files.untrusted_text import printable
 
 from .style import DPI, panels
 
-LINE = 0.2  # inches of a title
+LINE = 0.2  # inches of a title's line
+LETTERS = 14  # of a title to an inch
 FINEST = 300  # of a photograph
 HEAT = 'inferno'
 OPACITY = 0.65
@@ -44,15 +46,17 @@ def draw_over(
     # The fewest empty panels.
     columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)
     side = 8 / max(columns, 2.5)
-    figure, axes = panels([width / height] * -(-count // columns), columns, side, LINE)
+    texts = [fill(printable(text), int(LETTERS * side)) for text in [*['image'] * beside, *titles]]
+    line = LINE * (1 + max(text.count('\n') for text in texts))
+    figure, axes = panels([width / height] * -(-count // columns), columns, side, line)
     # As many dots as the image has pixels, if they are needed.
     figure.dpi = np.clip(width / side, DPI, FINEST)
+    for panel, text in zip(axes, texts, strict=False):
+        panel.set_title(text, fontsize='small', pad=3)
     if beside:
         axes[0].imshow(image)
-        axes[0].set_title('image', fontsize='small', pad=3)
-    for panel, values, title in zip(axes[beside:], maps, titles, strict=False):
+    for panel, values in zip(axes[beside:], maps, strict=False):
         panel.imshow(image.mean(axis=-1), cmap='gray', vmin=0, vmax=255)
-        panel.set_title(printable(title), fontsize='small', pad=3)
         heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[
             0, 0, :height, :width
         ].numpy()
