@@ -49,6 +49,8 @@ SAID: dict[str, tuple[int, str]] = {
     'test CONFIG not/there': (1, "There is no checkpoint file 'not/there'."),
     'export not/there --out x.onnx': (1, "There is no checkpoint file 'not/there'."),
     'probe not/there': (1, "There is no checkpoint file 'not/there'."),
+    'test . --out x.json': (1, '--out-item pred is written as .pkl or .pickle'),
+    'export . --out x.pt': (1, 'must end in one of .pt2, .onnx'),
     # It looks for the images, too.
     'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
 }

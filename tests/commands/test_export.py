@@ -40,7 +40,6 @@ def test_it_tells_how_far_the_file_is_from_the_model(export, checkpoint, tmp_pat
 def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
     weights = checkpoint.read_bytes()
     for arguments, words in (
-        ([checkpoint, tmp_path / 'x.pb'], 'must end in one of .pt2, .onnx'),
         ([tmp_path / 'none.pth', tmp_path / 'x.pt2'], 'There is no checkpoint file'),
         ([checkpoint, tmp_path / 'x.pt2', '--dtype', 'int8'], 'int8 is written as .onnx'),
         ([checkpoint, tmp_path / 'x.onnx', '--dtype', 'bfloat16'], 'bfloat16 is written as .pt2'),

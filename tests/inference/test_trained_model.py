@@ -311,7 +311,7 @@ def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
     for arguments, words in (
         (['x.pth', 'a.py', 'B/16'], 'give one of them'),
         ([DIGITS], 'is a config'),
-        ([tmp_path], 'has no checkpoints'),
+        ([tmp_path], 'has no manifest.json'),
         (['none.pth'], 'no checkpoint file'),
     ):
         with rejects(words):

@@ -47,21 +47,25 @@ def asked_of(args: Namespace, test: 'Sizes') -> 'Sizes':
     return test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
 
 
+def check(args: Namespace) -> None:
+    """Compare what is asked for with what there is, which takes no torch."""
+    if args.out.suffix not in ('.pt2', '.onnx'):
+        raise ConfigError(f'--out {str(args.out)!r} must end in one of .pt2, .onnx.')
+    if len(args.img_size or ()) > 2:
+        raise ConfigError(
+            f'--img-size takes one number or two, got {" ".join(map(str, args.img_size))}.'
+        )
+
+
 def main(args: Namespace) -> None:
     from vit_plugin.deploy.deployed import deploy
-    from vit_plugin.deploy.export import WRITERS, export
+    from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
     from vit_plugin.deploy.input_sizes import sizes_of_test
     from vit_plugin.deploy.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
 
     warnings.simplefilter('ignore')  # the exporters' own
-    if args.out.suffix not in WRITERS:
-        raise ConfigError(f'--out {str(args.out)!r} must end in one of {", ".join(WRITERS)}.')
-    if len(args.img_size or ()) > 2:
-        raise ConfigError(
-            f'--img-size takes one number or two, got {" ".join(map(str, args.img_size))}.'
-        )
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
     trained = load_model(args)

@@ -78,12 +78,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find out whether there is a display, before the model runs."""
-    on_linux = sys.platform.startswith('linux')
+    """Find out whether there is a display, and what is written, before the model runs."""
+    if args.out and args.out.suffix not in WRITTEN[args.out_item]:
+        raise ConfigError(
+            f'--out {str(args.out)!r}: --out-item {args.out_item} is written as '
+            f'{" or ".join(WRITTEN[args.out_item])}; change one of them.'
+        )
     if (
         args.show
-        and on_linux
-        and not (os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY'))
+        and sys.platform.startswith('linux')
+        and not any(map(os.environ.get, ('DISPLAY', 'WAYLAND_DISPLAY')))
     ):
         raise ConfigError(
             '--show needs a display, and this process has none; give --show-dir FOLDER for '
@@ -100,11 +104,6 @@ def apply_test_flags(cfg, args: Namespace) -> None:
         raise ConfigError(
             f'The config {args.config or "of the checkpoint"!r} has no test_dataloader; add one '
             'to test it.'
-        )
-    if args.out and args.out.suffix not in WRITTEN[args.out_item]:
-        raise ConfigError(
-            f'--out {str(args.out)!r}: --out-item {args.out_item} is written as '
-            f'{" or ".join(WRITTEN[args.out_item])}; change one of them.'
         )
     if args.out:
         check_target(args.out, [path for path in (args.config, args.checkpoint) if path])

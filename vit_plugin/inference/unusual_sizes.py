@@ -11,7 +11,7 @@ FAR = 16  # times the pixels of training, from which on a wait is explained
 @cache
 def say_once(sentence: str) -> None:
     """Print a sentence to stderr, where it was not printed before."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(sentence, file=sys.stderr)
 
 
 def say_if_far(size: Sequence[int], usual: Sequence[int] | None) -> None:

@@ -90,11 +90,15 @@ def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, An
 
 @contextmanager
 def said_once() -> Iterator[None]:
-    """Log only the first of the hub library's retry messages. The error names the reason."""
+    """Log only the first of the hub library's retry messages, and that there are others.
+
+    The error names the reason.
+    """
     logger, said = logging.getLogger('huggingface_hub.utils._http'), list[logging.LogRecord]()
 
     def is_first(record: logging.LogRecord) -> bool:
         said.append(record)
+        record.msg = f'{record.msg} Trying again, for up to a minute.'
         return len(said) == 1
 
     logger.addFilter(is_first)

@@ -40,8 +40,8 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
     newest = newest_checkpoint(folder)
     if newest is None:
         raise ConfigError(
-            f'The folder {folder!r} has no checkpoints of a run, as after one that ended before '
-            'its first, and no manifest.json of a checkpoint; train again, or give another path.'
+            f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '
+            'a run, as after one that ended before its first; train again, or give another path.'
         )
     return newest, f'{folder}: the last checkpoint, {Path(newest).name}.'
 
