@@ -268,10 +268,13 @@ FALSE_ALARMS = {
 
 
 def leave_out_false_alarms() -> None:
-    """Leave out what other packages say at their import of what nobody asked for."""
-    # MMCV without its compiled part, which nothing here needs.
-    warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
-    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
+    """Leave out what other packages say of what nobody asked for."""
+    for message in (
+        'Fail to import ``MultiScaleDeformableAttention``',  # of MMCV's compiled part
+        'faster_coco_eval is not installed',
+        'For binary segmentation, we suggest',  # of a choice that the config has made
+    ):
+        warnings.filterwarnings('ignore', message)
     for logger, words in FALSE_ALARMS.items():
         logging.getLogger(logger).addFilter(partial(_lacks, words))
 

@@ -1,6 +1,6 @@
 """The transforms of a test, from an image to a sample of a model's input."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class PipelineTransform:
         self.custom_reader = Compose([reader]) if is_custom else None
         self.from_pixels = Compose(rest)
         self.transforms = self.from_pixels.transforms
-        self.size: tuple[int, int] | None = None  # height and width that images are resized to
+        self.size: Sequence[int] | None = None  # height and width that images are resized to
         if not is_custom and cfg.get('default_scope') == 'mmpretrain' and 'img_size' in backbone:
             size = to_2tuple(backbone.img_size)
             if self._keeps(size):
@@ -74,7 +74,7 @@ class PipelineTransform:
                 resize = dict(type='Resize', scale=size[::-1], backend=backend)
                 self.size, self.transforms[:0] = size, Compose([resize]).transforms
 
-    def _keeps(self, size: tuple[int, int]) -> bool:
+    def _keeps(self, size: Sequence[int]) -> bool:
         """True if a smaller and a larger image keep their sizes."""
         shapes = [tuple(side * halves // 2 + 1 for side in size) for halves in (1, 4)]
         blanks = (np.zeros((*shape, self.bands), np.uint8) for shape in shapes)
