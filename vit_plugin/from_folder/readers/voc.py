@@ -3,7 +3,8 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,8 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         for file in tree.others
         if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
     ]
-    splits = dict(_listed(lists, {file.stem for file in files}, findings))
-    chosen = [file for file in files if not splits or file.stem in splits]
+    splits = dict(_listed(lists, files, findings))
+    chosen = [file for file in files if not splits or file in splits]
     findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
     records = []
     for file, path in _paired(tree, {file: files[file] for file in chosen}, findings):
@@ -70,7 +71,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         records.append(
             ImageRecord(
                 path,
-                splits.get(file.stem) or tree.split(file) or tree.split(path),
+                splits.get(file) or tree.split(file) or tree.split(path),
                 stated=stated,
                 instances=found,
                 origin=str(file),
@@ -107,22 +108,35 @@ def _count_from_0(objects: Sequence[Instance]) -> None:
             found.box = left - 1, top - 1, width, height
 
 
-def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:
-    """The part of each image by the lists. That of a class has -1, 0 or 1 after each image."""
-    by_split = {split_in(file.stem): file for file in lists}
-    for split in SPLITS:
-        for line in read_lines(by_split[split]) if split in by_split else ():
+def _listed(
+    lists: list[Path], files: Iterable[Path], findings: Findings
+) -> Iterator[tuple[Path, Split]]:
+    """The part of each annotation by the lists beside it: VOC2007 and VOC2012 have their own.
+
+    That of a class has -1, 0 or 1 after each image.
+    """
+    by_split = {
+        (SPLITS.index(split), file.parent.parent.parent): file
+        for file in lists
+        if (split := split_in(file.stem))
+    }
+    for (rank, folder), listing in sorted(by_split.items()):
+        named = defaultdict[str, list[Path]](list)
+        for file in files:
+            if folder in file.parents:
+                named[file.stem].append(file)
+        for line in read_lines(listing):
             name = Path(line).stem
-            if name not in stems:
+            if name not in named:
                 name = re.sub(r'\s+(-1|0|1)$', '', line)
-            if name in stems:
-                yield name, split
-            elif split == 'test':
+            if name in named:
+                yield from ((file, SPLITS[rank]) for file in named[name])
+            elif SPLITS[rank] == 'test':
                 findings.note('images of the test without an annotation, as VOC published it', name)
             else:
                 raise ConfigError(
-                    f'--data: there is no annotation of {name!r}, which {str(by_split[split])!r} '
-                    'lists; add it, or take it out of the list.'
+                    f'--data: there is no annotation of {name!r}, which {str(listing)!r} lists; '
+                    'add it, or take it out of the list.'
                 )
 
 
