@@ -1,6 +1,7 @@
 """What the header of an image says, and whether its file is complete. Without torch, for ONNX."""
 
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,7 +63,9 @@ def header_of(source: Source) -> Header:
         with photograph(file) as image:
             (width, height), orientation = image.size, _orientation(image)
             bits = 32 if image.mode in ('I', 'F') else 8
-            if ';16' in f'{image.mode} {getattr(image, "tile", "")}':
+            # Behind the depth of PPM, which may have any, stands its highest value.
+            said = f'{image.mode} {image.format} {getattr(image, "tile", "")}'
+            if re.search(r';16|PPM.*, \d{4,}\)', said):
                 bits = 16
     size = (height, width) if orientation in ON_ITS_SIDE else (width, height)
     return Header(size, 0, bits, orientation)

@@ -58,6 +58,40 @@ def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values,
         assert seen.max() - seen.min() > 190
 
 
+def test_transparency_is_no_value(tmp_path):
+    color = np.stack([ramp(0, 4000)] * 3 + [np.full((16, 16), 65535, 'uint16')], axis=-1)
+    tree = Tree(write(tmp_path, color))
+    read_class_folders(tree)
+    assert tree.looks.window == (0, 4095)
+
+
+@pytest.mark.parametrize('highest', [1023, 4095])
+def test_ppm_of_any_depth(tmp_path, highest):
+    for i in range(8):
+        path = tmp_path / 'ab'[i % 2] / f'{i}.ppm'
+        path.parent.mkdir(exist_ok=True)
+        pixels = np.stack([ramp(0, highest)] * 3, axis=-1).astype('>u2')
+        path.write_bytes(b'P6 16 16 %d\n' % highest + pixels.tobytes())
+    tree = Tree(tmp_path)
+    read_class_folders(tree)
+    assert tree.looks.window == (0, highest)
+
+
+def test_a_narrow_range_beside_a_wide_one_is_named(tmp_path):
+    write(tmp_path, ramp(0, 4095))
+    write(tmp_path, ramp(0, 65535), '{}_wide.png')
+    tree = Tree(tmp_path)
+    rows = [row[:2] for row in read_class_folders(tree).findings.rows()]
+    assert ('dark or pale images of 16 bits beside others; save all with one range', 8) in rows
+    assert tree.looks.window is None
+
+
+def test_images_of_which_none_can_be_read_are_one_sentence(tmp_path):
+    write(tmp_path, np.zeros((8, 8, 3), 'float32'), '{}.tiff')
+    with pytest.raises(ConfigError, match=r'none of 8 images can be read, such as .*0.tiff.* \(it'):
+        read_class_folders(Tree(tmp_path))
+
+
 @pytest.mark.parametrize(
     ('kind', 'high', 'window'),
     [('float32', 1, '0, 1'), ('float32', 255, '0, 255'), ('int32', 60000, '0, 65535')],

@@ -8,6 +8,7 @@ from .findings import Findings
 from .look import Look
 
 CONTRAST = 64  # of 255, between the lowest and the highest value
+ROUNDED = 1.01  # by which a lossy format may exceed the highest value
 
 
 def note_depth(
@@ -30,14 +31,14 @@ def note_depth(
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
     least, most = low, high
     if high > 1 and 0 <= low < high / 4:  # black is 0, and white the end of the bits in use
-        least, most = 0.0, float(2 ** ceil(log2(high + 1)) - 1)
+        least, most = 0.0, float(2 ** ceil(log2(high / ROUNDED + 1)) - 1)
     window = f'window=({least:.10g}, {most:.10g})'
     if bits > 16:
         for path in paths:
             what = f'images have values of {bits} bits, which are not read as photographs'
             remedy = f'save them with 8 or 16 bits, where {window[7:]} becomes black and white'
             findings.reject(what, remedy, str(path))
-    elif (high - low) / 257 < CONTRAST:
+    elif not _has_contrast(low, high):
         findings.note_all(
             f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, '
             + (
@@ -48,4 +49,13 @@ def note_depth(
             paths,
         )
         return (least, most) if alone else None
+    else:
+        narrow = [path for path, look in found if look.values and not _has_contrast(*look.values)]
+        if 2 * len(narrow) >= len(ends):
+            what = f'dark or pale images of {bits} bits beside others; save all with one range'
+            findings.note_all(what, narrow)
     return None
+
+
+def _has_contrast(low: float, high: float) -> bool:
+    return (high - low) / 257 >= CONTRAST

@@ -107,11 +107,11 @@ class Tree:
         return found
 
     def _check_link(self, link: Path, first: Path) -> None:
-        splits = [
+        own, other = (
             split_of(place.name) or self.split(place) if self.folder in place.parents else None
             for place in (link, first)
-        ]
-        if None not in splits and splits[0] != splits[1]:
+        )
+        if own and own != other:
             raise ConfigError(
                 f'--data: {str(link)!r} and {str(first)!r} are one folder by a link, so that no '
                 'image is of one part alone; name the images of each part in train.txt and '
@@ -177,7 +177,14 @@ def read_sizes(
     for bits, found in deep.items():
         window = note_depth(bits, found, findings, len(found) == sum(map(bool, looks)))
         tree.looks.window = window or tree.looks.window
-    return [record for record in records if record.path not in unread]
+    kept = [record for record in records if record.path not in unread]
+    if unread and not (kept or deep):
+        first = next(look.fault for look in looks if look)
+        raise ConfigError(
+            f'--data: none of {len(unread)} images can be read, such as {str(records[0].path)!r} '
+            f'({first}); look at how they were saved.'
+        )
+    return kept
 
 
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:

@@ -72,7 +72,8 @@ def _look_at(path: str, decoded: bool) -> Look:
             read_bands(content)
         elif bits > 8:
             values = decode(content, 'unchanged', deep=True)
-            look = look._replace(values=(float(np.nanmin(values)), float(np.nanmax(values))))
+            colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
+            look = look._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
         if not bands and bits <= 16:
             decode(content)
     except Exception as error:  # noqa: BLE001  whatever a decoder trips over
