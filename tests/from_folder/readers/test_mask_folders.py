@@ -451,13 +451,34 @@ def test_masks_saved_as_jpeg_never_gain_a_class(tmp_path, values, quality):
         read(tmp_path)
 
 
-def test_masks_saved_as_webp_are_named(tmp_path):
+@pytest.mark.parametrize('kind', ['JPEG', 'WebP', 'AVIF'])
+def test_masks_that_are_no_png_by_their_content_are_named(tmp_path, kind):
+    write_masks(tmp_path)
+    for path in (tmp_path / 'masks').iterdir():
+        Image.open(path).save(path, kind, quality=60)
+    with rejects(f'is a {kind}.* file, which changes the values of masks'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(('share', 'fits'), [(1, True), (0.5, False)])
+def test_masks_of_fractions_are_no_classes(tmp_path, share, fits):
     write_masks(tmp_path)
     for path in [*(tmp_path / 'masks').iterdir()]:
-        Image.open(path).save(path.with_suffix('.webp'), quality=80)
+        values = share * np.asarray(Image.open(path))
+        Image.fromarray(values.astype('float32')).save(path.with_suffix('.tif'))
         path.unlink()
-    with rejects('is a WebP file, which changes the values of masks'):
+    if fits:
+        assert len(read(tmp_path).classes) == 3
+        return
+    with rejects('masks cannot be read .*its values have fractions'):
         read(tmp_path)
+
+
+@pytest.mark.parametrize('lines', ['2 cat|0 ground|1 dog', 'cat: 2|ground: 0|dog: 1'])
+def test_names_have_numbers_in_a_text(tmp_path, lines):
+    write_values(tmp_path, [0, 1, 2])
+    (tmp_path / 'classes.txt').write_text(lines.replace('|', '\n'))
+    assert read(tmp_path).classes == ('ground', 'dog', 'cat')
 
 
 def test_images_and_masks_in_one_folder(tmp_path):

@@ -26,7 +26,7 @@ from .mask_values import (
     MaskValues,
     NamedValues,
     choose_classes,
-    is_lossy,
+    lossy_kind,
     palette_of,
     read_names,
     values_of,
@@ -79,7 +79,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     records = read_sizes(tree, records, findings)
     found = _count(records, bool(named.colors), findings)
     findings.check()
-    lossy = next((mask for mask in found if mask and is_lossy(mask)), None)
+    lossy = next((mask for mask in found if mask and lossy_kind(mask)), None)
     values = choose_classes(sum(found.values(), Counter()), named, findings, lossy)
     records = [record for record in records if record.mask in found]
     for record in records:

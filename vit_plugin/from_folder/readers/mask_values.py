@@ -23,6 +23,7 @@ from vit_plugin.files.text import read_lines
 from .class_names import class_name
 from .findings import Findings
 from .tables import FORMS, read_table
+from .yolo import names_by_number
 
 NOT_LABELED = 255
 MOST = 254  # classes
@@ -30,7 +31,8 @@ GRAY = 100  # among few values, one from here on is a gray rather than the numbe
 MAX_GRAY_VALUES = 8  # of a mask without names
 MAINLY = 0.9  # of the pixels
 
-JPEG, WEBP = b'\xff\xd8', b'VP8 '  # at the beginning of files that change pixels
+# At the beginning of files that change pixels, or may.
+LOSSY = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
 # Words in the header of a table: of the name, of the number, and of one column of colors or three.
 TITLES = ('name', 'label', 'class', 'classes', 'category')
 NUMBERS = ('id', 'index', 'value', 'number')
@@ -85,9 +87,11 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
     """
     with Image.open(mask) as stored:
         image = ImageOps.exif_transpose(stored)
+        if image.mode == 'F' and (np.asarray(image) % 1).any():
+            raise ValueError('its values have fractions')
         if (
             image.mode in ('L', '1')
-            or image.mode.startswith('I')
+            or image.mode.startswith(('I', 'F'))
             or (image.mode == 'P' and not by_color)
         ):
             return np.asarray(image).astype(np.int32)
@@ -104,11 +108,11 @@ def palette_of(mask: Path) -> dict[int, tuple[int, ...]]:
     return dict(enumerate(map(tuple, np.reshape(colors, (-1, 3)).tolist())))
 
 
-def is_lossy(mask: Path) -> bool:
-    """True for JPEG and one kind of WebP, which change values at edges."""
+def lossy_kind(mask: Path) -> str:
+    """The kind of a file that changes values at edges: JPEG, WebP unless lossless, AVIF; or ''."""
     with open(mask, 'rb') as file:
         start = file.read(64)
-    return start.startswith(JPEG) or (start.startswith(b'RIFF') and WEBP in start)
+    return next((kind for kind, mark in LOSSY.items() if re.match(mark, start, re.DOTALL)), '')
 
 
 def choose_classes(
@@ -120,7 +124,7 @@ def choose_classes(
         counts: the pixels of each value, or color.
         named: the names of the classes.
         findings: what is noticed.
-        lossy: one of the masks that is a JPEG or WebP file, or None.
+        lossy: one of the masks whose :func:`lossy_kind` is known, or None.
 
     Raises:
         ConfigError: if the values cannot be those of classes, or are not as many as the names.
@@ -128,10 +132,10 @@ def choose_classes(
     values = sorted(counts)
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
     if lossy and min(np.diff(values), default=0) < GRAY:
-        kind = 'WebP' if lossy.suffix.lower() == '.webp' else 'JPEG'
         raise ConfigError(
-            f'--data: {str(lossy)!r} is a {kind} file, which changes the values of masks at edges: '
-            f'they have {len(values)}, which are not the numbers of classes; save masks as PNG.'
+            f'--data: {str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
+            f'masks at edges: they have {len(values)}, which are not the numbers of classes; save '
+            'masks as PNG.'
         )
     if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
         raise ConfigError(
@@ -243,7 +247,7 @@ def read_names(file: Path) -> NamedValues:
             pairs = [found.groups() for line in lines if (found := COLORED.match(line))]
         if pairs:
             return NamedValues(colors=_colors(pairs, file), file=file)
-        names = [class_name(name) for name in lines if name != '__ignore__']
+        names = [class_name(name) for name in names_by_number(lines) if name != '__ignore__']
         return NamedValues(dict(enumerate(names)), file=file)
     header, *rows = read_table(file) or [[]]
     colors = _columns(header, COLORS)

@@ -18,7 +18,7 @@ from .findings import Findings
 from .image_tree import Tree, read_sizes
 from .records import Annotations, ImageRecord, Instance
 from .split_lists import images_of
-from .splits import SPLITS, Split, split_of
+from .splits import SPLITS, Split, split_in
 
 NAMES = (
     'classes.txt',
@@ -26,7 +26,13 @@ NAMES = (
     '_darknet.labels',
     'labels.txt',
     'names.txt',
+    'wnids.txt',
 )  # patterns of files with a name on each line
+# A line of them with a number: ``0: cat``, ``0 cat``, ``cat: 0``.
+NUMBERED = (
+    r'(?P<number>\d+)(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
+    r'(?P<name>.*\S)\s*[:,;=]\s*(?P<number>\d+)',
+)
 # The YAML file with the names of the classes, and its content.
 Settings = tuple[Path, dict[str, Any]]
 MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
@@ -79,18 +85,24 @@ def find_names(tree: Tree, settings: Settings | None) -> tuple[Path, list[str]] 
         named = [(settings[0], [str(name).strip() for name in names])]
     for name in NAMES[:2] if named else NAMES:
         files = (file for file in tree.others if fnmatch(file.name, name))
-        found = [*named, *((file, _numbered(read_lines(file))) for file in files)]
+        found = [*named, *((file, names_by_number(read_lines(file))) for file in files)]
         check_alike(found)
         if len(found) > len(named):
             return found[0]
     return named[0] if named else None
 
 
-def _numbered(lines: list[str]) -> list[str]:
-    """The names in the order of the numbers before them, where all lines have one, from 0 on."""
-    parts = [re.match(r'(\d+)(?:\s*[:,;]\s*|\s+)(?=\S)', line) for line in lines]
-    names = {int(part[1]): part.string[part.end() :] for part in parts if part}
-    return [names[i] for i in range(len(lines))] if {*names} == {*range(len(lines))} else lines
+def names_by_number(lines: list[str]) -> list[str]:
+    """The names in the order of the numbers beside them, where all have one, from 0 on."""
+    for form in NUMBERED:
+        names = {
+            int(found['number']): found['name']
+            for line in lines
+            if (found := re.fullmatch(form, line))
+        }
+        if {*names} == {*range(len(lines))}:
+            return [names[i] for i in range(len(lines))]
+    return lines
 
 
 def _has_labels(file: Path) -> bool:
@@ -173,7 +185,7 @@ def _keypoints(settings: Settings | None, lines: Sequence[str]) -> int:
         ConfigError: if there are keypoints by the looks of all lines, and no ``kpt_shape``.
     """
     shape = settings[1].get('kpt_shape') if settings else None
-    if isinstance(shape, list):
+    if isinstance(shape, list) and all(str(count).isdecimal() for count in shape):
         return math.prod(map(int, shape))
     values = _equal_rows(lines)
     if values is not None and (dimensions := _dimensions(values)):
@@ -278,15 +290,16 @@ def _instance(
 def _places(
     tree: Tree, settings: Settings | None, findings: Findings
 ) -> Iterator[tuple[Path, Split]]:
-    """The image folders and lists of each split, from the YAML file, else ``train.txt`` etc.
+    """The image folders and lists of each split, from the YAML file, else ``train_list.txt`` etc.
 
     The end of a path of another machine is enough, as far as it is there.
     """
-    if not settings:
-        lists = [path for path in tree.others if path.suffix.lower() == '.txt']
-        yield from ((path, split) for path in lists if (split := split_of(path.stem)))
+    file, content = settings or (tree.folder, {})
+    if not {*SPLITS, 'valid'} & content.keys():
+        texts = (path for path in tree.others if path.suffix.lower() == '.txt')
+        lists = ((path, split) for path in texts if (split := split_in(path.stem)))
+        yield from (found for found in lists if not is_label(found[0]))
         return
-    file, content = settings
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
     for split in SPLITS:
         places = content.get(split) or content.get('valid' if split == 'val' else split) or []
