@@ -165,6 +165,25 @@ def test_lines_of_json(tmp_path):
     assert read(tmp_path).multi_label
 
 
+@pytest.mark.parametrize('lacking', [0, 11])
+def test_lines_of_json_may_lack_a_key(tmp_path, lacking):
+    flat(tmp_path)
+    rows = [{'file_name': f'train/{i}.jpg', 'label': 'ab'[i % 2]} for i in range(12)]
+    del rows[lacking]['label']
+    (tmp_path / 'metadata.jsonl').write_text('\n'.join(map(json.dumps, rows)))
+    found = read(tmp_path)
+    assert len(found.train + found.val) == 11
+    assert found.classes == ('a', 'b')
+
+
+@pytest.mark.parametrize('title', ['train_or_test', 'TRAIN'])
+def test_words_for_parts_count_below_any_title(tmp_path, title):
+    flat(tmp_path)
+    rows = [f'{"train" if i < 8 else "test"},{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'{title},file,label', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
+
+
 def test_rows_without_their_image_are_named(tmp_path):
     flat(tmp_path)
     rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]

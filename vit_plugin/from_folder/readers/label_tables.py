@@ -30,6 +30,7 @@ LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', '
 # Finding Labels, class_name
 LABELED = re.compile(rf'(^|[ _-])({"|".join(LABELS)})([ _-]names?)?$', re.IGNORECASE)
 PARTS = ('split', 'set', 'subset', 'part', 'partition')
+FLAG = 'is_'  # at the beginning of a column of yes and no for a part
 PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
 BOXES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
@@ -176,12 +177,12 @@ def part_column(file: Path, rows: Sequence[Row]) -> str | None:
 def _says_part(column: str) -> bool:
     """True for a column such as split, or is_valid with true and false."""
     name = column.casefold()
-    return name in PARTS or (name.startswith('is_') and split_in(name) is not None)
+    return name in PARTS or (name.startswith(FLAG) and split_in(name) is not None)
 
 
 def part_of(value: str, column: str) -> Split | None:
     """The part that a row of such a column says."""
-    flag = split_in(column) if column.casefold() not in PARTS else None
+    flag = split_in(column) if column.casefold().startswith(FLAG) else None
     if flag is None:
         return split_of(value)
     if value.casefold() in ON:

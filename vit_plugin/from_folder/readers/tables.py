@@ -41,7 +41,9 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
 def read_rows(file: Path) -> list[Row]:
     """The rows by the names of the columns, without those that have none, as an index."""
     if file.suffix.lower() == '.jsonl':
-        return [{key: _text(row[key]) for key in row} for row in read_objects(file)]
+        objects = read_objects(file)
+        names = dict.fromkeys(key for row in objects for key in row)
+        return [{name: _text(row.get(name)) for name in names} for row in objects]
     header, *table = read_table(file) or [[]]
     columns = {
         name if header.index(name) == i else f'{name} {i}': i
