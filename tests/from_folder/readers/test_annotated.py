@@ -103,6 +103,18 @@ def test_names_in_voc_may_have_spaces(tmp_path):
     ]
 
 
+def test_lists_of_voc_are_of_the_annotations_beside_them(tmp_path):
+    """VOC2007 and VOC2012, unpacked in one folder."""
+    for year, folder in enumerate(('VOC2007', 'VOC2012')):
+        write_voc(tmp_path / folder, train=4 - 2 * year, val=2 + 2 * year)
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [6, 6, 0]
+    assert [photo.path.stem for photo in found.train if 'VOC2012' in photo.path.parts] == [
+        '000',
+        '001',
+    ]
+
+
 def test_corners_of_voc_are_counted_from_one_unless_one_is_zero(tmp_path):
     write_voc(tmp_path)
     first = read(tmp_path).train[0].instances[1].box
@@ -1009,6 +1021,23 @@ def test_parts_that_are_one_folder_by_a_link_are_a_question(tmp_path, parts):
         Tree(tmp_path / 'data')
 
 
+def test_parts_that_are_links_to_a_folder_beside_them(tmp_path):
+    save(tmp_path, 'all/0.jpg', scenes(1)[0][0])
+    (tmp_path / 'train').symlink_to('all')
+    with pytest.raises(ConfigError, match='train.* and .*all.* are one folder by a link'):
+        Tree(tmp_path)
+
+
+@pytest.mark.parametrize('names', ['data.yaml', 'classes.txt'])
+def test_lists_say_the_part_where_no_settings_do(tmp_path, names):
+    labelimg_yolo(tmp_path)
+    text = 'names: [bar, square]\n' if names == 'data.yaml' else 'bar\nsquare\n'
+    write(tmp_path, names, text)
+    write(tmp_path, 'test_list.txt', 'images/1.jpg\nimages/2.jpg\n')
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [7, 1, 2]
+
+
 @pytest.mark.parametrize('same', [True, False])
 def test_two_files_that_list_an_image_must_say_the_same(tmp_path, same):
     write_coco(tmp_path)
@@ -1173,6 +1202,9 @@ def test_poses_without_their_shape_are_a_question(tmp_path, behind, shape):
         read(tmp_path)
     write(tmp_path, 'data.yaml', f'names: [bar, square]\nkpt_shape: {shape}\n')
     assert sum(boxes_of(read(tmp_path)).values()) == 20
+    write(tmp_path, 'data.yaml', 'names: [bar, square]\nkpt_shape: [n, 3]\n')
+    with pytest.raises(ConfigError, match=re.escape(f'add kpt_shape: {shape} to data.yaml')):
+        read(tmp_path)
     write(tmp_path, 'data.yaml', 'names: [bar, square]\nkpt_shape: [4, 3]\n')
     with rejects(r'lines are not .* \(20, the first'):
         read(tmp_path)

@@ -72,6 +72,7 @@ def test_words_in_texts_are_no_lists(tmp_path):
     ('name', 'content'),
     [
         ('meta/test.json', {'digit 0': TESTED[:1], 'digit 1': TESTED[1:]}),  # Food-101
+        ('splits.json', {f'{one}.png': 'test' for one in TESTED}),
         ('split_zhou.json', dict(train=[], test=[[f'{one}.png', 1, 'digit'] for one in TESTED])),
     ],
 )
@@ -114,15 +115,22 @@ def imagenet(folder, line: str):
 
 
 @pytest.mark.parametrize(
-    ('line', 'shift'),
-    [('image {i}.png {i}', 0), ('image {i},{i} 1 2 3', 0), ('image {i}.png {other}', 1)],
+    ('line', 'beside'),
+    [
+        ('image {i}.png {i}', ()),
+        ('image {i},{i} 1 2 3', ()),
+        # the numbers are those of this list, not of the folders in order
+        (
+            'image {i}.png {other}',
+            ('train.txt', *(f'digit {i}/000.png {(i + 1) % 3}' for i in range(3))),
+        ),
+        ('image {i}.png {other}', ('wnids.txt', 'digit 2', 'digit 0', 'digit 1')),
+    ],
 )
-def test_flat_images_to_validate_have_the_labels_of_a_list(tmp_path, line, shift):
+def test_flat_images_to_validate_have_the_labels_of_a_list(tmp_path, line, beside):
     imagenet(tmp_path, line)
-    if shift:  # the numbers are those of this list, not of the folders in order
-        (tmp_path / 'train.txt').write_text(
-            '\n'.join(f'digit {i}/000.png {(i + 1) % 3}' for i in range(3))
-        )
+    if beside:
+        (tmp_path / beside[0]).write_text('\n'.join(beside[1:]))
     found = read_class_folders(Tree(tmp_path))
     assert not found.held_out
     assert {photo.path.stem[-1]: photo.labels[0][-1] for photo in found.val} == {
@@ -132,8 +140,25 @@ def test_flat_images_to_validate_have_the_labels_of_a_list(tmp_path, line, shift
 
 def test_labels_of_a_list_that_count_from_1_are_an_error(tmp_path):
     imagenet(tmp_path, 'image {i}.png {next}')
-    with rejects("no folder to train on has .*'3' of .*; count .* from 0"):
+    with pytest.raises(ConfigError, match="has .*'1' of .*; .* or count them from 0"):
         read_class_folders(Tree(tmp_path))
+
+
+@pytest.mark.parametrize(('shown', 'fits'), [((1, 2, 10), True), ((0, 1, 2), False)])
+def test_numbers_are_names_where_folders_have_numbers(tmp_path, shown, fits):
+    imagenet(tmp_path, '')
+    for i, name in enumerate((1, 2, 10)):
+        (tmp_path / f'train/digit {i}').rename(tmp_path / f'train/{name}')
+    lines = [f'image {i}.png {number}' for i, number in enumerate(shown)]
+    (tmp_path / 'val.txt').write_text('\n'.join(lines))
+    if not fits:
+        with pytest.raises(ConfigError, match='write the names of the folders'):
+            read_class_folders(Tree(tmp_path))
+        return
+    found = read_class_folders(Tree(tmp_path))
+    assert {photo.path.stem[-1]: photo.labels[0] for photo in found.val} == {
+        '0': '1', '1': '2', '2': '10'
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize('header', ['width,label,path', 'path,width,label', 'number,camera,path'])

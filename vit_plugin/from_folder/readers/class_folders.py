@@ -18,6 +18,7 @@ from .listing import Listing, is_encodable, readable
 from .records import ImageRecord
 from .split_lists import read_lists
 from .splits import FILLERS, Split, alike_parts, split_of, words_in
+from .yolo import find_names
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
 TABLES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')  # suffixes
@@ -163,10 +164,14 @@ def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings)
     if not flat:
         return []
     lists = read_lists(tree, findings)
-    classes = sorted({*own.values()})
-    numbers = dict(zip(map(str, range(len(classes))), classes, strict=True))
+    classes, numbers = sorted({*own.values()}), dict[str, str]()
+    listed = sorted(flat & lists.labels.keys())
+    if '0' in map(lists.labels.get, listed) and not all(map(str.isdecimal, classes)):
+        named = find_names(tree, None)
+        order = named[1] if named and sorted(named[1]) == classes else classes
+        numbers = {str(number): name for number, name in enumerate(order)}
     numbers |= {label: own[path] for path, label in lists.labels.items() if label and path in own}
-    for path in sorted(flat & lists.labels.keys()):
+    for path in listed:
         label = lists.labels[path]
         short = label.split(' ')[0]  # in a table of ImageNet, before boxes
         name = numbers.get(label) or next((one for one in (label, short) if one in classes), '')
@@ -177,7 +182,8 @@ def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings)
             )
         elif label:
             what = 'images have a class in a list that no folder to train on has'
-            findings.reject(what, 'count the classes from 0, or correct it', f'{label!r} of {path}')
+            remedy = 'write the names of the folders, or count them from 0'
+            findings.reject(what, remedy, f'{label!r} of {path}')
     return [*lists.files]
 
 

@@ -92,6 +92,8 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
         content = json.loads(read_text(file))
         named = content.items() if isinstance(content, Mapping) else ()
         parts = [(part, value) for key, value in named if (part := split_of(key))]
+        of_image = ((name, said) for name, said in named if isinstance(said, str))
+        parts += [(part, name) for name, said in of_image if (part := split_of(said))]
         for part, value in parts or ([(split, content)] if split else []):
             yield from ((part, {name: ''}) for name in _strings(value))
         return
