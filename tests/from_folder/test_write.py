@@ -5,6 +5,7 @@ import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,7 +25,9 @@ from mmengine.registry import DATASETS, MODELS, init_default_scope
 from rejection import rejects
 
 from vit_plugin.config import apply_loader_defaults, check_config, read_config
+from vit_plugin.from_folder.readers.records import ImageRecord
 from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.task import Task
 from vit_plugin.from_folder.write import TASKS, write_config
 
 ARCH = 'timm://test_vit'
@@ -344,6 +347,16 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     assert 'Few images teach little from scratch' in ' '.join(
         Path('large_run/config.py').read_text().split()
     )
+
+
+def test_an_image_of_which_nothing_would_be_left_is_one_sentence():
+    sizes = [(640, 480), (640, 480), (1280, 2)]
+    records = [ImageRecord(Path(f'{i}.png'), size=size) for i, size in enumerate(sizes)]
+    task = SimpleNamespace(listing=SimpleNamespace(train=records, parts=dict(train=records)))
+    task.request = SimpleNamespace(img_size=None)
+    assert Task.image_scale(task, 1000) == (640, 480)
+    with rejects("'2.png' has 1280 x 2 pixels, of which a side vanishes within 512 x 384; leave"):
+        Task.image_scale(task, 512)
 
 
 def test_few_steps_augment_little(folder):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -199,10 +200,21 @@ class Task:
         return text
 
     def image_scale(self, largest: int) -> tuple[int, int]:
-        """The data's width and height, with a longer side of at most ``largest``."""
+        """The data's width and height, with a longer side of at most ``largest``.
+
+        Raises:
+            ConfigError: if an image is so thin that nothing is left of it.
+        """
         sides = typical_size(self.listing.train)
         longer = self.request.img_size or min(max(sides), largest)
         width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
+        for record in chain(*self.listing.parts.values()):
+            if min(record.size) * longer < max(record.size):
+                raise ConfigError(
+                    f'--data: {str(record.path)!r} has {record.size[0]} x {record.size[1]} pixels, '
+                    f'of which a side vanishes within {width} x {height}; leave it out, or give a '
+                    'larger --img-size.'
+                )
         return width, height
 
 

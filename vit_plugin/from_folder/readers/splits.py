@@ -10,41 +10,20 @@ Split = Literal['train', 'val', 'test']
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHARE, SEED = 0.1, 0  # of the images that are held out where there are none to validate
 
-# The words of public data sets, without case.
-WORDS: dict[str, Split] = {
-    **dict.fromkeys(('train', 'training', 'trn', 'trainval'), 'train'),
-    **dict.fromkeys(
-        ('val', 'valid', 'validation', 'validate', 'validating', 'dev', 'devel'), 'val'
-    ),
-    **dict.fromkeys(('test', 'testing', 'tst', 'eval', 'evaluation', 'holdout'), 'test'),
+# The words of public data sets, without case; and words that say nothing about the part:
+# train_images, val2017, TestSet, x_train.
+_WORDS = {
+    kind: {*words.split()}
+    for kind, words in dict(
+        train='train training trn trainval',
+        val='val valid validation validate validating dev devel',
+        test='test testing tst eval evaluation holdout',
+        none='set data dataset images image imgs img jpg photos pictures split folder dir part '
+        'labels annotations masks coco voc instances public private x y',
+    ).items()
 }
-# Words that say nothing about the part: train_images, val2017, TestSet, x_train.
-FILLERS = {
-    'set',
-    'data',
-    'dataset',
-    'images',
-    'image',
-    'imgs',
-    'img',
-    'jpg',
-    'photos',
-    'pictures',
-    'split',
-    'folder',
-    'dir',
-    'part',
-    'labels',
-    'annotations',
-    'masks',
-    'coco',
-    'voc',
-    'instances',
-    'public',
-    'private',
-    'x',
-    'y',
-}
+FILLERS = _WORDS['none']
+WORDS: dict[str, Split] = {word: split for split in SPLITS for word in _WORDS[split]}
 JOINED = re.compile(r'(set|data|dataset|images|imgs|annot|lists?|files?)$')
 _AT_START = re.compile(rf'^({"|".join(sorted(WORDS, key=len, reverse=True))})[ _-]?')
 
