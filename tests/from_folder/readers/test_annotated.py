@@ -520,11 +520,11 @@ def test_two_forms_in_one_folder_are_not_guessed_about(tmp_path):
         ),
         (
             lambda f: (f / 'Annotations/001.xml').write_text('<annotation>'),
-            r'001\.xml. is not an annotation of Pascal VOC',
+            r'001\.xml. is not XML \(',
         ),
         (
             lambda f: change(f / 'Annotations/001.xml', 'xmin', 'left'),
-            r'001\.xml. is not an annotation of Pascal VOC',
+            r'001\.xml. has an object that is not complete in the format of Pascal VOC \(ValueError: it has',
         ),
         (
             lambda f: change(f / 'Annotations/004.xml', '>bar<', '>Bar<'),
@@ -1313,6 +1313,13 @@ def test_voc_in_the_encoding_that_it_says(tmp_path, encoding):
         text = path.read_text().replace('bar', '条')
         path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>{text}'.encode(encoding))
     assert read(tmp_path).classes == ('square', '条')
+
+
+def test_voc_in_chinese_that_says_no_encoding_shows_what_it_may_be(tmp_path):
+    path = write_voc(tmp_path) / 'Annotations/000.xml'
+    path.write_bytes(path.read_text().replace('bar', '方块').encode('gbk'))
+    with rejects(r"000\.xml' is not UTF-8, and may have .*方块.*gb18030"):
+        read(tmp_path)
 
 
 def scenes_as(folder: Path, place: str) -> list[tuple[str, list]]:

@@ -4,17 +4,16 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, first_line, named_line, rejecting
-from vit_plugin.files.text import read_lines
+from vit_plugin.errors import ConfigError, named_line, rejecting
+from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
 from .image_tree import Tree, stated_size
-from .records import Annotations, ImageRecord, Instance, is_ignored
+from .records import Annotations, ImageRecord, Instance, is_ignored, reading
 from .splits import SPLITS, Split, split_in
 
 DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
@@ -32,16 +31,12 @@ def voc_root(file: Path) -> ET.Element | None:
     encoding = declared[1].decode() if declared else ''
     if encoding.lower().startswith('gb'):
         encoding = 'gb18030'  # has all letters of gb2312 and gbk
-    with _complete(file, named_line):  # the parser itself knows no encoding of Chinese or Japanese
-        root = ET.fromstring(content.decode(encoding) if encoding else content)
+    damaged = ET.ParseError, UnicodeDecodeError, LookupError
+    with rejecting(f'--data: {str(file)!r} is not XML', 'correct it', damaged, named_line):
+        # The parser itself knows no encoding of Chinese or Japanese.
+        is_other = encoding.lower() not in ('', 'utf-8')
+        root = ET.fromstring(content.decode(encoding) if is_other else read_text(file))
     return root if root.tag == 'annotation' else None
-
-
-def _complete(
-    file: Path, cause: Callable[[BaseException], str] = first_line
-) -> AbstractContextManager[None]:
-    what = f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox'
-    return rejecting(what, 'correct it', (ET.ParseError, ValueError, LookupError), cause)
 
 
 def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Annotations:
@@ -61,7 +56,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
     records = []
     for file, path in _paired(tree, {file: files[file] for file in chosen}, findings):
         root = files[file]
-        with _complete(file):
+        with reading(file, 'an object', 'Pascal VOC'):
             stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
             found = [_instance(node, file) for node in root.findall('object')]
         findings.note_all(
