@@ -20,7 +20,6 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
 
-from vit_plugin.commands.allocator import keep_memory
 from vit_plugin.config import LOADER_SECTIONS, apply_loader_defaults, check_config, read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.engine.checkpoints.chosen import LAST
@@ -94,7 +93,6 @@ def training_runner(
         ConfigError: as there, and if another run trains in the work directory.
     """
     _check(cfg, loaders)
-    keep_memory()
     with alone_in(cfg.work_dir):
         runner = _built(cfg)
         with report_interrupt(runner):

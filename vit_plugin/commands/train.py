@@ -161,6 +161,7 @@ def resolve_config(args: Namespace) -> None:
 
 
 def main(args: Namespace) -> None:
+    from vit_plugin.commands.allocator import keep_memory
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 
     resolve_config(args)
@@ -173,6 +174,7 @@ def main(args: Namespace) -> None:
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     apply_training_flags(cfg, args)
+    keep_memory()
     with training_runner(cfg) as runner:
         if args.data:
             from vit_plugin.from_folder.duration import DurationHook
