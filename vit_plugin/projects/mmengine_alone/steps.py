@@ -13,12 +13,11 @@ from mmengine.structures import BaseDataElement
 from PIL import Image
 from timm.data.auto_augment import posterize, rand_augment_transform
 
-from vit_plugin.arguments.fields import Backend, Fraction, NotNegative, PositiveInt, Size
+from vit_plugin.arguments.fields import Backend, Count, Fraction, NotNegative, PositiveInt, Size
 from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.files.images import INTERPOLATIONS, decode, edge_size, resized
 
 Library = Literal['cv2', 'pillow']
-AXES = dict(vertical=0, horizontal=1)
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
@@ -62,8 +61,10 @@ class LoadImageFromFile(Transform):
 
     def transform(self, results: dict) -> dict | None:
         image = decode(fileio.get(results['img_path'], self.backend_args), self.color_type)
-        image = image.astype(np.float32) if self.to_float32 else image
-        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
+        if self.to_float32:
+            image = image.astype(np.float32)
+        size = image.shape[:2]
+        return dict(results, img=image, img_shape=size, ori_shape=size)
 
 
 @dataclass
@@ -103,8 +104,7 @@ class ResizeEdge(Transform):
     interpolation: str = 'bilinear'
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        height, width = image.shape[:2]
-        size = edge_size(width, height, self.edge, self.scale)
+        size = edge_size(*image.shape[1::-1], self.edge, self.scale)
         return resized(image, size, self.interpolation, self.backend)
 
 
@@ -160,8 +160,8 @@ class RandomResizedCrop(Transform):
             ratio = math.exp(np.random.uniform(math.log(narrow), math.log(wide)))
             width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < width <= w and 0 < height <= h:
-                top = np.random.randint(0, h - height + 1)
-                return top, np.random.randint(0, w - width + 1), height, width
+                top = np.random.randint(h - height + 1)
+                return top, np.random.randint(w - width + 1), height, width
         height, width = min(h, round(w / narrow)), min(w, round(h * wide))
         return (h - height) // 2, (w - width) // 2, height, width
 
@@ -188,7 +188,9 @@ class RandomFlip(Transform):
         return np.random.choice(ways, p=[self.prob, 1.0 - self.prob])
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        return np.flip(image, AXES[self.direction]) if self._choose_direction() else image
+        if self._choose_direction():
+            image = np.flip(image, int(self.direction == 'horizontal'))
+        return image
 
 
 @dataclass
@@ -208,19 +210,27 @@ class Rotate(Transform):
     magnitude_level: NotNegative = 10
     magnitude_std: Literal[0, 'inf'] = 0
     prob: Fraction = 0.5
-    pad_val: PositiveInt | Literal[0] = 128
+    pad_val: Count = 128
     interpolation: str = 'nearest'
 
     def change(self, image: np.ndarray) -> np.ndarray:
         if np.random.rand() > self.prob:
             return image
         (low, high), level = self.magnitude_range, self.magnitude_level
-        level = np.random.uniform(0, level) if self.magnitude_std else level
-        angle = (level / 10) * (high - low) + low
-        angle = angle if np.random.rand() < 0.5 else -angle
-        size, way = image.shape[1::-1], INTERPOLATIONS[self.interpolation]
+        if self.magnitude_std:
+            level = np.random.uniform(0, level)
+        angle = level / 10 * (high - low) + low
+        if np.random.rand() >= 0.5:
+            angle = -angle
+        size = image.shape[1::-1]
         matrix = cv2.getRotationMatrix2D([(side - 1) * 0.5 for side in size], angle, 1.0)
-        return cv2.warpAffine(image, matrix, size, flags=way, borderValue=self.pad_val)
+        return cv2.warpAffine(
+            image,
+            matrix,
+            size,
+            flags=INTERPOLATIONS[self.interpolation],
+            borderValue=self.pad_val,
+        )
 
 
 @dataclass
