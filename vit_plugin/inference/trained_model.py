@@ -158,7 +158,7 @@ class TrainedModel:
         if stem.in_channels == 1:
             scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)[..., None]
         inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
-        batch = self._batch([dict(inputs=inputs)]) | dict(data_samples=None)
+        batch = pseudo_collate([dict(inputs=inputs)]) | dict(data_samples=None)
         prepared = PreparedImage.from_batch(self.model, batch)
         return prepared._replace(photograph=shown(pixels))
 
