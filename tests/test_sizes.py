@@ -23,7 +23,7 @@ LAYOUT = {
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS = {  # the most that it may have, and where it should get
-    'kernel': (137_000, 105_000),
+    'kernel': (137_250, 105_000),
     **dict.fromkeys(FOLDERS, (5_000, 5_000)),
     **dict.fromkeys(('eomt', 'lw_detr', 'depth'), (5_500, 5_000)),
     'inference': (14_750, 9_500),
@@ -32,7 +32,7 @@ BUDGETS = {  # the most that it may have, and where it should get
     'deploy': (15_250, 11_000),
     'measure': (12_250, 12_000),
     'commands': (13_250, 10_000),
-    'tests': (371_000, 240_000),
+    'tests': (371_250, 240_000),
     'wheel': (318_750, 220_000),
 }
 

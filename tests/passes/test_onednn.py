@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -43,6 +46,14 @@ def mlp() -> Mlp:
 @pytest.fixture
 def x() -> torch.Tensor:
     return torch.randn(2, 5, 8)
+
+
+def activated(mlp: Mlp, x: torch.Tensor) -> torch.Tensor:
+    """What its second layer gets."""
+    second, mlp.fc2 = mlp.fc2, nn.Identity()
+    out = mlp(x)
+    mlp.fc2 = second
+    return out
 
 
 def is_fused(call) -> bool:
@@ -103,7 +114,7 @@ def test_bfloat16(mlp, x):
     exact = F.gelu(
         F.linear(x.double(), mlp.fc1.weight.double(), mlp.fc1.bias.double()), approximate='tanh'
     )
-    torch.testing.assert_close(mlp.hidden(x).double(), exact, rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(activated(mlp, x).double(), exact, rtol=1e-2, atol=1e-2)
 
 
 def test_gradients_are_torchs(mlp, x):
@@ -186,7 +197,9 @@ def test_hooks_see_what_they_always_see(mlp, x):
     assert [module for module, _ in seen] == [mlp.fc1, mlp.act]
     close(seen[0][1], F.linear(x, mlp.fc1.weight, mlp.fc1.bias))
     handle = mlp.fc1.register_forward_pre_hook(lambda module, args: (2 * args[0],))
-    close(mlp.hidden(x), F.gelu(F.linear(2 * x, mlp.fc1.weight, mlp.fc1.bias), approximate='tanh'))
+    close(
+        activated(mlp, x), F.gelu(F.linear(2 * x, mlp.fc1.weight, mlp.fc1.bias), approximate='tanh')
+    )
     handle.remove()
     with FlopCounterMode(display=False) as counter:
         mlp(x)
@@ -198,7 +211,7 @@ def test_hooks_see_what_they_always_see(mlp, x):
 @pytest.mark.parametrize('other', [nn.SiLU(), nn.Sequential(nn.GELU())])
 def test_other_activations(mlp, x, other):
     mlp.act = other
-    close(mlp.hidden(x), other(F.linear(x, mlp.fc1.weight, mlp.fc1.bias)))
+    close(activated(mlp, x), other(F.linear(x, mlp.fc1.weight, mlp.fc1.bias)))
 
 
 @torch.no_grad()
@@ -206,7 +219,7 @@ def test_a_layer_of_another_class(mlp, x):
     """As LoRA adds, whose low-rank product comes before the activation."""
     mlp.fc1 = nn.Sequential(mlp.fc1, nn.Hardtanh(-0.1, 0.1))
     close(
-        mlp.hidden(x),
+        activated(mlp, x),
         F.gelu(F.linear(x, *mlp.fc1[0].parameters()).clamp(-0.1, 0.1), approximate='tanh'),
     )
 
@@ -216,6 +229,44 @@ def test_a_layer_of_another_class(mlp, x):
 )
 def test_padded_rows(rows, padded):
     assert padded_rows(rows) == padded
+
+
+GROWTH = """
+import sys, torch
+from vit_plugin.measure.benchmark.one_image import peak_resident
+from vit_plugin.models.layers import Mlp
+from vit_plugin.passes.onednn import convert_mlps
+mlp = Mlp(384, 1536, dict(type='GELU'))
+if sys.argv[1] == 'fused':
+    convert_mlps(mlp)
+with torch.inference_mode():
+    for rows in (2100, 460):
+        mlp(torch.randn(rows, 384))
+    before = peak_resident()
+    for i in range(450):
+        mlp(torch.randn(460 + i * 18 // 5, 384))
+print((peak_resident() - before) / 2**20)
+"""
+
+
+@pytest.mark.nightly
+def test_many_sizes_take_no_more_memory_than_without_the_pass():
+    plain, fused = (
+        float(subprocess.check_output([sys.executable, '-c', GROWTH, form]))
+        for form in ('plain', 'fused')
+    )
+    assert fused < plain + 64
+
+
+@torch.no_grad()
+def test_many_rows_are_computed_in_parts(mlp, monkeypatch):
+    x = torch.randn(3, 7, 8)
+    whole = mlp(x)
+    monkeypatch.setattr(onednn, 'MOST_ROWS', 4)
+    close(mlp(x), whole)
+    with profile(activities=[ProfilerActivity.CPU]) as record:
+        mlp(x)
+    assert sum(event.name == OPERATOR for event in record.events()) == 6  # of at most 4 of 21
 
 
 def test_few_shapes_and_little_padding():

@@ -17,6 +17,9 @@ from . import processor
 ONEDNN_INSTRUCTION_SETS = ('AMX', 'AVX-512')  # on which it is faster (docs/speed.md)
 # With fewer multiply-adds, the dispatch costs more time than oneDNN saves.
 MIN_PRODUCTS = 2**28
+# For each number of rows that it has seen, oneDNN keeps memory until the process ends, whatever the
+# capacity of its cache: 3 to 8 MiB above 512 rows of S, and below next to nothing.
+MOST_ROWS = 512
 
 
 def is_available() -> bool:
@@ -33,23 +36,31 @@ class OneDnnMlp(Mlp):
     was computed before.
     """
 
-    def hidden(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         if not self._fuses(x):
-            return super().hidden(x)
+            return super().forward(x)
         rows = x.reshape(-1, self.fc1.in_features)
-        padded = F.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
+        parts = rows.tensor_split(len(rows) // MOST_ROWS + 1)
+        out = torch.cat([self._of_rows(part) for part in parts])
+        return out.view(*x.shape[:-1], out.shape[-1])
+
+    def _of_rows(self, x: Tensor) -> Tensor:
+        x = self.input_norm(x)
+        padded = F.pad(x, (0, 0, 0, padded_rows(len(x)) - len(x)))
         out = torch.ops.mkldnn._linear_pointwise(
             padded, self.fc1.weight, self.fc1.bias, 'gelu', [], self.act.approximate
         )
-        return out[: len(rows)].view(*x.shape[:-1], self.fc1.out_features)
+        return self.drop(self.fc2(self.norm(self.drop(out[: len(x)]))))
 
     def _fuses(self, x: Tensor) -> bool:
-        if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.jit.is_tracing():
-            return False
-        if type(x) is not Tensor or x.device.type != 'cpu' or torch.is_autocast_enabled('cpu'):
-            return False
         if (
-            torch._C._functorch.is_functorch_wrapped_tensor(x)
+            torch.is_grad_enabled()
+            or torch.compiler.is_compiling()
+            or torch.jit.is_tracing()
+            or type(x) is not Tensor
+            or x.device.type != 'cpu'
+            or torch.is_autocast_enabled('cpu')
+            or torch._C._functorch.is_functorch_wrapped_tensor(x)
             or forward_ad.unpack_dual(x).tangent is not None
         ):
             return False
@@ -78,8 +89,7 @@ class OneDnnMlp(Mlp):
 def padded_rows(rows: int) -> int:
     """The next number of rows with at most five significant bits, at most a sixteenth larger.
 
-    oneDNN keeps 1 to 2 MiB for every shape until the process ends, whatever the capacity of its
-    cache. This leaves it 16 shapes between 256 and 512 rows.
+    This leaves oneDNN 16 shapes between 256 and 512 rows.
     """
     step = 1 << max(rows.bit_length() - 5, 0)
     return -(-rows // step) * step

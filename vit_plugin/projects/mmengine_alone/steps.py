@@ -104,7 +104,8 @@ class ResizeEdge(Transform):
     interpolation: str = 'bilinear'
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        size = edge_size(*image.shape[1::-1], self.edge, self.scale)
+        height, width = image.shape[:2]
+        size = edge_size(width, height, self.edge, self.scale)
         return resized(image, size, self.interpolation, self.backend)
 
 
