@@ -158,8 +158,7 @@ class TrainedModel:
         if stem.in_channels == 1:
             scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)[..., None]
         inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
-        batch = pseudo_collate([dict(inputs=inputs)]) | dict(data_samples=None)
-        prepared = PreparedImage.from_batch(self.model, batch)
+        prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
         return prepared._replace(photograph=shown(pixels))
 
     def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> list[slice] | None:

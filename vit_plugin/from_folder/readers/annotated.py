@@ -19,15 +19,10 @@ from .image_tree import Tree, note_unused, read_sizes
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
+from .name_files import find_names, find_settings
 from .records import Annotations, ImageRecord, Instance
 from .voc import read_voc, voc_root
-from .yolo import (
-    find_names,
-    find_settings,
-    is_label,
-    label_files,
-    read_yolo,
-)
+from .yolo import is_label, label_files, read_yolo
 
 OF_JSON = (('COCO', is_coco), ('LabelMe', is_labelme))
 # Names of classes for regions without one: of LabelMe, VisDrone and KITTI.

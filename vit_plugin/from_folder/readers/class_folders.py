@@ -15,10 +15,10 @@ from .identity import KINDS, folder_of
 from .image_tree import MOST_HEADERS, RUNS, Tree, is_run, note_unused, read_sizes
 from .label_tables import are_measured, read_tables
 from .listing import Listing, is_encodable, readable
+from .name_files import find_names
 from .records import ImageRecord
 from .split_lists import read_lists
 from .splits import FILLERS, Split, alike_parts, split_of, words_in
-from .yolo import find_names
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
 TABLES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')  # suffixes

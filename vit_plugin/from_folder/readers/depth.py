@@ -52,8 +52,9 @@ def note_depth(
     else:
         narrow = [path for path, look in found if look.values and not _has_contrast(*look.values)]
         if 2 * len(narrow) >= len(ends):
-            what = f'dark or pale images of {bits} bits beside others; save all with one range'
-            findings.note_all(what, narrow)
+            findings.note_all(
+                f'dark or pale images of {bits} bits beside others; save all with one range', narrow
+            )
     return None
 
 

@@ -22,8 +22,8 @@ from vit_plugin.files.text import read_lines
 
 from .class_names import class_name
 from .findings import Findings
+from .name_files import names_by_number
 from .tables import FORMS, read_table
-from .yolo import names_by_number
 
 NOT_LABELED = 255
 MOST = 254  # classes

@@ -42,7 +42,7 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     model = dict(
         type='DepthEstimator',
         backbone=dict(type='vit_plugin.VisionTransformer', **backbone),
-        decode_head=dict(_maps(published, backbone, patch), **head),
+        decode_head=dict(_head(published, backbone, patch), **head),
         test_cfg=dict(mode='whole'),
     )
     pixels = published.pixels(backbone['img_size'])
@@ -70,7 +70,7 @@ def _check_parts(kind: str, config: Mapping, encoder: Mapping) -> None:
         )
 
 
-def _maps(published: Published, backbone: Mapping, patch: int) -> Section:
+def _head(published: Published, backbone: Mapping, patch: int) -> Section:
     """The head for four maps: the finer ones of a hybrid's CNN, and the others of the tokens."""
     widths = list(required(published.config, 'neck_hidden_sizes', PositiveInts))
     finer = widths[: 4 - len(backbone['out_indices'])]

@@ -18,6 +18,7 @@ from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.files.images import INTERPOLATIONS, decode, edge_size, resized
 
 Library = Literal['cv2', 'pillow']
+AXES = dict(vertical=0, horizontal=1)
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
@@ -68,7 +69,21 @@ class LoadImageFromFile(Transform):
 
 
 @dataclass
-class Resize(Transform):
+class Scaled(Transform):
+    """A step to a size.
+
+    Attributes:
+        scale: its two numbers, or one for both.
+    """
+
+    scale: Size
+
+    def __post_init__(self) -> None:
+        self.scale = pair(self.scale)
+
+
+@dataclass
+class Resize(Scaled):
     """To a size.
 
     Attributes:
@@ -76,13 +91,9 @@ class Resize(Transform):
         backend, interpolation: see :func:`~vit_plugin.files.images.resized`.
     """
 
-    scale: Size
     backend: Library = 'cv2'
     interpolation: str = 'bilinear'
     keep_ratio: Literal[False] = False
-
-    def __post_init__(self) -> None:
-        self.scale = pair(self.scale)
 
     def change(self, image: np.ndarray) -> np.ndarray:
         return resized(image, pair(self.scale), self.interpolation, self.backend)
@@ -131,7 +142,7 @@ class CenterCrop(Transform):
 
 
 @dataclass
-class RandomResizedCrop(Transform):
+class RandomResizedCrop(Scaled):
     """A random part of an image, resized.
 
     Attributes:
@@ -142,15 +153,11 @@ class RandomResizedCrop(Transform):
         interpolation, backend: see :func:`~vit_plugin.files.images.resized`.
     """
 
-    scale: Size
     crop_ratio_range: Sequence[float] = (0.08, 1.0)
     aspect_ratio_range: Sequence[float] = (3 / 4, 4 / 3)
     max_attempts: PositiveInt = 10
     interpolation: str = 'bilinear'
     backend: Library = 'cv2'
-
-    def __post_init__(self) -> None:
-        self.scale = pair(self.scale)
 
     def rand_crop_params(self, img: np.ndarray) -> tuple[int, int, int, int]:
         """Top, left, height and width."""
@@ -190,7 +197,7 @@ class RandomFlip(Transform):
 
     def change(self, image: np.ndarray) -> np.ndarray:
         if self._choose_direction():
-            image = np.flip(image, int(self.direction == 'horizontal'))
+            image = np.flip(image, AXES[self.direction])
         return image
 
 
