@@ -244,7 +244,7 @@ def test_more_classes_than_a_byte_has(tmp_path):
 
 def test_a_window_of_values_is_in_no_file():
     from vit_plugin.data import LoadImage
-    from vit_plugin.deploy.onnx_model import facts_of
+    from vit_plugin.deploy.pipeline_steps import facts_of
 
     load = SimpleNamespace(transforms=[LoadImage(window=(0, 4095))])
     trained = SimpleNamespace(

@@ -13,8 +13,8 @@ from rejection import rejects
 from timm.data import create_transform
 
 from vit_plugin.deploy.input_sizes import Padding, Sizes, sizes_of_test
-from vit_plugin.deploy.onnx_model import facts_of
 from vit_plugin.deploy.pipeline_steps import (
+    facts_of,
     fill_of,
     in_size,
     keeps_ratio,

@@ -48,7 +48,7 @@ def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Co
     cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
     if saved and not args.config:
-        cfg.work_dir = str(Path(saved.path).parent)
+        cfg.work_dir = str(Path(saved.checkpoint.source).parent)
     cfg.work_dir = (
         args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     )

@@ -62,7 +62,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
     from vit_plugin.deploy.input_sizes import sizes_of_test
-    from vit_plugin.deploy.onnx_model import facts_of
+    from vit_plugin.deploy.pipeline_steps import facts_of
     from vit_plugin.files.complete import check_target
 
     warnings.simplefilter('ignore')  # the exporters' own

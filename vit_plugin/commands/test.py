@@ -176,7 +176,7 @@ def main(args: Namespace) -> None:
     args.config = args.config or next(iter(config), None)
     saved = open_model(args.checkpoint, args.config, args.cfg_options, 'test', args.which)
     cfg = load_config(args, saved)
-    cfg.load_from = saved.path
+    cfg.load_from = saved.checkpoint.source
     apply_test_flags(cfg, args)
     runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading leaves out what does not fit.

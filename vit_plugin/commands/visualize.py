@@ -111,17 +111,14 @@ def draw(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Pa
     )
     prepared = ((one, image) for one, image in tried if image is not None)
     if args.picture in OF_EACH:
-        options = dict(
-            attention=lambda: dict(blocks=blocks, heads=args.heads),
-            rollout=lambda: dict(blocks=blocks),
-            cam=lambda: dict(
-                label=class_number(getattr(args, 'class'), trained.classes), classes=trained.classes
-            ),
+        label = class_number(getattr(args, 'class'), trained.classes)
+        options: dict[str, dict[str, Any]] = dict(
+            attention=dict(blocks=blocks, heads=args.heads),
+            rollout=dict(blocks=blocks),
+            cam=dict(label=label, classes=trained.classes),
         )
         for one, image in prepared:
-            figure = pictures.PER_IMAGE[args.picture](
-                trained.model, image, **options[args.picture]()
-            )
+            figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture])
             base = args.targets[one].with_suffix('')
             yield base.with_name(f'{base.name}_{args.picture}'), figure
         return

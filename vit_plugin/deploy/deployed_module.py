@@ -66,7 +66,8 @@ class Deployed(nn.Module):
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
         return max(
-            _relative(one, other) for one, other in zip(_tuple(found), _tuple(wanted), strict=True)
+            relative_difference(one, other)
+            for one, other in zip(_tuple(found), _tuple(wanted), strict=True)
         )
 
 
@@ -162,7 +163,8 @@ def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 
-def _relative(found: Tensor, wanted: Tensor) -> float:
+def relative_difference(found: Tensor, wanted: Tensor) -> float:
+    """The largest difference of values from those wanted, relative to the largest of these."""
     if found.shape != wanted.shape:
         return math.inf
     return (

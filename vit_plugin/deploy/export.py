@@ -47,7 +47,8 @@ def export(
         dtype: ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
-        facts: what an ONNX file says of itself, see :func:`~vit_plugin.deploy.onnx_model.facts_of`.
+        facts: what an ONNX file says of itself, see
+            :func:`~vit_plugin.deploy.pipeline_steps.facts_of`.
         check: called with the file before it appears as ``out``. It may raise an error.
 
     Returns:

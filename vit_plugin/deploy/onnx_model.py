@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cv2
 import numpy as np
@@ -19,14 +19,11 @@ from vit_plugin.inference.unusual_sizes import say_if_far
 
 from .pixel_steps import Placed, apply_steps
 
-if TYPE_CHECKING:
-    from .input_sizes import Sizes
-
 KEY = 'vit_plugin'  # of the file's metadata
 
 
 class Facts(Open):
-    """The metadata that :func:`facts_of` writes."""
+    """The metadata that :func:`~vit_plugin.deploy.pipeline_steps.facts_of` writes."""
 
     classes: list[str]
     multi_label: bool
@@ -163,23 +160,14 @@ class OnnxModel:
         if logits.ndim == 1:
             exps = np.exp(logits - logits.max())
             scores = 1 / (1 + np.exp(-logits)) if self.facts['multi_label'] else exps / exps.sum()
-            order = np.argsort(-scores, kind='stable')
-            return Prediction(None, order, names_of(order, self.classes), scores[order])
+            return Prediction.of_scores(scores, self.classes)
         labels = best_class(
             logits[:, :rows, :columns],
             image.shape[:2],
             self.facts.get('align_corners', False),
             self.facts.get('threshold'),
         )
-        found, counts = np.unique(labels, return_counts=True)
-        order = np.argsort(-counts, kind='stable')
-        return Prediction(
-            None,
-            found[order],
-            names_of(found[order], self.classes),
-            (counts[order] / counts.sum()),
-            map=labels,
-        )
+        return Prediction.of_map(labels, self.classes)
 
 
 def best_class(
@@ -220,44 +208,6 @@ def resized(values: np.ndarray, size: tuple[int, int], align_corners: bool) -> n
         after = values[np.minimum(before + 1, last)]
         values = ((1 - share) * values[before] + share * after).T
     return values
-
-
-def facts_of(trained: Any, sizes: 'Sizes') -> str:
-    """Metadata of a ``TrainedModel`` for :class:`OnnxModel`, as JSON.
-
-    Args:
-        trained: the model.
-        sizes: of the images of the file.
-
-    Raises:
-        ConfigError: for a step of its pipeline that the file cannot do.
-    """
-    # Not above: to read a file takes no MMEngine.
-    from .pipeline_steps import fill_of, in_size, reading_steps, steps_of, takes_rgb
-
-    model = trained.model
-    steps = []
-    if trained.has_pixels:
-        steps = [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
-    head = type(getattr(model, 'head', None))
-    multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
-    decode_head: Any = getattr(model, 'decode_head', None)
-    binary = getattr(decode_head, 'out_channels', 0) == 1 and not trained.target
-    stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
-    return json.dumps(
-        dict(
-            classes=trained.classes,
-            multi_label=multi_label,
-            align_corners=bool(getattr(decode_head, 'align_corners', False)),
-            threshold=decode_head.threshold if binary else None,
-            target=trained.target,
-            rgb=takes_rgb(model.data_preprocessor),
-            patch=getattr(stem, 'stride', 1),
-            slices=trained.slices,
-            usual=trained.usual,
-            steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
-        )
-    )
 
 
 def mask_on(logits: np.ndarray, placed: Placed, size: tuple[int, int]) -> np.ndarray:

@@ -1,5 +1,9 @@
-"""A checkpoint's pipeline as :mod:`~vit_plugin.deploy.pixel_steps`, for a file that runs alone."""
+"""What a file in ONNX says of itself: its pipeline as plain steps, and what its outputs are.
 
+The steps are those of :mod:`~vit_plugin.deploy.pixel_steps`, with which the file runs alone.
+"""
+
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,6 +11,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.image_transforms import LOADERS
+from vit_plugin.inference.prepared_image import takes_rgb
 
 from .input_sizes import Sizes
 
@@ -103,13 +108,6 @@ def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
     return steps
 
 
-def takes_rgb(preprocessor: Any) -> bool:
-    """True if a framework's preprocessor turns BGR, as a pipeline has it, into RGB."""
-    return bool(
-        getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
-    )
-
-
 def keeps_ratio(steps: Sequence[PipelineStep]) -> bool:
     """True if the final size depends on the image's shape, so that the framework pads batches."""
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
@@ -180,3 +178,38 @@ def in_size(
         resize = _resize('target', width * around, height * around, 0, **method)
         return [resize, dict(crop, crop=[width, height])]
     return [*steps, _resize('exact', width, height, **method)]
+
+
+def facts_of(trained: Any, sizes: Sizes) -> str:
+    """Metadata of a ``TrainedModel`` for :class:`~vit_plugin.deploy.onnx_model.OnnxModel`, as JSON.
+
+    Args:
+        trained: the model.
+        sizes: of the images of the file.
+
+    Raises:
+        ConfigError: for a step of its pipeline that the file cannot do.
+    """
+    model = trained.model
+    steps = []
+    if trained.has_pixels:
+        steps = [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
+    head = type(getattr(model, 'head', None))
+    multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
+    decode_head: Any = getattr(model, 'decode_head', None)
+    binary = getattr(decode_head, 'out_channels', 0) == 1 and not trained.target
+    stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
+    return json.dumps(
+        dict(
+            classes=trained.classes,
+            multi_label=multi_label,
+            align_corners=bool(getattr(decode_head, 'align_corners', False)),
+            threshold=decode_head.threshold if binary else None,
+            target=trained.target,
+            rgb=takes_rgb(model.data_preprocessor),
+            patch=getattr(stem, 'stride', 1),
+            slices=trained.slices,
+            usual=trained.usual,
+            steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
+        )
+    )

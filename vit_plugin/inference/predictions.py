@@ -46,6 +46,24 @@ class Prediction:
         return cls(sample, nothing, [], nothing, depth=depth, unit=unit)
 
     @classmethod
+    def of_scores(
+        cls, scores: np.ndarray, classes: Sequence[str], sample: 'BaseDataElement | None' = None
+    ) -> 'Prediction':
+        """The prediction of a classifier, by the probability of each class."""
+        order = np.argsort(-scores, kind='stable')
+        return cls(sample, order, names_of(order, classes), scores[order])
+
+    @classmethod
+    def of_map(
+        cls, labels: np.ndarray, classes: Sequence[str], sample: 'BaseDataElement | None' = None
+    ) -> 'Prediction':
+        """The prediction of a segmentor, by the class of each pixel (H, W)."""
+        found, counts = np.unique(labels, return_counts=True)
+        order = np.argsort(-counts, kind='stable')
+        names, shares = names_of(found[order], classes), counts[order] / counts.sum()
+        return cls(sample, found[order], names, shares, map=labels)
+
+    @classmethod
     def of(
         cls, sample: 'BaseDataElement', classes: Sequence[str], target: str | None = None
     ) -> 'Prediction':
@@ -65,22 +83,12 @@ class Prediction:
         if target is not None:
             return cls.of_depth(sample.pred_depth_map.data[0].float().numpy(), target, sample)
         if 'pred_score' in sample:
-            scores, labels = sample.pred_score.float().sort(descending=True, stable=True)
-            return cls(sample, labels.numpy(), names_of(labels, classes), scores.numpy())
+            return cls.of_scores(sample.pred_score.float().numpy(), classes, sample)
         if 'pred_sem_seg' in sample:
-            found = sample.pred_sem_seg.data
-        else:  # the class of each segment, without its number
-            found = sample.pred_panoptic_seg.sem_seg % PANOPTIC_OFFSET
-            classes = [*classes, 'no segment']
-        labels, counts = found.unique(return_counts=True)
-        order = counts.argsort(descending=True, stable=True)
-        return cls(
-            sample,
-            labels[order].numpy(),
-            names_of(labels[order], classes),
-            (counts[order] / counts.sum()).numpy(),
-            map=found[0].numpy(),
-        )
+            return cls.of_map(sample.pred_sem_seg.data[0].numpy(), classes, sample)
+        # The class of each segment, without its number.
+        found = sample.pred_panoptic_seg.sem_seg % PANOPTIC_OFFSET
+        return cls.of_map(found[0].numpy(), [*classes, 'no segment'], sample)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,13 +1,17 @@
-"""An image as a model gets it, with the pixels to draw over."""
+"""An image as a model gets it, and the pixels to draw over."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
 
 from vit_plugin.files.bands import as_photograph
+from vit_plugin.files.images import resized
+
+LONGEST = 2000  # pixels of a side of a photograph that is drawn on
+CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line
 
 
 class PreparedImage(NamedTuple):
@@ -42,8 +46,65 @@ class PreparedImage(NamedTuple):
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
         """The one image of a batch from a pipeline, normalized by the model's data preprocessor."""
-        image = batch['inputs'][0].permute(1, 2, 0).numpy()
-        if image.shape[-1] not in (1, 3):
-            image = as_photograph(image)
-        inputs = model.data_preprocessor(batch, False)['inputs']
-        return cls(np.repeat(image[..., ::-1], 3 // image.shape[-1], axis=-1), inputs)
+        image = pixels_of(batch['inputs'][0])
+        return cls(image, model.data_preprocessor(batch, False)['inputs'])
+
+
+def shown(pixels: np.ndarray) -> np.ndarray:
+    """Pixels (H, W, C) as an RGB picture, with sides of at most :data:`LONGEST`."""
+    pixels = as_photograph(pixels)
+    scale = LONGEST / max(pixels.shape[:2])
+    if scale < 1:
+        height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
+        pixels = resized(pixels, (width, height), 'area')
+    return np.ascontiguousarray(pixels[..., ::-1])
+
+
+def seen_of(
+    sample: Callable[[np.ndarray], Mapping[str, Any]], whole: Sequence[int], seen: Sequence[int]
+) -> list[slice] | None:
+    """The rows and columns of a photograph that a model's sample of it shows.
+
+    Two ramps of gray go through the same steps, and tell where the columns and rows of the sample
+    are from. None if they are not a straight line, as with padding.
+
+    Args:
+        sample: the steps, from pixels to a sample.
+        whole: the shape (H, W, C) of the photograph.
+        seen: the shape of the image in its sample.
+    """
+    spans = []
+    for axis in (0, 1):
+        length, count = whole[axis], seen[axis]
+        ramp = np.expand_dims(np.linspace(0, 255, length), (1 - axis, 2))
+        image = np.broadcast_to(ramp, whole).astype(np.uint8)
+        values = sample(image)['inputs'].float().numpy().mean(axis=(0, 2 - axis))
+        slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255.0, 0.0)
+        if np.abs(first + slope * np.arange(count) - values).max() > CROOKED + slope:
+            return None
+        edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
+        low, high = edges.round().astype(int).clip(0, length)
+        spans.append(slice(low, max(high, low + 1)))
+    return spans
+
+
+def takes_rgb(preprocessor: Any) -> bool:
+    """True if a framework's preprocessor turns BGR, as a pipeline has it, into RGB."""
+    return bool(
+        getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
+    )
+
+
+def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
+    """RGB pixels (H, W, 3) of an image (C, H, W).
+
+    The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalizes.
+    """
+    values = inputs.detach().float()
+    if preprocessor is not None and hasattr(preprocessor, 'mean'):
+        values = values * preprocessor.std + preprocessor.mean
+    image = values.cpu().permute(1, 2, 0).numpy()
+    if image.shape[-1] not in (1, 3):
+        return as_photograph(image)[..., ::-1]
+    image = image.repeat(3 // image.shape[-1], axis=-1).clip(0, 255).round().astype(np.uint8)
+    return image if takes_rgb(preprocessor) else image[..., ::-1]

@@ -30,11 +30,6 @@ class SavedModel(NamedTuple):
     checkpoint: Checkpoint
     cfg: Config
 
-    @property
-    def path(self) -> str:
-        """Where the checkpoint is."""
-        return self.checkpoint.source
-
 
 def open_model(
     path: str,

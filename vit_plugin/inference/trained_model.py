@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from vit_plugin.config import of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.bands import as_photograph
 from vit_plugin.files.images import read_image, resized
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
@@ -26,16 +25,14 @@ from vit_plugin.passes import optimize
 from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
-from .prepared_image import PreparedImage
+from .prepared_image import PreparedImage, seen_of, shown
 from .unusual_sizes import say_if_far
 
 # The task by a config's default_scope.
 TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
-LONGEST = 2000  # pixels of a side of a photograph that is drawn on
 WHOLE = 0.97  # of both sides of a photograph, from which on it counts as seen completely
-CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line
 
 
 class TrainedModel:
@@ -136,7 +133,7 @@ class TrainedModel:
         size, pixels = size or self._size, read_image(image)
         if size is None:
             prepared = PreparedImage.from_batch(self.model, self._batch([self.sample(image)]))
-            spans = self._seen_of(pixels, prepared.image)
+            spans = seen_of(self.sample, pixels.shape, prepared.image.shape)
             if spans is None:
                 return prepared
             height, width = (span.stop - span.start for span in spans)
@@ -160,27 +157,6 @@ class TrainedModel:
         inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
         return prepared._replace(photograph=shown(pixels))
-
-    def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> list[slice] | None:
-        """The rows and columns of a photograph (H, W, 3) that its sample shows.
-
-        Two ramps of gray go through the same steps, and tell where the columns and rows of the
-        sample are from. None if they are not a straight line, as with padding.
-        """
-        spans = []
-        for axis in (0, 1):
-            length, count = pixels.shape[axis], seen.shape[axis]
-            ramp = np.expand_dims(np.linspace(0, 255, length), (1 - axis, 2))
-            image = np.broadcast_to(ramp, pixels.shape).astype(np.uint8)
-            sample = self.sample(image)['inputs'].float().numpy()
-            values = sample.mean(axis=(0, 2 - axis))
-            slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255.0, 0.0)
-            if np.abs(first + slope * np.arange(count) - values).max() > CROOKED + slope:
-                return None
-            edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
-            low, high = edges.round().astype(int).clip(0, length)
-            spans.append(slice(low, max(high, low + 1)))
-        return spans
 
     def __call__(self, image: str | Path | np.ndarray) -> Prediction:
         """The prediction for an image, see :meth:`predict`."""
@@ -247,16 +223,6 @@ class TrainedModel:
         if self.cfg.get('optimize', True):
             self.model = optimize(self.model, frozen=True)
         return self
-
-
-def shown(pixels: np.ndarray) -> np.ndarray:
-    """Pixels (H, W, C) as an RGB picture, with sides of at most :data:`LONGEST`."""
-    pixels = as_photograph(pixels)
-    scale = LONGEST / max(pixels.shape[:2])
-    if scale < 1:
-        height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
-        pixels = resized(pixels, (width, height), 'area')
-    return np.ascontiguousarray(pixels[..., ::-1])
 
 
 @torch.no_grad()

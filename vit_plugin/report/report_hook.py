@@ -19,12 +19,13 @@ from vit_plugin.errors import MissingExtraError, named_line
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import aligned
 from vit_plugin.files.untrusted_text import as_csv
+from vit_plugin.inference.prepared_image import pixels_of
 from vit_plugin.registry import HOOKS
 
 from .outcomes import Outcomes, kind_of
 from .pictures import draw_learning_curve
 from .pictures.class_scores import as_markdown, rows_of
-from .pictures.data_pictures import copy_dataset, data_figures, file_of, pixels_of, preserved_rng
+from .pictures.data_pictures import copy_dataset, data_figures, file_of, preserved_rng
 from .pictures.figure_files import save_figure
 from .pictures.image_grid import COLUMNS, draw_grid
 from .pictures_hook import log_image

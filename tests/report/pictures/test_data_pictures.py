@@ -15,7 +15,6 @@ from vit_plugin.report.pictures.data_pictures import (
     MASKS,
     copy_dataset,
     data_figures,
-    pixels_of,
 )
 
 CLASSES = ('cat', 'dog', 'cow')
@@ -162,18 +161,6 @@ def test_an_image_that_cannot_be_read_is_left_to_the_run():
 
     batch = dict(data_figures(dataset(3, fail, gt_label=int)))['train_batch']
     assert [axes.get_title()[:1] for axes in batch.axes[:2]] == ['0', '2']
-
-
-def test_pixels_are_those_before_the_preprocessor():
-    from mmpretrain.models import ClsDataPreprocessor
-    from mmpretrain.structures import DataSample
-
-    bgr = torch.arange(12, dtype=torch.uint8).reshape(3, 2, 2)
-    preprocessor = ClsDataPreprocessor(mean=[10.0, 20.0, 30.0], std=[2.0, 4.0, 8.0], to_rgb=True)
-    (normalized,) = preprocessor(dict(inputs=[bgr], data_samples=[DataSample()]))['inputs']
-    expected = bgr.flip(0).permute(1, 2, 0).tolist()
-    assert pixels_of(bgr).tolist() == pixels_of(normalized, preprocessor).tolist() == expected
-    assert pixels_of(bgr[:1]).shape == (2, 2, 3)
 
 
 def test_a_twin_has_steps_of_its_own_and_the_same_samples():

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.arguments.fields import Section
+from vit_plugin.deploy.deployed_module import relative_difference
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.weights.hub import TIMM_SCHEME
@@ -188,4 +189,4 @@ def difference(trained: TrainedModel, logits: Logits) -> float:
     backbone = trained.model.backbone
     images = torch.randn(4, backbone.in_channels, *backbone.img_size)
     wanted = trained.model.head(trained.model.extract_feat(images))
-    return ((logits(images) - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item()
+    return relative_difference(logits(images), wanted)

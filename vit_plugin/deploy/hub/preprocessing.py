@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from vit_plugin.deploy.deployed_module import normalization_of
-from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of, takes_rgb
+from vit_plugin.deploy.pipeline_steps import PipelineStep, steps_of
 from vit_plugin.errors import ConfigError
+from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 

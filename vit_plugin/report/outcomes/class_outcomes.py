@@ -42,10 +42,6 @@ class ClassOutcomes(Outcomes):
         self._seen[position] = Seen(true, predicted, found, _loss(true, predicted, scores))
 
     @property
-    def _exclusive(self) -> bool:
-        return all(len(one.true) == len(one.predicted) == 1 for one in self._seen.values())
-
-    @property
     def _number(self) -> int:
         labels = [label for one in self._seen.values() for label in (*one.true, *one.predicted)]
         return len(self.classes) or max(labels, default=0) + 1
@@ -63,7 +59,7 @@ class ClassOutcomes(Outcomes):
         return class_scores(counts, self.classes)
 
     def confusion_matrix(self) -> np.ndarray | None:
-        if not self._exclusive:
+        if not all(len(one.true) == len(one.predicted) == 1 for one in self._seen.values()):
             return None
         matrix = np.zeros((self._number,) * 2, int)
         pairs = [(one.true[0], one.predicted[0]) for one in self._seen.values()]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from vit_plugin.errors import needed_by
 
 from ..pictures import draw_confusion_matrix
-from ..pictures.annotations import Annotations, Instances, predicted_annotations, true_annotations
+from ..pictures.annotations import Annotations, Instances, instances_of, true_instances
 from ..pictures.charts import draw_detection_curves
 from ..pictures.image_grid import Panel
 from .average_precision import AveragePrecision, SeenInstances
@@ -33,19 +33,14 @@ class InstanceOutcomes(Outcomes):
 
     @classmethod
     def has(cls, sample: Any) -> bool:
-        annotations = [
-            find(sample, (1, 1), ()).instances for find in (true_annotations, predicted_annotations)
-        ]
-        return all(one is not None for one in annotations)
+        found = true_instances(sample), instances_of(sample, 'pred_instances')
+        return all(one is not None for one in found)
 
     def add(self, position: int, sample: Any) -> None:
-        frame = tuple(sample.ori_shape[:2])
-        true, predicted = (
-            find(sample, frame, ()).instances for find in (true_annotations, predicted_annotations)
-        )
+        true, predicted = true_instances(sample), instances_of(sample, 'pred_instances')
         assert true is not None
         assert predicted is not None
-        self._seen[position] = SeenInstances(frame, true, predicted)
+        self._seen[position] = SeenInstances(tuple(sample.ori_shape[:2]), true, predicted)
 
     @property
     def _kinds(self) -> list[str]:

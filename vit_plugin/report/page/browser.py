@@ -5,10 +5,10 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from mmengine.registry import DATASETS
 
 from vit_plugin.config.scope import in_scope
+from vit_plugin.data.dataset_facts import evenly_spaced
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.untrusted_text import as_html, markdown
 from vit_plugin.inference import SCORE_THR
@@ -43,8 +43,8 @@ def examples(trained: TrainedModel) -> list[str]:
             data = DATASETS.build(dataset)
     except Exception:  # noqa: BLE001  a data set of another machine
         return []
-    indices = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
-    paths = [data.get_data_info(int(i)).get('img_path') for i in indices]
+    infos = map(data.get_data_info, evenly_spaced(len(data), EXAMPLES))
+    paths = [info.get('img_path') for info in infos]
     return [path for path in paths if path and Path(path).is_file()]
 
 

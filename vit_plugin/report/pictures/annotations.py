@@ -84,19 +84,21 @@ class Annotations:
 
 def true_annotations(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Annotations:
     """The ground truth in a data sample of MMPretrain, MMDetection or MMSegmentation."""
-    instances = instances_of(sample, 'gt_instances')
-    ignored = instances_of(sample, 'ignored_instances')
-    if instances is not None and ignored is not None:
-        instances = joined(instances, ignored)
-    return Annotations(frame, _caption(sample, classes), instances, map_of(sample, 'gt_sem_seg'))
+    return Annotations(frame, _caption(sample, classes), true_instances(sample), map_of(sample))
 
 
-def predicted_annotations(
-    sample: Any, frame: tuple[int, int], classes: Sequence[str]
-) -> Annotations:
-    """The prediction in a data sample: all boxes, the map, and no caption."""
-    return Annotations(
-        frame, '', instances_of(sample, 'pred_instances'), map_of(sample, 'pred_sem_seg')
+def true_instances(sample: Any) -> Instances | None:
+    """The true objects of a sample and, after them, the crowds, see :func:`instances_of`."""
+    true, ignored = (instances_of(sample, f'{name}_instances') for name in ('gt', 'ignored'))
+    if true is None or ignored is None:
+        return true
+    have_masks = true.masks is not None and ignored.masks is not None
+    return replace(
+        true,
+        boxes=np.concatenate((true.boxes, ignored.boxes)),
+        labels=np.concatenate((true.labels, ignored.labels)),
+        masks=[*(true.masks or ()), *(ignored.masks or ())] if have_masks else None,
+        crowd=np.arange(len(true) + len(ignored)) >= len(true),
     )
 
 
@@ -113,18 +115,6 @@ def instances_of(sample: Any, name: str) -> Instances | None:
     return Instances(boxes.reshape(-1, 4).astype(np.float32), as_array(found.labels), scores, masks)
 
 
-def joined(true: Instances, ignored: Instances) -> Instances:
-    """The true objects and, after them, the crowds."""
-    have_masks = true.masks is not None and ignored.masks is not None
-    return replace(
-        true,
-        boxes=np.concatenate((true.boxes, ignored.boxes)),
-        labels=np.concatenate((true.labels, ignored.labels)),
-        masks=[*(true.masks or ()), *(ignored.masks or ())] if have_masks else None,
-        crowd=np.arange(len(true) + len(ignored)) >= len(true),
-    )
-
-
 def rle_of(masks: Any) -> list[dict[str, Any]]:
     """Masks (N, H, W), of MMDetection or as a tensor, as COCO's RLE."""
     from pycocotools.mask import encode
@@ -133,11 +123,11 @@ def rle_of(masks: Any) -> list[dict[str, Any]]:
     return [encode(np.asfortranarray(mask, dtype=np.uint8)) for mask in dense]
 
 
-def map_of(sample: Any, name: str) -> np.ndarray | None:
-    """The classes of pixels (H, W) in a sample of MMSegmentation."""
-    if name not in sample:
+def map_of(sample: Any) -> np.ndarray | None:
+    """The true classes of pixels (H, W) in a sample of MMSegmentation."""
+    if 'gt_sem_seg' not in sample:
         return None
-    pixels = sample.get(name)  # MMDetection has another name
+    pixels = sample.gt_sem_seg  # MMDetection has another name
     return as_array((pixels.data if 'data' in pixels else pixels.sem_seg).squeeze(0))
 
 

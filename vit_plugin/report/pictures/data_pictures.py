@@ -17,8 +17,8 @@ from torch.utils.data import IterableDataset
 from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
-from vit_plugin.files.bands import as_photograph
 from vit_plugin.inference.drawing import colored
+from vit_plugin.inference.prepared_image import pixels_of
 
 from .annotations import IGNORED, Annotations, as_array, true_annotations
 from .figure_files import save_figure
@@ -121,27 +121,6 @@ def copy_dataset(dataset: Any) -> Any:
     elif hasattr(dataset, 'dataset'):
         dataset.dataset = copy_dataset(dataset.dataset)
     return dataset
-
-
-def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
-    """RGB pixels (H, W, 3) of an image (C, H, W).
-
-    The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalizes.
-    """
-    values = inputs.detach().float()
-    if preprocessor is not None and hasattr(preprocessor, 'mean'):
-        values = values * preprocessor.std + preprocessor.mean
-    is_rgb = getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
-    image = values.cpu().permute(1, 2, 0).numpy()
-    if image.shape[-1] not in (1, 3):
-        return as_photograph(image)[..., ::-1]
-    image = image.repeat(3 // image.shape[-1], axis=-1)
-    return (
-        image[..., slice(None) if is_rgb else slice(None, None, -1)]
-        .clip(0, 255)
-        .round()
-        .astype(np.uint8)
-    )
 
 
 def file_of(sample: Any) -> str:

@@ -1,0 +1,15 @@
+import torch
+
+from vit_plugin.inference.prepared_image import pixels_of
+
+
+def test_pixels_are_those_before_the_preprocessor():
+    from mmpretrain.models import ClsDataPreprocessor
+    from mmpretrain.structures import DataSample
+
+    bgr = torch.arange(12, dtype=torch.uint8).reshape(3, 2, 2)
+    preprocessor = ClsDataPreprocessor(mean=[10.0, 20.0, 30.0], std=[2.0, 4.0, 8.0], to_rgb=True)
+    (normalized,) = preprocessor(dict(inputs=[bgr], data_samples=[DataSample()]))['inputs']
+    expected = bgr.flip(0).permute(1, 2, 0).tolist()
+    assert pixels_of(bgr).tolist() == pixels_of(normalized, preprocessor).tolist() == expected
+    assert pixels_of(bgr[:1]).shape == (2, 2, 3)
