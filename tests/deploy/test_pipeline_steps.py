@@ -7,6 +7,7 @@ import mmdet.datasets.transforms  # noqa: F401  registers the steps
 import mmpretrain.datasets  # noqa: F401
 import numpy as np
 import pytest
+from mmengine.config import Config
 from mmengine.registry import TRANSFORMS, DefaultScope
 from PIL import Image
 from rejection import rejects
@@ -22,6 +23,7 @@ from vit_plugin.deploy.pipeline_steps import (
     steps_of,
 )
 from vit_plugin.deploy.pixel_steps import apply_steps
+from vit_plugin.inference.image_transforms import PipelineTransform
 
 # Width and height: landscape, portrait, square, tiny, long, and odd differences
 SHAPES = [(160, 96), (96, 160), (100, 100), (9, 7), (300, 20), (61, 64), (63, 40)]
@@ -110,14 +112,20 @@ def test_the_fill_is_what_becomes_the_value_of_the_preprocessor():
 
 
 def test_pixels_are_read_as_by_the_pipeline_or_refused():
-    from mmcv.transforms import LoadImageFromFile
+    def steps(**options):
+        pipeline = [dict(type='vit_plugin.LoadImage', **options), dict(type='PackInputs')]
+        loader = dict(dataset=dict(pipeline=pipeline))
+        cfg = Config(dict(model=dict(backbone={}), test_dataloader=loader))
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            return reading_steps(PipelineTransform(cfg))
 
-    assert reading_steps(SimpleNamespace(load=None, in_float=False)) == []
-    (step,) = reading_steps(SimpleNamespace(load=None, in_float=True))
+    assert steps() == []
+    (step,) = steps(to_float32=True)
     assert apply_steps([step], photograph(3, 2)).pixels.dtype == np.float32
-    own = SimpleNamespace(transforms=[LoadImageFromFile(imdecode_backend='pillow')])
     with rejects("imdecode_backend='pillow'.*leave them at 'color'"):
-        reading_steps(SimpleNamespace(load=own))
+        steps(imdecode_backend='pillow')
+    with rejects('reads a window of values'):
+        steps(window=(0, 4095))
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)

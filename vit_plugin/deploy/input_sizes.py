@@ -71,9 +71,8 @@ def sizes_of_test(trained: Any) -> Sizes:
     padding = padding_of(trained.model)
     if not trained.has_pixels:
         return Sizes(trained.model.backbone.img_size, padding, of_test=False)
-    bands = getattr(trained.pixels, 'bands', 3)
     sizes = set()
     for shape in SHAPES:
-        inputs = trained.sample(np.zeros((*shape, bands), np.uint8))['inputs']
+        inputs = trained.sample(np.zeros((*shape, trained.pixels.bands), np.uint8))['inputs']
         sizes.add(padding.padded(tuple(inputs.shape[-2:])))
     return Sizes(sizes.pop() if len(sizes) == 1 else None, padding)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference.image_transforms import LOADERS
+from vit_plugin.inference.image_transforms import LOADERS, PipelineTransform, TimmTransform
 from vit_plugin.inference.prepared_image import takes_rgb
 
 from .input_sizes import Sizes
@@ -113,14 +113,13 @@ def keeps_ratio(steps: Sequence[PipelineStep]) -> bool:
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
 
 
-def reading_steps(pixels: Any) -> list[PipelineStep]:
+def reading_steps(pixels: PipelineTransform | TimmTransform) -> list[PipelineStep]:
     """What a config's own reader of images does to pixels of 8 bits.
 
     Raises:
         ConfigError: if it reads other pixels.
     """
-    load: Any = getattr(pixels, 'load', None)
-    reader: Any = load and load.transforms[0]
+    reader: Any = pixels.custom_reader and pixels.custom_reader.transforms[0]
     if getattr(reader, 'window', None):
         raise ConfigError(
             'test_dataloader: its pipeline reads a window of values, and a file in ONNX is given '
@@ -132,7 +131,7 @@ def reading_steps(pixels: Any) -> list[PipelineStep]:
             f'and imdecode_backend={reader.imdecode_backend!r}, with which an ONNX file reads no '
             "images; leave them at 'color' and 'cv2', or write .pt2."
         )
-    return [dict(dtype='float32')] if getattr(pixels, 'in_float', False) else []
+    return [dict(dtype='float32')] if pixels.in_float else []
 
 
 def fill_of(preprocessor: Any) -> list[float]:

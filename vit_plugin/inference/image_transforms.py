@@ -41,6 +41,10 @@ class PipelineTransform:
     Args:
         cfg: the config.
 
+    Attributes:
+        custom_reader: a step that reads a file in another way than :func:`read_image`, or None.
+        bands, in_float: number of channels of the pixels, and whether they become float32.
+
     Raises:
         ConfigError: if the config has no ``test_dataloader``, or a pipeline without steps.
     """
@@ -117,6 +121,8 @@ class TimmTransform:
     Args:
         data_config: ``input_size`` (C, H, W), ``interpolation``, ``crop_pct`` and ``crop_mode``.
     """
+
+    custom_reader, bands, in_float = None, 3, False  # of a PipelineTransform
 
     def __init__(self, data_config: Mapping[str, Any]) -> None:
         self.gray = data_config['input_size'][0] == 1

@@ -1,7 +1,7 @@
 """A trained model: a checkpoint, its config, its pixels and its classes."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -27,6 +27,8 @@ from .inputs import Frame
 from .predictions import Prediction
 from .prepared_image import PreparedImage, seen_of, shown
 from .unusual_sizes import say_if_far
+
+ImageTransform = PipelineTransform | TimmTransform
 
 # The task by a config's default_scope.
 TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
@@ -56,7 +58,7 @@ class TrainedModel:
         model: nn.Module,
         cfg: Config,
         meta: Mapping[str, Any],
-        pixels: Callable[..., dict[str, Any]] | None = None,
+        pixels: ImageTransform | None = None,
     ) -> None:
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
@@ -82,7 +84,7 @@ class TrainedModel:
         return self.pixels(image, index)
 
     @property
-    def pixels(self) -> Callable[..., dict[str, Any]]:
+    def pixels(self) -> ImageTransform:
         """An image -> a sample, see :meth:`sample`. Thread-safe: the first thread builds it."""
         if self._pixels is None:
             with in_scope(self.cfg.default_scope):
@@ -91,12 +93,12 @@ class TrainedModel:
 
     def takes(self, frame: Frame) -> str | np.ndarray:
         """Argument of :meth:`sample` for a frame: pixels, or the file for a config's own reader."""
-        is_custom = getattr(self.pixels, 'custom_reader', None)
-        return frame.source.name if is_custom and frame.source.reader == 'image' else frame.image
+        is_file = self.pixels.custom_reader and frame.source.reader == 'image'
+        return frame.source.name if is_file else frame.image
 
     def read(self, image: str | np.ndarray) -> np.ndarray:
         """The pixels (H, W, C) of an image; of a file, as the config's own reader has them."""
-        reader = getattr(self.pixels, 'custom_reader', None)
+        reader = self.pixels.custom_reader
         if reader and isinstance(image, str):
             return reader(dict(img_path=image))['img']
         return read_image(image)
@@ -108,9 +110,9 @@ class TrainedModel:
         None where the backbone has none.
         """
         size = getattr(getattr(self.model, 'backbone', None), 'img_size', None)
-        if not size or not self.has_pixels or getattr(self.pixels, 'custom_reader', None):
+        if not size or not self.has_pixels or self.pixels.custom_reader:
             return size
-        blank = np.zeros((*size, getattr(self.pixels, 'bands', 3)), np.uint8)
+        blank = np.zeros((*size, self.pixels.bands), np.uint8)
         return self.sample(blank)['inputs'].shape[1:]
 
     @property
