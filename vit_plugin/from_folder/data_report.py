@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.files.text import aligned, markdown_table
+from vit_plugin.files.text import aligned
 from vit_plugin.files.untrusted_text import markdown, printable
+from vit_plugin.report.data_table import data_table
 
 from .readers.findings import Findings
 from .readers.listing import Listing
@@ -94,18 +95,13 @@ def as_text(facts: Mapping[str, Any]) -> str:
 
 def as_markdown(facts: Mapping[str, Any]) -> str:
     """The page ``data_report.md``: images and objects by class and part, omissions and repairs."""
-    parts = facts['parts']
     lines = [
         f'# {markdown(facts["folder"])}',
         '',
         f'{facts["form"]}, {len(facts["classes"])} classes.',
         '',
     ]
-    rows = [['', *parts], ['images', *(part['images'] for part in parts.values())]]
-    rows += [
-        [name, *(part['by_class'][name] for part in parts.values())] for name in facts['classes']
-    ]
-    table = markdown_table([[*map(markdown, row)] for row in rows], numbers=len(parts))
+    table = data_table(facts['parts'], facts['classes'])
     return '\n'.join([*lines, table, '', *problem_lines(facts['findings'])]) + '\n'
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from vit_plugin.files.text import markdown_table
 from vit_plugin.files.untrusted_text import markdown, markdown_code
 from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import as_markdown
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
@@ -141,15 +142,8 @@ class Card:
         if not report:
             yield 'The folder of the run has no report of its data.'
             return
-        parts: Mapping[str, Any] = report['parts']
         yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
-        rows = [['', *parts], ['images', *(part['images'] for part in parts.values())]]
-        rows += [
-            [name, *(part['by_class'][name] for part in parts.values())]
-            for name in report['classes'][:SHOWN]
-        ]
-        rows = [[*map(markdown, row)] for row in rows]
-        yield from ('', markdown_table(rows, numbers=len(parts)))
+        yield from ('', data_table(report['parts'], report['classes'][:SHOWN]))
         # How often, without the names of files, which may be somebody's.
         for kind in report['findings']:
             yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')
