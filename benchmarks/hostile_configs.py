@@ -58,7 +58,7 @@ from torch import nn
 
 from vit_plugin.arguments import Signature
 from vit_plugin.commands import probe, test
-from vit_plugin.commands.flags import parser_of
+from vit_plugin.commands.entry import parser_of
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.from_folder.starting_point import StartingPoint

@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'Error: vit-plugin has no command {name!r}; {remedy}', file=sys.stderr)
         return 2
     sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the program's name
-    from vit_plugin.commands.flags import run_command
+    from vit_plugin.commands.entry import run_command
 
     try:
         run_command(import_module(f'vit_plugin.commands.{name}'))

@@ -13,7 +13,7 @@ from rejection import rejects
 
 from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.early import check_checkpoints
-from vit_plugin.commands.flags import leave_out_false_alarms
+from vit_plugin.commands.entry import leave_out_false_alarms
 from vit_plugin.from_folder import methods, write
 from vit_plugin.from_folder.choices import METHODS, TASKS
 
@@ -120,7 +120,7 @@ def test_what_may_be_there_is_left_to_its_reader(path, monkeypatch):
 @pytest.mark.skipif(not find_spec('torchao'), reason='torchao is not installed')
 def test_torchao_is_imported_without_a_word():
     code = (
-        'from vit_plugin.commands.flags import leave_out_false_alarms; leave_out_false_alarms(); '
+        'from vit_plugin.commands.entry import leave_out_false_alarms; leave_out_false_alarms(); '
         'import torchao'
     )
     done = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, text=True)

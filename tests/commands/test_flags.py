@@ -7,7 +7,8 @@ from importlib import import_module
 import pytest
 
 from vit_plugin.commands import COMMANDS
-from vit_plugin.commands.flags import FLAGS, add_flags, parser_of
+from vit_plugin.commands.entry import parser_of
+from vit_plugin.commands.flags import FLAGS, add_flags
 
 
 def parser_by(name: str) -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
 from vit_plugin.commands import infer as command
-from vit_plugin.commands.flags import run_command
+from vit_plugin.commands.entry import run_command
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'

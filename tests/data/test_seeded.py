@@ -9,13 +9,12 @@ import torch
 from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import BatchSampler, Dataset, IterableDataset
 
-from vit_plugin.data.seeded import (
-    PositionedIndex,
-    Seeded,
+from vit_plugin.data.positioned import (
     positioned_batch_sampler,
     positioned_sampler_of,
     seeded_loader,
 )
+from vit_plugin.data.seeded import PositionedIndex, Seeded
 from vit_plugin.engine import Runner
 
 
@@ -93,7 +92,7 @@ def test_the_same_data_for_any_number_of_processes(monkeypatch):
     wanted = passes(loader(batch_size=5)).view(6, 5, 4)
 
     def of(rank: int) -> torch.Tensor:
-        for module in ('mmengine.dataset.sampler', 'vit_plugin.data.seeded'):
+        for module in ('mmengine.dataset.sampler', 'vit_plugin.data.positioned'):
             monkeypatch.setattr(f'{module}.get_dist_info', lambda: (rank, 5))
         return passes(loader(batch_size=1)).view(6, 4)
 

@@ -68,7 +68,7 @@ def test_the_command_itself_has_such_streams(tmp_path):
 
 COMMAND = """
 import os, signal, sys
-from vit_plugin.commands.flags import run_command
+from vit_plugin.commands.entry import run_command
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.standard_streams import set_up_streams
 

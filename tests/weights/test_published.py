@@ -5,7 +5,8 @@ import torch
 from published_models import roboflow_file, roboflow_weights
 
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published import Classes, Published, address_of, as_run
+from vit_plugin.weights.published import Classes, Published
+from vit_plugin.weights.published_run import address_of, as_run
 
 OTHER = {'some.layer.weight': torch.ones(2, 2)}
 
@@ -59,6 +60,6 @@ def test_prefixes_of_wrappers_are_taken_away(tmp_path):
 
 def test_a_name_is_an_address(monkeypatch):
     offered = dict(offered=dict(detector=('MIT', 640, 'https://there.org/a.pth')))
-    monkeypatch.setattr('vit_plugin.weights.published.declared', offered.get)
+    monkeypatch.setattr('vit_plugin.weights.published_run.declared', offered.get)
     assert address_of('detector') == 'https://there.org/a.pth'
     assert address_of('photo.pth') == 'photo.pth'

@@ -141,7 +141,7 @@ def write_model(args: Namespace) -> None:
 
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.hub import weights_in
-    from vit_plugin.weights.published import as_run
+    from vit_plugin.weights.published_run import as_run
 
     checkpoint = as_run(open_checkpoint(args.checkpoint))
     of_a_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)

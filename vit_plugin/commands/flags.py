@@ -1,22 +1,12 @@
 """The flags that commands share, parsed before torch is imported: ``--help`` and typos are fast."""
 
 import argparse
-import logging
 import math
-import sys
-import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.errors import ConfigError, MissingExtraError, first_line
-from vit_plugin.files.shipped import recipe
-from vit_plugin.files.standard_streams import interrupted
-from vit_plugin.files.untrusted_text import printable_lines
-
-from .early import check_checkpoints, check_options
+from vit_plugin.errors import first_line
 
 if TYPE_CHECKING:
     from vit_plugin.inference.trained_model import TrainedModel
@@ -212,72 +202,3 @@ def load_model(args: argparse.Namespace, classify: bool = True) -> 'TrainedModel
         classify,
         args.which,
     )
-
-
-def parser_of(command: ModuleType) -> argparse.ArgumentParser:
-    """The parser of a command, which begins its help with the docstring of its module."""
-    parser = argparse.ArgumentParser(
-        description=(command.__doc__ or '').replace('``', ''),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_arguments(parser)
-    return parser
-
-
-def run_command(command: ModuleType) -> None:
-    """Parse the command line and run a command. Errors and Ctrl-C are one sentence by default.
-
-    A wrong flag, a config or checkpoint that is not there, and what ``check`` finds wrong take no
-    time. Nor does torch, where ``needs_torch`` says no.
-
-    Args:
-        command: a module of :mod:`vit_plugin.commands`.
-    """
-    parser = parser_of(command)
-    parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
-    check_options(parser, sys.argv[1:])
-    args = parser.parse_args()
-    given = getattr(args, 'config', None) or []
-    try:
-        for config in [given] if isinstance(given, str) else given:
-            recipe(config)
-        if hasattr(command, 'check'):
-            command.check(args)
-        check_checkpoints(args)
-        if hasattr(command, 'needs_torch') and not command.needs_torch(args):
-            return command.main(args)
-        leave_out_false_alarms()
-        from .command_line import run_main  # which imports torch
-
-        run_main(command.main, args)
-    except KeyboardInterrupt:
-        raise interrupted() from None
-    except (ConfigError, MissingExtraError) as error:  # before torch was there
-        if args.traceback:
-            raise
-        raise SystemExit(f'Error: {printable_lines(error)}') from None
-
-
-# Loggers, and what a message has that nobody asked for.
-FALSE_ALARMS = {
-    # torch of a type of torchao, which transformers imports wherever it is installed.
-    'torch.utils._pytree': 'Enum subclass',
-    # torch's exporter of the empty axes of a squeeze, which it then writes right.
-    'onnx_ir._convenience': 'Attribute type is ambiguous',
-}
-
-
-def leave_out_false_alarms() -> None:
-    """Leave out what other packages say of what nobody asked for."""
-    for message in (
-        'Fail to import ``MultiScaleDeformableAttention``',  # of MMCV's compiled part
-        'faster_coco_eval is not installed',
-        'For binary segmentation, we suggest',  # of a choice that the config has made
-    ):
-        warnings.filterwarnings('ignore', message)
-    for logger, words in FALSE_ALARMS.items():
-        logging.getLogger(logger).addFilter(partial(_lacks, words))
-
-
-def _lacks(words: str, record: logging.LogRecord) -> bool:
-    return words not in str(record.msg)

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from vit_plugin.arguments import as_config_error
 from vit_plugin.data.image_reader import use_our_image_reader
-from vit_plugin.data.seeded import seeded_loader
+from vit_plugin.data.positioned import seeded_loader
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.classes import check_classes, check_head
 

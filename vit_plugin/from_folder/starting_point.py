@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.published import as_run
+from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
 from vit_plugin.zoo.data_config import data_config_of
 

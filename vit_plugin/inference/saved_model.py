@@ -19,7 +19,7 @@ from vit_plugin.files.place import moved
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published import address_of, as_run
+from vit_plugin.weights.published_run import address_of, as_run
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
 

@@ -10,7 +10,7 @@ from mmengine.logging import print_log
 from vit_plugin.errors import needed_by
 
 from .opening import open_checkpoint
-from .published import as_run
+from .published_run import as_run
 from .reading.files import find_tensors
 
 with needed_by('vit_plugin'):  # it imports OpenCV

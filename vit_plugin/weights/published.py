@@ -1,28 +1,23 @@
-"""A model that others publish, as a checkpoint of this package.
+"""What the file of a model that others publish says of it, and the config of the same model here.
 
-Its file says what it is: by the ``config.json`` beside it, by the settings that its training saved,
-or by its names and shapes. Projects know theirs, see :attr:`vit_plugin.project.Project.published`,
-and give the config of the same model here, with its pixels and classes. So each command takes it.
+It says so by the ``config.json`` beside it, by the settings that its training saved, or by its
+names and shapes. Projects read it, see :attr:`vit_plugin.project.Project.published`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from pkgutil import resolve_name
 from typing import Annotated, Any
 
 from annotated_types import Len
-from mmengine.logging import print_log
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt, Section
-from vit_plugin.errors import ConfigError, naming, rejecting
-from vit_plugin.project import declared
+from vit_plugin.errors import ConfigError
 
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
-from .recognition import recognize, unwrapped
+from .recognition import unwrapped
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
 LIGHTNING = 'model.'  # before each name
@@ -252,51 +247,3 @@ def normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
     """Arguments of a preprocessor for images in BGR, from the colors of RGB from 0 to 1."""
     means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
     return dict(mean=means, std=deviations, bgr_to_rgb=True)
-
-
-def address_of(name: str) -> str:
-    """Where the weights of a published model are, by its name; anything else as it is."""
-    license, _, address = declared('offered').get(name, ('', 0, name))
-    if license:
-        print_log(f'{name}: {address}, license {license}', 'current')
-    return address
-
-
-def as_run(checkpoint: Checkpoint) -> Checkpoint:
-    """A published model as a checkpoint of its training here; any other checkpoint as it is.
-
-    Raises:
-        ConfigError: if it is a published model of a kind that cannot be built here, or if its file
-            is damaged.
-    """
-    if checkpoint.meta.get('cfg') or not checkpoint.weights:
-        return checkpoint
-    published = Published(checkpoint)
-    for name, place in declared('published').items():
-        with (
-            naming(f'{checkpoint.source} ({name})'),
-            rejecting(
-                'its arrays or settings do not go together',
-                'the file is damaged, or of another model',
-                (ArithmeticError, LookupError, TypeError, ValueError),
-            ),
-        ):
-            found = resolve_name(place)(published)
-        if found is not None:
-            return replace(checkpoint, content=_content(published.weights, *found))
-    return checkpoint
-
-
-def _content(weights: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
-    """What MMEngine would have saved: the config, the classes, and the weights by our names."""
-    ours, parts = recognize(weights), settings['model']
-    theirs = {
-        name if name.partition('.')[0] in parts else f'backbone.{name}': name for name in ours
-    }
-    return dict(
-        meta=dict(
-            cfg='\n'.join(f'{name} = {value!r}' for name, value in settings.items()),
-            dataset_meta=dict(classes=tuple(classes)),
-        ),
-        state_dict=Lazy(theirs, lambda name: ours[theirs[name]]),
-    )

@@ -297,12 +297,12 @@ def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_con
 
 
 def test_a_training_keeps_the_weights_to_begin_from():
-    from vit_plugin.commands import flags, train
+    from vit_plugin.commands import entry, train
     from vit_plugin.commands.command_line import apply_training_flags
 
     cfg = Config(dict(load_from='weights.pth', resume=False))
-    apply_training_flags(cfg, flags.parser_of(train).parse_args(['config.py', '--resume']))
+    apply_training_flags(cfg, entry.parser_of(train).parse_args(['config.py', '--resume']))
     assert (cfg.resume, cfg.load_from, cfg.begin_from) == (True, None, 'weights.pth')
     cfg = Config(dict(load_from='a.pth'))
-    apply_training_flags(cfg, flags.parser_of(train).parse_args(['config.py', '--resume-changed']))
+    apply_training_flags(cfg, entry.parser_of(train).parse_args(['config.py', '--resume-changed']))
     assert (cfg.resume, cfg.resume_changed, cfg.load_from) == (True, True, None)

@@ -12,7 +12,7 @@ from rejection import rejects
 from torch.utils.data import DataLoader
 
 from benchmarks.tiny_run import build, tiny_cfg
-from vit_plugin.data.seeded import PositionedSampler
+from vit_plugin.data.positioned import PositionedSampler
 from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.engine import UnreadableHook
 

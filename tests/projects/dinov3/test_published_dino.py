@@ -12,7 +12,7 @@ from tiny_models import TINY, randomize
 
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
-from vit_plugin.weights.published import as_run
+from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, training_settings
 
 V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))

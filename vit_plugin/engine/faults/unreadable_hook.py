@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop, Runner
 
 from vit_plugin.arguments.fields import Fraction
-from vit_plugin.data.seeded import positioned_sampler_of
+from vit_plugin.data.positioned import positioned_sampler_of
 from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS

@@ -1,0 +1,165 @@
+"""Samplers that say the position of each index in the run, and can begin inside a pass."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from mmengine.dataset import InfiniteSampler
+from mmengine.dist import get_dist_info
+from mmengine.registry import DATA_SAMPLERS
+from torch.utils.data import DataLoader
+
+from .seeded import PositionedIndex, seeded_dataset
+from .unreadable import UnreadableList
+
+
+class PositionedSampler:
+    """A sampler or batch sampler that adds each index's position and can begin inside a pass.
+
+    Args:
+        source: the sampler or batch sampler. Its attributes can be read here.
+        batch_size: samples in an iteration of this process.
+        own_seed: whether the config has a seed for the sampler.
+    """
+
+    def __init__(self, source: Any, batch_size: int, own_seed: bool) -> None:
+        self._source, self.samples, self._own_seed = source, batch_size, own_seed
+        self._next = (0, 0)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('__') or name == '_source':
+            raise AttributeError(name)
+        return getattr(self._source, name)
+
+    @property
+    def _sampler(self) -> Any:
+        return self._source
+
+    @property
+    def _items(self) -> int:
+        """The indices that the source yields in an iteration."""
+        return self.samples
+
+    @property
+    def endless(self) -> bool:
+        """True if a pass never ends."""
+        return isinstance(self._sampler, InfiniteSampler) or getattr(
+            self._sampler, 'endless', False
+        )
+
+    def begin(self, iteration: int, skipped: int, epoch: int, seed: int) -> None:
+        """Let the next pass begin at an iteration of the run.
+
+        Args:
+            iteration: the iteration that the next batch is for.
+            skipped: iterations of the pass before it, which are not loaded.
+            epoch: passes before this one. It decides the order, if the sampler has ``set_epoch``.
+            seed: the seed of the run.
+        """
+        self._next = (iteration, skipped)
+        if not self._own_seed and hasattr(self._sampler, 'seed'):
+            self._sampler.seed = seed
+        if hasattr(self._sampler, 'set_epoch'):
+            self._sampler.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator:
+        iteration, skipped = self._next
+        first = iteration - skipped
+        # For a loop that does not say where to begin.
+        self._next = (first + -(-len(self._source) // self._items), 0)
+        rank, world = get_dist_info()
+        for number, item in enumerate(self._after(skipped * self._items), iteration * self._items):
+            yield self._positioned(item, number, rank, world)
+
+    def _after(self, skipped: int) -> Iterator:
+        if hasattr(self._source, 'skip'):
+            self._source.skip(skipped)
+            return iter(self._source)
+        return islice(iter(self._source), skipped, None)
+
+    def _positioned(self, item: Any, number: int, rank: int, world: int) -> Any:
+        return PositionedIndex(item, number * world + rank)
+
+
+class PositionedBatchSampler(PositionedSampler):
+    """The same for a batch sampler, whose items are lists of indices."""
+
+    @property
+    def _sampler(self) -> Any:
+        return getattr(self._source, 'sampler', self._source)
+
+    @property
+    def _items(self) -> int:
+        return 1
+
+    def _positioned(self, item: list, number: int, rank: int, world: int) -> list[PositionedIndex]:
+        return [
+            PositionedIndex(index, (number * self.samples + i) * world + rank)
+            for i, index in enumerate(item)
+        ]
+
+
+def positioned_sampler(
+    source: Any, batch_size: int | None, dataset: Any, seed: int
+) -> PositionedSampler:
+    """Build a sampler whose indices know their positions."""
+    if not isinstance(source, Mapping):
+        return PositionedSampler(source, batch_size or 1, True)
+    own_seed = source.get('seed') is not None
+    source = source if own_seed else dict(source, seed=seed)
+    return PositionedSampler(
+        DATA_SAMPLERS.build(source, default_args=dict(dataset=dataset)), batch_size or 1, own_seed
+    )
+
+
+def positioned_batch_sampler(
+    source: Any, own_seed: bool, sampler: Any, batch_size: int | Sequence[int]
+) -> PositionedBatchSampler:
+    """Build a batch sampler whose indices know their positions."""
+    if isinstance(source, Mapping):
+        source = DATA_SAMPLERS.build(
+            source, default_args=dict(sampler=sampler, batch_size=batch_size)
+        )
+    size = getattr(source, 'batch_size', batch_size)  # MMDetection's may have several
+    return PositionedBatchSampler(source, size if isinstance(size, int) else max(size), own_seed)
+
+
+def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = None) -> dict:
+    """The config of a data loader whose samples are functions of their position.
+
+    Args:
+        cfg: the config of a data loader, as MMEngine's ``Runner.build_dataloader`` takes it.
+        seed: the seed of the run, the same in all processes.
+        unreadable: see :class:`Seeded`.
+    """
+    cfg = dict(
+        cfg,
+        dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable),
+    )
+    sampler = cfg.get('sampler')
+    if sampler is None:  # of an iterable data set
+        return cfg
+    if cfg.get('batch_sampler') is None:
+        return dict(
+            cfg,
+            sampler=dict(
+                type=positioned_sampler, source=sampler, batch_size=cfg.get('batch_size'), seed=seed
+            ),
+        )
+    own_seed = not isinstance(sampler, Mapping) or sampler.get('seed') is not None
+    return dict(
+        cfg,
+        sampler=sampler if own_seed else dict(sampler, seed=seed),
+        batch_sampler=dict(
+            type=positioned_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed
+        ),
+    )
+
+
+def positioned_sampler_of(loader: DataLoader) -> PositionedSampler | None:
+    """The sampler of positions of a data loader, or None."""
+    samplers = (loader.batch_sampler, loader.sampler)
+    return next((sampler for sampler in samplers if isinstance(sampler, PositionedSampler)), None)

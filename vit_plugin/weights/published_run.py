@@ -1,0 +1,68 @@
+"""A model that others publish, as a checkpoint of its training here. So each command takes it.
+
+Projects know their models, see :attr:`vit_plugin.project.Project.published`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pkgutil import resolve_name
+from typing import Any
+
+from mmengine.logging import print_log
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import naming, rejecting
+from vit_plugin.project import declared
+
+from .opening import Checkpoint
+from .published import Published
+from .reading.lazy import Lazy, Weights
+from .recognition import recognize
+
+
+def address_of(name: str) -> str:
+    """Where the weights of a published model are, by its name; anything else as it is."""
+    license, _, address = declared('offered').get(name, ('', 0, name))
+    if license:
+        print_log(f'{name}: {address}, license {license}', 'current')
+    return address
+
+
+def as_run(checkpoint: Checkpoint) -> Checkpoint:
+    """A published model as a checkpoint of its training here; any other checkpoint as it is.
+
+    Raises:
+        ConfigError: if it is a published model of a kind that cannot be built here, or if its file
+            is damaged.
+    """
+    if checkpoint.meta.get('cfg') or not checkpoint.weights:
+        return checkpoint
+    published = Published(checkpoint)
+    for name, place in declared('published').items():
+        with (
+            naming(f'{checkpoint.source} ({name})'),
+            rejecting(
+                'its arrays or settings do not go together',
+                'the file is damaged, or of another model',
+                (ArithmeticError, LookupError, TypeError, ValueError),
+            ),
+        ):
+            found = resolve_name(place)(published)
+        if found is not None:
+            return replace(checkpoint, content=_content(published.weights, *found))
+    return checkpoint
+
+
+def _content(weights: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
+    """What MMEngine would have saved: the config, the classes, and the weights by our names."""
+    ours, parts = recognize(weights), settings['model']
+    theirs = {
+        name if name.partition('.')[0] in parts else f'backbone.{name}': name for name in ours
+    }
+    return dict(
+        meta=dict(
+            cfg='\n'.join(f'{name} = {value!r}' for name, value in settings.items()),
+            dataset_meta=dict(classes=tuple(classes)),
+        ),
+        state_dict=Lazy(theirs, lambda name: ours[theirs[name]]),
+    )
