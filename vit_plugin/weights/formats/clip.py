@@ -47,7 +47,7 @@ CLIP = Format(
         *attention_pool('attn_pool', 'attn', 'mlp.c_fc', 'mlp.c_proj'),
         # OpenAI and LAION use different GELUs.
     ),
-    ('visual.', 'vision_model.', ''),
+    prefixes=('visual.', 'vision_model.', ''),
     known_numerics=(KnownNumerics(EPS_1E_5),),
     ignored={
         'transformer.{rest}': 'text tower',

@@ -65,8 +65,8 @@ HF = Format(
         ),
         *pair('classifier.', 'head.layers.head'),
     ),
-    ('vit.', ''),
-    ('classifier.',),
+    prefixes=('vit.', ''),
+    outside=('classifier.',),
     known_numerics=_NUMERICS,
 )
 
@@ -80,8 +80,8 @@ HF_DEIT = Format(
         *pair('cls_classifier.', 'head.layers.head'),
         *pair('distillation_classifier.', 'head.layers.head_dist'),
     ),
-    ('deit.', ''),
-    ('classifier.', 'cls_classifier.', 'distillation_classifier.'),
+    prefixes=('deit.', ''),
+    outside=('classifier.', 'cls_classifier.', 'distillation_classifier.'),
     known_numerics=_NUMERICS,
     ignored={'embeddings.mask_token': 'of masked pre-training'},
 )
@@ -98,8 +98,8 @@ HF_DINOV2 = Format(
         Rule(f'{_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
         *pair('classifier.', 'head.layers.head'),
     ),
-    ('', 'dinov2.', 'dinov2_with_registers.'),
-    ('classifier.',),
+    prefixes=('', 'dinov2.', 'dinov2_with_registers.'),
+    outside=('classifier.',),
     known_numerics=(KnownNumerics(EPS_1E_6), KnownNumerics(GELU, lacking={'gated'}), SILU),
     ignored={'embeddings.mask_token': 'of masked pre-training'},
 )
@@ -146,8 +146,8 @@ HF_DINOV3 = Format(
         *dinov3('(layer|model.layer).{i}', 'embeddings', 'norm'),
         *pair('classifier.', 'head.layers.head'),
     ),
-    ('', 'dinov3_vit.'),
-    ('classifier.',),
+    prefixes=('', 'dinov3_vit.'),
+    outside=('classifier.',),
     known_numerics=(KnownNumerics(EPS_1E_5), SILU),
     ignored={
         'embeddings.mask_token': 'of masked pre-training',
@@ -171,8 +171,8 @@ HF_SIGLIP = Format(
         *attention_pool('head', 'attention', 'mlp.fc1', 'mlp.fc2'),
         *pair('classifier.', 'head.layers.head'),
     ),
-    ('vision_model.', ''),
-    ('classifier.',),
+    prefixes=('vision_model.', ''),
+    outside=('classifier.',),
     known_numerics=(AUTHORS_NUMERICS,),
     ignored={
         'text_model.{rest}': 'text tower',

@@ -84,7 +84,7 @@ JAX = Format(
         *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
         *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
     ),
-    ('', 'opt/target/', 'params/', 'params/img/'),
+    prefixes=('', 'opt/target/', 'params/', 'params/img/'),
     known_numerics=(AUTHORS_NUMERICS,),
     ignored={
         'opt/state/{rest}': 'state of the optimizer',

@@ -26,8 +26,8 @@ MMPRETRAIN = Format(
         *pair('ln2.', 'fc_norm'),  # of out_type='avg_featmap'
         Rule('head.layers.{rest}', 'head.layers.{rest}'),
     ),
-    ('backbone.', ''),
-    ('head.',),
+    prefixes=('backbone.', ''),
+    outside=('head.',),
     known_numerics=(*NORM_EPS, SILU, KnownNumerics(GELU, lacking={'norm_pre', 'gated'})),
     notes=(
         (

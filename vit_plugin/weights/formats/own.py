@@ -4,6 +4,7 @@ from vit_plugin.project import declared
 
 from ..rules import GRID, Format, Rule, same
 
+# What other formats name alike.
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
 RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
@@ -27,6 +28,6 @@ OWN = Format(
         ),
         *(Rule(name, name, when=text) for name, text in declared('names').items()),
     ),
-    ('', 'backbone.'),
-    ('head.', 'neck.', 'bbox_head.', 'decode_head.'),
+    prefixes=('', 'backbone.'),
+    outside=('head.', 'neck.', 'bbox_head.', 'decode_head.'),
 )

@@ -21,7 +21,7 @@ SAPIENS2 = Format(
         *pair('blocks.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2'),
         Rule('ln1.{rest}', 'norm.{rest}'),
     ),
-    ('', 'backbone.'),
+    prefixes=('', 'backbone.'),
     known_numerics=(SILU,),
     ignored={'mask_token': 'of masked pre-training', 'rope_embed.periods': COMPUTED},
 )

@@ -45,7 +45,7 @@ TIMM = Format(
         Rule('blocks.{rest}', 'blocks.{rest}', written=is_no_eva),
         *_LAYERS,
     ),
-    ('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'),
+    prefixes=('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'),
     known_numerics=(
         *NORM_EPS,
         SILU,

@@ -50,8 +50,8 @@ VITDET = Format(
             )
         ),
     ),
-    ('backbone.net.', 'net.', 'backbone.'),
-    ('backbone.simfp_', 'simfp_', 'neck.'),
+    prefixes=('backbone.net.', 'net.', 'backbone.'),
+    outside=('backbone.simfp_', 'simfp_', 'neck.'),
     known_numerics=(KnownNumerics(GELU | EPS_1E_6),),
     ignored={
         f'{part}{{rest}}': 'of the detector'
