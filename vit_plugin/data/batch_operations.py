@@ -138,21 +138,9 @@ def _factor(t: Any, height: int, width: int) -> float:
     return 1 + magnitude_of(t)
 
 
-def _posterise(t: Any, height: int, width: int) -> Tensor:
+def _posterize(t: Any, height: int, width: int) -> Tensor:
     shift = 8 - ceil(magnitude_of(t, 'bits'))
     return RAMP.to(torch.uint8).long() >> shift << shift
-
-
-def _solarise(t: Any, height: int, width: int) -> Tensor:
-    return torch.where(magnitude_of(t, 'thr') > RAMP, RAMP, 255 - RAMP)
-
-
-def _solarise_add(t: Any, height: int, width: int) -> Tensor:
-    return torch.where(t.thr > RAMP, RAMP + magnitude_of(t), RAMP)
-
-
-def _nothing(t: Any, height: int, width: int) -> None:
-    return None
 
 
 # The name of MMPretrain's transform: what draws, and what computes.
@@ -161,13 +149,19 @@ OPERATIONS: dict[str, tuple[Callable, Callable]] = {
     'Shear': (_shear, warp),
     'Translate': (_translation, warp),
     'Invert': (lambda t, height, width: 255 - RAMP, look_up),
-    'Posterize': (_posterise, look_up),
-    'Solarize': (_solarise, look_up),
-    'SolarizeAdd': (_solarise_add, look_up),
+    'Posterize': (_posterize, look_up),
+    'Solarize': (
+        lambda t, height, width: torch.where(magnitude_of(t, 'thr') > RAMP, RAMP, 255 - RAMP),
+        look_up,
+    ),
+    'SolarizeAdd': (
+        lambda t, height, width: torch.where(t.thr > RAMP, RAMP + magnitude_of(t), RAMP),
+        look_up,
+    ),
     'Brightness': (lambda t, height, width: RAMP * (1 + magnitude_of(t)), look_up),
     'Contrast': (_factor, blend_with(mean_gray)),
     'ColorTransform': (_factor, blend_with(gray)),
     'Sharpness': (_factor, blend_with(smooth)),
-    'AutoContrast': (_nothing, lambda images, t, drawn: kernels.autocontrast(images)),
-    'Equalize': (_nothing, lambda images, t, drawn: kernels.equalize(images)),
+    'AutoContrast': (lambda *_: None, lambda images, t, drawn: kernels.autocontrast(images)),
+    'Equalize': (lambda *_: None, lambda images, t, drawn: kernels.equalize(images)),
 }

@@ -41,14 +41,20 @@ def write_digits(folder: Path) -> None:
     Raises:
         MissingExtraError: if scikit-learn is not installed.
     """
-    with needed_by('--data digits'):
-        from sklearn.datasets import load_digits
-    digits = load_digits()
+    images, labels = scans('--data digits')
     with new_folder(folder, durable=False) as place:
-        for i, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
+        for i, (pixels, label) in enumerate(zip(images, labels, strict=True)):
             path = place / str(label) / f'{i:04d}.png'
             path.parent.mkdir(exist_ok=True)
-            Image.fromarray(np.rint(pixels * (255 / 16)).astype(np.uint8)).save(path)
+            Image.fromarray(pixels).save(path)
+
+
+def scans(feature: str) -> tuple[np.ndarray, np.ndarray]:
+    """scikit-learn's images (1797, 8, 8), in uint8, and their classes, which a feature needs."""
+    with needed_by(feature):
+        from sklearn.datasets import load_digits
+    digits = load_digits()
+    return np.rint(digits.images * (255 / 16)).astype(np.uint8), digits.target
 
 
 @DATASETS.register_module()
@@ -80,18 +86,16 @@ class Digits(BaseDataset):
         super().__init__(ann_file='', **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        with needed_by('The Digits dataset'):
-            from sklearn.datasets import load_digits
-            from sklearn.model_selection import train_test_split
-        digits = load_digits()
+        images, labels = scans('The Digits dataset')
+        from sklearn.model_selection import train_test_split
+
         parts = train_test_split(
-            np.arange(len(digits.target)),
+            np.arange(len(labels)),
             test_size=self.val_fraction,
-            stratify=digits.target,
+            stratify=labels,
             random_state=self.seed,
         )
-        images = np.rint(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (1797, 8, 8, 1)
         return [
-            dict(img=images[i], gt_label=int(digits.target[i]))
+            dict(img=images[i, ..., None], gt_label=int(labels[i]))  # (8, 8, 1)
             for i in parts[DIGITS_SPLITS.index(self.split)]
         ]

@@ -138,14 +138,11 @@ class LoadCachedImage(LoadImage):
     loader. The caches need workers x images x height x width x 3 bytes of memory.
 
     Args:
-        window, bands, **kwargs: see :class:`LoadImage`. Values in float32 need four times the
-            memory.
+        *args, **kwargs: see :class:`LoadImage`. Values in float32 need four times the memory.
     """
 
-    def __init__(
-        self, window: Window | None = None, bands: PositiveInt | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(window, bands, **kwargs)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._kept: dict[str, np.ndarray] = {}
 
     def load(self, path: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from mmengine.dist import all_gather_object, get_world_size
 from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
+from vit_plugin.weights.report import shortened_list
 
 # What ranks may have of their own: where their files are, and what only changes the speed.
 RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
@@ -45,7 +46,9 @@ def check_same(
         for rank, one in enumerate(known):
             ranks.setdefault(one.get(name, 'nothing'), []).append(str(rank))
         if len(ranks) > 1:
-            found = [f'{value[:WIDTH]} (rank {_shorten(which)})' for value, which in ranks.items()]
+            found = [
+                f'{value[:WIDTH]} (rank {shortened_list(which)})' for value, which in ranks.items()
+            ]
             raise ConfigError(
                 f'The processes of this run differ in {name}: {" or ".join(found[:3])}; {remedy}.'
             )
@@ -111,7 +114,3 @@ def _stable(text: str) -> str:
 
 def _digest(text: str) -> str:
     return blake2b(text.encode(errors='surrogateescape'), digest_size=8).hexdigest()
-
-
-def _shorten(ranks: list[str]) -> str:
-    return ', '.join(ranks[:3]) + (f' and {len(ranks) - 3} others' if len(ranks) > 3 else '')

@@ -74,16 +74,15 @@ class Table(Output):
     def add(self, frame: Frame, prediction: Prediction) -> str:
         number: PredictionRow = dict(frame=frame.number) if frame.source.is_video else {}
         rows: list[PredictionRow] = [{**number, **row} for row in prediction.rows(self.score_thr)]
-        first = self._file is None
-        start = self.opening(prediction) if first else ''
-        self._write(start + self.entry(frame, rows, first) + self.end)
+        start = '' if self._file else self.opening(prediction)
+        self._write(start + self.entry(frame, rows) + self.end)
         return ''
 
     def opening(self, prediction: Prediction) -> str:
         """Text before the first image."""
         return self.start
 
-    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         """The text of an image."""
         raise NotImplementedError
 
@@ -116,20 +115,20 @@ class JsonTable(Table):
             self.end = '}\n'  # without images there is no list to end
         super().__exit__(*error)
 
-    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         source, has_rows = self._open
         texts = ',\n    '.join(json.dumps(row, ensure_ascii=False) for row in rows)
         self._open = frame.source, bool(rows) or (has_rows and source == frame.source)
         if source == frame.source:
             return (',\n    ' if has_rows and texts else '') + texts
-        before = '\n' if first else '],\n'
+        before = '],\n' if self._file else '\n'
         return f'{before}  {json.dumps(frame.source.name, ensure_ascii=False)}: [{texts}'
 
 
 class JsonLines(Table):
     """A line with an object for each image or frame: its name, its number, and what was found."""
 
-    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         number = dict(frame=frame.number) if frame.source.is_video else {}
         found = [{name: value for name, value in row.items() if name != 'frame'} for row in rows]
         line = dict(image=frame.source.name, **number, found=found)
@@ -146,7 +145,7 @@ class CsvTable(Table):
         self.columns = ['image', *['frame'] * self.has_videos, *prediction.columns]
         return as_csv([], self.columns)
 
-    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow]) -> str:
         named = [
             dict(image=frame.source.name)
             | {

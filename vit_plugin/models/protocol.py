@@ -102,6 +102,20 @@ def named_parts(model: nn.Module) -> list[nn.Module]:
     return [called for module in tell for part in module.parts_to_shard() for called in _of(part)]
 
 
+def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
+    """The modules of a kind by the prefix of their names; of nested ones, the innermost."""
+    found = {
+        f'{name}.' if name else '': module
+        for name, module in model.named_modules()
+        if isinstance(module, kind)
+    }
+    return {
+        prefix: module
+        for prefix, module in found.items()
+        if not any(other != prefix and other.startswith(prefix) for other in found)
+    }
+
+
 def _of(part: nn.Module) -> Iterator[nn.Module]:
     """A part, or the modules of a list."""
     if type(part).forward is nn.Module.forward:  # which only raises an error

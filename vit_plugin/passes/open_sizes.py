@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from timm.layers import to_2tuple
 from torch import Tensor, nn
 
 
@@ -47,7 +48,7 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
         (parent, name, child)
         for parent in model.modules()
         for name, child in parent.named_children()
-        if type(child) is nn.AdaptiveAvgPool2d and _pair(child) != (1, 1)
+        if type(child) is nn.AdaptiveAvgPool2d and to_2tuple(child.output_size) != (1, 1)
     ]
     wrappers = sys.modules.get('mmseg.models.utils.wrappers')
     resize: Any = getattr(wrappers, 'resize', None)
@@ -58,7 +59,7 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
     ]
     try:
         for parent, name, pool in pools:
-            setattr(parent, name, OpenPool(_pair(pool)))
+            setattr(parent, name, OpenPool(to_2tuple(pool.output_size)))
         for module in users:
             module.resize = partial(resize, warning=False)
         yield
@@ -67,9 +68,3 @@ def open_sizes(model: nn.Module) -> Iterator[None]:
             setattr(parent, name, pool)
         for module in users:
             module.resize = resize
-
-
-def _pair(pool: nn.AdaptiveAvgPool2d) -> tuple[int, int]:
-    """The rows and columns of bins."""
-    size: Any = pool.output_size
-    return (size, size) if isinstance(size, int) else tuple(size)

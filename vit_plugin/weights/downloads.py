@@ -3,12 +3,12 @@
 A file is valid if it is complete, has the expected hash and can be read.
 """
 
-import http.client
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -144,7 +144,7 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
 
 def _fetch(url: str, path: Path, pinned: str) -> None:
     import requests  # it changes warnings and loggers
-    import urllib3
+    from urllib3.exceptions import HTTPError
 
     # With the suffix, by which files are read.
     part = path.with_name(f'{path.stem}.part{path.suffix}')
@@ -159,11 +159,7 @@ def _fetch(url: str, path: Path, pinned: str) -> None:
             )
         check_readable(part)
         os.replace(part, path)
-    except (
-        requests.RequestException,
-        urllib3.exceptions.HTTPError,
-        http.client.HTTPException,
-    ) as error:
+    except (requests.RequestException, HTTPError, HTTPException) as error:
         raise ConfigError(
             f'The checkpoint {_shown(url)} cannot be downloaded ({_reason(error)}); check the URL '
             'and the network, or download it by hand and give its path.'

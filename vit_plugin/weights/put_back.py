@@ -57,20 +57,14 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         step = ours.steps[name]
         return not step.thirds and written >= {one.removeprefix(LIGHTNING) for one in step.theirs}
 
-    others = [name for name in ours if name.partition('.')[0] in parts]
     if not all(
         name in weights and weights[name].shape == ours[name].shape and is_written(name)
-        for name in others
+        for name in ours
+        if name.partition('.')[0] in parts
     ):
         print_log(f'{original.source} keeps its {", ".join(sorted(parts))}.', 'current')
         weights = {key: weights[key] for key in weights if key.partition('.')[0] not in parts}
-    mine: dict[str, Tensor] = {}
-    for key, value in weights.items():
-        same = ours.get(key.replace(BASE, '.'))
-        if same is None or not torch.equal(same.to(value.dtype), value):
-            same = value
-        mine[key] = same
-    mine = dict(merged(mine, meta))
+    mine = dict(merged(_with_unchanged(weights, ours), meta))
     found: dict[str, Tensor] = {}
     for name, first in ours.items():
         if name not in mine and not name.startswith(ENCODER):
@@ -95,6 +89,16 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         for key, part in ours.steps[name].unmake(value, 1).items():
             # It may begin with a row that the file lacks.
             found[key] = part[tuple(slice(-side, None) for side in ours.theirs[key].shape)]
+    return found
+
+
+def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
+    """The weights of a run, with the file's own where they are the same in the run's precision."""
+    found = {}
+    for key, value in weights.items():
+        same = ours.get(key.replace(BASE, '.'))
+        is_same = same is not None and torch.equal(same.to(value.dtype), value)
+        found[key] = same if same is not None and is_same else value
     return found
 
 

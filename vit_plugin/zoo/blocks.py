@@ -94,7 +94,7 @@ def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
     ]
     return dict(
         num_heads=attn.num_heads,
-        feedforward_channels=_last(mlp).in_features,
+        feedforward_channels=(mlp.w2 if type(mlp) is GeGluMlp else mlp.fc2).in_features,
         act_cfg=act_of(mlp.act),
         norm_cfg=_same('their norms', norms),
     ), options
@@ -142,10 +142,6 @@ def _mlp(mlp: nn.Module) -> Section:
         gated_mlp=type(mlp) in GATED,
         mlp_norm='input' if has_norm and type(mlp) is GeGluMlp else has_norm,
     )
-
-
-def _last(mlp: nn.Module) -> nn.Linear:
-    return mlp.w2 if type(mlp) is GeGluMlp else mlp.fc2
 
 
 def _has_biases(mlp: nn.Module) -> bool:

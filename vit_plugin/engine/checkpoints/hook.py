@@ -242,8 +242,7 @@ class CheckpointHook(EagerCheckpointHook):
                 continue
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
             path = self.file_backend.join_path(self.out_dir, name)
-            before, undo = info.get(f'best_ckpt{end}'), self._undoing(runner)
-            former = Path(before).name if before else name
+            former, undo = Path(info.get(f'best_ckpt{end}') or name).name, self._undoing(runner)
             outdated = [former] if former != name and self._retention.is_own(former) else []
             if end:  # for MMEngine's publishing at the end
                 self.best_ckpt_path_dict = {**self.best_ckpt_path_dict, key: path}
@@ -251,10 +250,8 @@ class CheckpointHook(EagerCheckpointHook):
                 self.best_ckpt_path = path
             runner.message_hub.update_info(f'best_score{end}', score)
             runner.message_hub.update_info(f'best_ckpt{end}', path)
-            place, delete = (
-                dict(epoch=runner.epoch, iter=runner.iter),
-                partial(self._delete, outdated),
-            )
+            place = dict(epoch=runner.epoch, iter=runner.iter)
+            delete = partial(self._delete, outdated)
             if not self._write(runner, name, place, delete, undo, weights_alone=True):
                 continue
             shown = in_per_cent({key: score}).get(key, score)

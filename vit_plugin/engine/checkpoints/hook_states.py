@@ -97,11 +97,11 @@ class HookStates:
 
 def _plain(hook: Hook) -> dict[str, Any]:
     """The attributes of a hook that are plain values or containers of them."""
-    return {name: value for name, value in vars(hook).items() if _is_plain(value)}
-
-
-def _is_plain(value: Any) -> bool:
-    return _is_number(value) or isinstance(value, (bool, str))
+    return {
+        name: value
+        for name, value in vars(hook).items()
+        if _is_number(value) or isinstance(value, (bool, str))
+    }
 
 
 def _is_number(value: Any) -> bool:

@@ -106,8 +106,11 @@ class Saver:
         state = state_of(self.runner, **content) if main or folder or sharded else {}
         if not self._is_finite(state, together):
             return False
+        steps: list[Step]
         if is_url:
-            steps = self._steps_of_url(out_dir, filename, **(remote or {}), **content)
+            # MMEngine takes the state once more.
+            save = mmengine.runner.Runner.save_checkpoint
+            steps = [partial(save, self.runner, out_dir, filename, **(remote or {}), **content)]
         elif folder:
             steps = self._steps_of_folder(path, state, background)
         else:
@@ -125,11 +128,6 @@ class Saver:
             self._try(steps)
             self.finish()
         return True
-
-    def _steps_of_url(self, *args: Any, **kwargs: Any) -> list[Step]:
-        """MMEngine takes the state once more."""
-        save = mmengine.runner.Runner.save_checkpoint
-        return [partial(save, self.runner, *args, **kwargs)]
 
     def _steps_of_folder(self, path: Path, state: State, background: bool) -> list[Step]:
         tensors, plain = parts_of(state, is_main_process())

@@ -10,7 +10,8 @@ from mmengine.runner import BaseLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vit_plugin.data.seeded import positioned_sampler_of, seeded_part
+from vit_plugin.data.positioned import positioned_sampler_of
+from vit_plugin.data.seeded import seeded_part
 from vit_plugin.errors import ConfigError
 
 from ..step import take_step
@@ -30,6 +31,14 @@ class _Resumable(BaseLoop):
         self._decide_current_val_interval()
         if self._iter > self.runner.message_hub.runtime_info.get(VALIDATED, 0):
             self._validate()
+
+    def _is_due(self, done: int, last: int) -> bool:
+        """True if a validation follows after so many epochs or iterations of the run."""
+        return (
+            self.runner.val_loop is not None
+            and done >= self.val_begin
+            and (done % self.val_interval == 0 or done == last)
+        )
 
     def _validate(self) -> None:
         if self._validation_is_due():
@@ -89,12 +98,7 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
         self._iter += 1
 
     def _validation_is_due(self) -> bool:
-        return (
-            self.runner.val_loop is not None
-            and self._at_end()
-            and self._epoch >= self.val_begin
-            and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
-        )
+        return self._at_end() and self._is_due(self._epoch, self._max_epochs)
 
 
 class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
@@ -109,7 +113,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         BaseLoop.__init__(self, runner, dataloader)
         built = self.dataloader
         # MMEngine 0.10.7 would start the workers here, before the iteration to begin at is known.
-        super().__init__(runner, _NotYet(built.dataset), *args, **kwargs)
+        super().__init__(runner, _NotYet(dataset=built.dataset), *args, **kwargs)
         self.dataloader = built
 
     def run(self) -> nn.Module:
@@ -140,18 +144,11 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
             epoch, skipped = epoch + 1, 0
 
     def _validation_is_due(self) -> bool:
-        return (
-            self.runner.val_loop is not None
-            and self._iter >= self.val_begin
-            and (self._iter % self.val_interval == 0 or self._iter == self._max_iters)
-        )
+        return self._is_due(self._iter, self._max_iters)
 
 
 class _NotYet(SimpleNamespace):
     """Stands for a data loader that shall not be iterated over yet."""
-
-    def __init__(self, dataset: Any) -> None:
-        super().__init__(dataset=dataset)
 
     def __iter__(self) -> Iterator:
         return iter(())

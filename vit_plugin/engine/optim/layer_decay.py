@@ -11,7 +11,7 @@ from typing_extensions import Required, TypedDict
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import NotNegative, Open
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.protocol import HasLayerDepths, HasNoWeightDecay
+from vit_plugin.models.protocol import HasLayerDepths, HasNoWeightDecay, innermost
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
 
 DecayRate = Annotated[float, Field(gt=0, le=1)]
@@ -124,20 +124,8 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     def _scales(self, model: nn.Module) -> dict[str, float]:
         """The factor for every parameter of a backbone, by its name in the model."""
-        telling = {
-            name: module
-            for name, module in model.named_modules()
-            if isinstance(module, HasLayerDepths)
-        }
-        # A classifier or detector may forward the call, so the innermost module with the method is
-        # asked.
-        backbones = {
-            name: module
-            for name, module in telling.items()
-            if not any(
-                other != name and other.startswith(f'{name}.' if name else '') for other in telling
-            )
-        }
+        # A classifier or detector may forward the call.
+        backbones = innermost(model, HasLayerDepths)
         if not backbones:
             raise ConfigError(
                 f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, so that '
@@ -146,11 +134,9 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             )
         scales = {}
         for prefix, backbone in backbones.items():
-            for name, _ in model.get_submodule(prefix).named_parameters():
+            for name, _ in backbone.named_parameters():
                 depth, num_depths = backbone.get_layer_depth(name)
-                scales[f'{prefix}.{name}' if prefix else name] = self.rate ** (
-                    num_depths - 1 - depth
-                )
+                scales[prefix + name] = self.rate ** (num_depths - 1 - depth)
         return scales
 
     @staticmethod

@@ -161,7 +161,7 @@ class EMAHook(mmengine.hooks.EMAHook):
     def _make_averages(self) -> None:
         device = self.ema_cfg.get('device')
         self._averages = {
-            name: source.detach().clone().to(device) if device else source.detach().clone()
+            name: source.detach().clone().to(device or source.device)
             for name, source in self._sources().items()
         }
         self.ema_model.avg_parameters = {

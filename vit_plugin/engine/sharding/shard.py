@@ -7,8 +7,6 @@ import torch
 import torch.distributed as dist
 from mmengine.model import BaseAveragedModel, is_model_wrapper
 from torch import Tensor, nn
-
-# Its names of FSDP2 are not in every torch that runs this package.
 from torch.distributed import fsdp
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Shard
@@ -103,7 +101,7 @@ def _keeps_type(module: nn.Module) -> bool:
 
 def is_sharded(module: nn.Module) -> bool:
     """True if a module is one that ``fully_shard`` was called with."""
-    return isinstance(module, getattr(fsdp, 'FSDPModule', ()))
+    return isinstance(module, fsdp.FSDPModule)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from timm.layers import to_2tuple
 from torch import Tensor, nn
 
 from vit_plugin.arch import ArchCfg, parse_arch
-from vit_plugin.arguments.encoder_options import EncoderCfg, read_options
+from vit_plugin.arguments.encoder_options import EncoderCfg, EncoderOptions, read_options
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig, Rate, Size
 from vit_plugin.registry import MODELS
 
@@ -122,17 +123,11 @@ class VisionTransformer(LayeredBackbone):
         self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
         self.num_heads = sizes.num_heads
         self.numerics = get_numerics(given.numerics)
-        size = given.img_size
-        self.img_size = (size, size) if isinstance(size, int) else tuple(size)
+        self.img_size = to_2tuple(given.img_size)
         self.out_indices = read_out_indices(out_indices, self.num_layers)
         self.out_type = given.out_type
         self.frozen_stages = read_frozen_stages(frozen_stages, self.num_layers)
-
-        self._build_prefix(
-            cls_token=int(given.with_cls_token),
-            dist_token=options.dist_token,
-            reg_token=options.reg_token,
-        )
+        self._build_prefix(given.with_cls_token, options)
         check_out_type(self.out_type, self.prefix_tokens)
         self.patch_embed = self._build_stem(sizes.patch_embed, patch_embed or {}, with_cp)
         grid = self.patch_embed.native_grid(self.img_size)
@@ -158,8 +153,13 @@ class VisionTransformer(LayeredBackbone):
         self.reset_parameters()
         self._freeze()
 
-    def _build_prefix(self, **counts: int) -> None:
+    def _build_prefix(self, with_cls_token: bool, options: EncoderOptions) -> None:
         """The learned tokens before the patches, a parameter for each kind."""
+        counts = dict(
+            cls_token=int(with_cls_token),
+            dist_token=options.dist_token,
+            reg_token=options.reg_token,
+        )
         self.prefix_tokens = tuple(name for name, count in counts.items() if count)
         self.num_prefix_tokens = sum(counts.values())
         for name, count in counts.items():

@@ -22,7 +22,7 @@ from vit_plugin.weights.report import Report, shortened_list
 from vit_plugin.weights.rules import GRID, check_real
 
 from ..layers.attention_pool import AttentionPool
-from ..protocol import Backbone
+from ..protocol import Backbone, innermost
 from .adapted_weights import AdaptedWeights
 from .consistency import numerics_of_name
 from .hooks import fit_backbone, fit_classifier, inside, shard_like
@@ -178,7 +178,7 @@ def check_start(model: nn.Module, weights: Weights) -> None:
             or as :func:`check_kinds`.
     """
     check_kinds(model, weights)
-    for prefix, backbone in _backbones(model, LoadableBackbone):
+    for prefix, backbone in innermost(model, LoadableBackbone).items():
         targets, mine = backbone.state_dict(keep_vars=True), inside(weights, prefix)
         if mine and not targets.keys() <= mine.keys():
             found = recognize(mine, targets)
@@ -209,7 +209,7 @@ def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str,
     Raises:
         ConfigError: if there is no such backbone, or more than one.
     """
-    found = _backbones(model, kind)
+    found = [*innermost(model, kind).items()]  # of nested ones (ViTAdapter), the innermost
     if len(found) != 1:
         kinds = 'vit_plugin.VisionTransformer' + (
             ' or vit_plugin.TimmBackbone' if kind is Backbone else ''
@@ -219,17 +219,3 @@ def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str,
             'give another model.'
         )
     return found[0]
-
-
-def _backbones(model: nn.Module, kind: type) -> list[tuple[str, Any]]:
-    """The backbones of a model and their prefixes; of nested ones (ViTAdapter), the innermost."""
-    found = {
-        f'{name}.' if name else '': module
-        for name, module in model.named_modules()
-        if isinstance(module, kind)
-    }
-    return [
-        (prefix, module)
-        for prefix, module in found.items()
-        if not any(other != prefix and other.startswith(prefix) for other in found)
-    ]

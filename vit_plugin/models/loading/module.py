@@ -11,7 +11,7 @@ from mmengine.model.weight_init import PretrainedInit
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.published import as_run
+from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.report import Report
 
 # Of MMEngine's entry, and of `load`.

@@ -122,10 +122,8 @@ class Stem(BaseModule):
         self.padding, self.frozen = padding, frozen
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
-        self.feature_strides, self.feature_channels = (
-            tuple(feature_strides),
-            tuple(feature_channels),
-        )
+        self.feature_strides = tuple(feature_strides)
+        self.feature_channels = tuple(feature_channels)
         channels = self.feature_channels[-1] if self.feature_channels else in_channels
         if not projection and (channels != embed_dims or patch_size > 1):
             raise ConfigError(

@@ -1,12 +1,13 @@
 """Confusion matrix."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from .style import new_figure, shortened
+from .style import abbreviated, new_figure, shortened
 
 MAX_NUMBERED = 20  # with more classes, numbers are too small to read
 MAX_NAMED = 60
@@ -58,53 +59,47 @@ def draw_confusion_matrix(
         ticks=[0, 0.01, 0.05, 0.2, 0.5, 1],
         format='{x:g}',
     )
-    number, right = there.sum(), np.trace(matrix)
-    if background:
-        number = there[-1]  # a background that is not found is counted nowhere
-    title = ' '.join(
-        filter(None, [f'{100 * right / max(number, 1):.2f} % of {number}', unit, 'right'])
-    )
+    number = there[-1] if background else there.sum()  # one that is not found is counted nowhere
+    share = 100 * np.trace(matrix) / max(number, 1)
+    title = ' '.join(filter(None, [f'{share:.2f} % of {number}', unit, 'right']))
     axes.set(xlabel='predicted', ylabel='true')
     axes.set_title('\n'.join(filter(None, [title, note])), fontsize='medium')
     if count <= MAX_NAMED:
-        size = 'medium' if count <= MAX_NUMBERED else 6
-        axes.set_xticks(range(count), names, rotation=90 if classes else 0, fontsize=size)
-        axes.set_yticks(range(count), names, fontsize=size)
-    if count <= MAX_NUMBERED:
-        for row, column in zip(*matrix.nonzero(), strict=True):
-            axes.text(
-                column,
-                row,
-                _number(matrix[row, column]),
-                ha='center',
-                va='center',
-                fontsize='small',
-                color='white' if shares[row, column] > 0.3 else 'black',
-            )
+        style: Any = dict(labels=names, fontsize=6 if listed else 'medium')
+        axes.set_xticks(range(count), rotation=90 if classes else 0, **style)
+        axes.set_yticks(range(count), **style)
     if listed:
-        wrong = matrix * (1 - np.eye(count, dtype=matrix.dtype))
-        most = np.argsort(-wrong, axis=None, kind='stable')[:NUM_CONFUSED]
-        lines = [
-            f'{names[true]} → {names[predicted]}: {_number(wrong[true, predicted])}'
-            for true, predicted in zip(*np.unravel_index(most, wrong.shape), strict=True)
-            if wrong[true, predicted]
-        ]
-        left = 1 - LIST_WIDTH / figure.get_figwidth()
-        figure.text(
-            left + 0.15 / figure.get_figwidth(),
-            0.5,
-            '\n'.join(['most confused', '', *(lines or ['none'])]),
+        _list_confusions(figure, matrix, names)
+        return figure
+    for row, column in zip(*matrix.nonzero(), strict=True):
+        axes.text(
+            column,
+            row,
+            abbreviated(matrix[row, column]),
+            ha='center',
             va='center',
-            fontsize=7,
-            linespacing=1.5,
+            fontsize='small',
+            color='white' if shares[row, column] > 0.3 else 'black',
         )
-        figure.set_layout_engine('constrained', rect=(0, 0, left, 1))
     return figure
 
 
-def _number(count: int) -> str:
-    """A count in at most five letters."""
-    if count < 100_000:
-        return f'{count}'
-    exponent = 'kMGT'[(len(str(count)) - 4) // 3]
-    return f'{count / 1000 ** ("kMGT".index(exponent) + 1):.3g}{exponent}'
+def _list_confusions(figure: Figure, matrix: np.ndarray, names: Sequence[str]) -> None:
+    """Write the most frequent confusions next to the matrix."""
+    wrong = matrix * (1 - np.eye(len(matrix), dtype=matrix.dtype))
+    most = np.argsort(-wrong, axis=None, kind='stable')[:NUM_CONFUSED]
+    lines = [
+        f'{names[true]} → {names[predicted]}: {abbreviated(wrong[true, predicted])}'
+        for true, predicted in zip(*np.unravel_index(most, wrong.shape), strict=True)
+        if wrong[true, predicted]
+    ]
+    left = 1 - LIST_WIDTH / figure.get_figwidth()
+    figure.text(
+        left + 0.15 / figure.get_figwidth(),
+        0.5,
+        '\n'.join(['most confused', '', *(lines or ['none'])]),
+        va='center',
+        fontsize=7,
+        linespacing=1.5,
+    )
+    figure.set_layout_engine('constrained', rect=(0, 0, left, 1))

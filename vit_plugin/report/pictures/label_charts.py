@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from vit_plugin.inference.palette import SERIES, hex_of
 
-from .style import new_figure, shortened
+from .style import abbreviated, new_figure, shortened
 
 MOST_NAMED = 40  # classes with a bar and a name
 NAME = 22  # letters
@@ -64,16 +64,14 @@ def _draw_counts(
             places = np.arange(len(classes)) + (row - (len(counts) - 1) / 2) * width
             colors = [hex_of(label) for label in range(len(classes))]
             bars = axes.barh(places, numbers, width, color=colors, alpha=1 / (1 + row), label=split)
-            axes.bar_label(
-                bars, [_short(number) for number in numbers], padding=2, fontsize='x-small'
-            )
+            axes.bar_label(bars, [*map(abbreviated, numbers)], padding=2, fontsize='x-small')
         names = [shortened(str(name), NAME) for name in classes]
         axes.set_yticks(
             range(len(classes)), names, fontsize='small' if len(classes) <= 20 else 'x-small'
         )
         axes.set_ylim(len(classes) - 0.4, -0.6)
         axes.margins(x=0.15)
-        axes.xaxis.set_major_formatter(lambda number, _: _short(number))
+        axes.xaxis.set_major_formatter(lambda number, _: abbreviated(number))
     if len(counts) > 1:
         handles = None
         if len(classes) <= MOST_NAMED:
@@ -108,10 +106,3 @@ def _draw_boxes(places: Axes, sizes: Axes, boxes: np.ndarray) -> None:
     places.invert_yaxis()
     places.set_title('where boxes are', fontsize='small')
     sizes.set_title('how large they are (1: the image)', fontsize='small')
-
-
-def _short(number: float) -> str:
-    for limit, scale, suffix in ((1e9, 1e9, 'G'), (1e6, 1e6, 'M'), (1e4, 1e3, 'k')):
-        if number >= limit:
-            return f'{number / scale:.3g}{suffix}'
-    return f'{number:g}'

@@ -67,6 +67,14 @@ def panels(
     return figure, axes
 
 
+def abbreviated(number: float) -> str:
+    """A count in at most five letters."""
+    for scale, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
+        if number >= max(scale, 1e4):
+            return f'{number / scale:.3g}{suffix}'
+    return f'{number:g}'
+
+
 def shortened(name: str, length: int) -> str:
     """A name of at most so many letters, which can be printed and drawn."""
     name, _ = for_matplotlib(printable(name))
