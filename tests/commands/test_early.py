@@ -54,6 +54,8 @@ SAID: dict[str, tuple[int, str]] = {
     'export . --out x.pt': (1, 'must end in one of .pt2, .onnx'),
     # It looks for the images, too.
     'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
+    'embed not/there none.jpg --out x.npz': (1, "There is no image 'none.jpg'."),
+    'visualize not/there attention none.jpg': (1, "There is no image 'none.jpg'."),
 }
 EACH = """
 import contextlib, io, json, sys

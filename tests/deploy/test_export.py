@@ -1,5 +1,4 @@
 from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -166,20 +165,6 @@ def test_a_preprocessor_within_the_model_is_kept(train):
         assert torch.equal(load_deployed(cfg, path)(images), apart(images))
 
 
-def test_only_the_classifier_of_the_checkpoint(train):
-    cfg, path = train()
-    cfg.model.head.num_classes = 7
-    with rejects('is not of this model: size mismatch for head.layers.head'):
-        load_deployed(cfg, path)
-
-
-def test_only_models_of_ours():
-    init_default_scope('mmpretrain')
-    stock = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None)
-    with rejects('ResNet is not one of vit_plugin'):
-        deploy(MODELS.build(stock))
-
-
 @pytest.mark.usefixtures('with_onnx')
 @pytest.mark.parametrize(
     ('variation', 'size', 'suffix'),
@@ -219,20 +204,6 @@ def test_nothing_is_made_of_parameters_in_every_run(deployed, size):
     ]
     resampled = [name for name in operators if 'upsample' in name or 'index' in name]
     assert bool(resampled) == (size is None)
-
-
-@pytest.mark.usefixtures('with_onnx')
-@pytest.mark.nightly
-def test_a_graph_of_onnx_has_no_such_nodes_either(deployed, tmp_path):
-    import onnx
-
-    model = deployed(
-        arch='hybrid', pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic')
-    )
-    export(model, tmp_path / 'model.onnx', SIZE)
-    kinds = {node.op_type for node in onnx.load(tmp_path / 'model.onnx').graph.node}
-    assert 'Conv' in kinds
-    assert not kinds & {'Resize', 'ReduceL2', 'ReduceMean'}
 
 
 @pytest.mark.nightly
@@ -350,19 +321,6 @@ def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, bro
     assert '\n' not in str(error.value)
     assert out.read_text() == 'old'
     assert {file.name for file in tmp_path.iterdir()} == {'weights.pth', 'model.pt2'}
-
-
-def test_its_own_source_is_no_target(train):
-    cfg, path = train()
-    weights = Path(path).read_bytes()
-    with rejects('would be overwritten while it is read'):
-        export(load_deployed(cfg, path), Path(path), SIZE, sources=[path])
-    assert Path(path).read_bytes() == weights
-
-
-def test_an_image_smaller_than_a_patch(deployed, tmp_path):
-    with rejects('smaller than one patch of 8 x 8'):
-        export(deployed(), tmp_path / 'model.pt2', (32, 7))
 
 
 @pytest.mark.parametrize(('factor', 'counts'), [(1.0, True), (1e9, False)])

@@ -34,6 +34,13 @@ AROUND = [
     dict(resize=['target', 12, 8, 0], interpolation='bilinear', backend='cv2'),
     dict(crop=[12, 8]),
 ]
+LOGITS = dict(logits=np.zeros((1, 3), np.float32))
+BOX = dict(
+    boxes=np.array([[[2.0, 1.0, 5.0, 3.0]]], np.float32),
+    scores=np.array([[0.9]], np.float32),
+    labels=np.array([[1]]),
+)
+BLACK = np.zeros((8, 12, 3), np.uint8)
 FACTS = dict(classes=['cat', 'dog', 'cow'], multi_label=False, rgb=True, steps=STRETCH)
 
 
@@ -70,25 +77,30 @@ def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> 
     return str(path)
 
 
+@pytest.fixture
+def of_file(tmp_path):
+    """Makes the model of such a file."""
+    return lambda *args, **facts: OnnxModel(write(tmp_path / 'm.onnx', *args, **facts))
+
+
 @pytest.mark.parametrize(
-    'text', ['{', '5', '[' * 100_000, '{"steps": []}', '{"steps": 1, "classes": [], "rgb": true}']
+    'text',
+    [None, '{', '5', '[' * 100_000, '{"steps": []}', '{"steps": 1, "classes": [], "rgb": true}'],
 )
 def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
-    path = write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)))
+    path = write(tmp_path / 'm.onnx', LOGITS)
     model = onnx.load(path)
-    onnx.helper.set_model_props(model, {KEY: text})
+    onnx.helper.set_model_props(model, {} if text is None else {KEY: text})
     onnx.save(model, path)
     with rejects(r'does not say what its inputs and outputs are'):
         OnnxModel(path)
 
 
-def test_a_classifier_gets_the_channels_of_the_network(tmp_path):
+def test_a_classifier_gets_the_channels_of_the_network(of_file):
     image = np.zeros((16, 24, 3), np.uint8)
     image[..., 0] = 200  # blue
     for rgb, name in ((True, 'cow'), (False, 'cat')):
-        found = OnnxModel(
-            write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True, rgb=rgb)
-        )(image)
+        found = of_file(LOGITS, True, rgb=rgb)(image)
         assert found.names[0] == name
         assert found.scores.sum() == pytest.approx(1)
 
@@ -97,16 +109,9 @@ def test_a_classifier_gets_the_channels_of_the_network(tmp_path):
     ('steps', 'scale', 'offset'),
     [(STRETCH, (0.5, 1.0), (0, 0)), (WITHIN, (0.5, 0.5), (0, 0)), (AROUND, (1.0, 1.0), (-6, 0))],
 )
-def test_boxes_are_those_of_the_image(tmp_path, steps, scale, offset):
+def test_boxes_are_those_of_the_image(of_file, steps, scale, offset):
     """24 x 8 pixels at 12 x 8."""
-    box = np.array([[[2.0, 1.0, 5.0, 3.0]]], np.float32)
-    model = OnnxModel(
-        write(
-            tmp_path / 'm.onnx',
-            dict(boxes=box, scores=np.array([[0.9]], np.float32), labels=np.array([[1]])),
-            steps=steps,
-        )
-    )
+    model = of_file(BOX, steps=steps)
     image = np.arange(8 * 24 * 3, dtype=np.uint8).reshape(8, 24, 3)
     fitted, *moved, _ = model.fitted(image)
     assert fitted.shape == (8, 12, 3)
@@ -114,23 +119,22 @@ def test_boxes_are_those_of_the_image(tmp_path, steps, scale, offset):
         np.testing.assert_allclose(one, expected)
     found = model(image)
     assert found.text() == '1 dog'
-    np.testing.assert_allclose(found.boxes[0], (box[0, 0] - np.tile(offset, 2)) / np.tile(scale, 2))
+    np.testing.assert_allclose(
+        found.boxes[0], (BOX['boxes'][0, 0] - np.tile(offset, 2)) / np.tile(scale, 2)
+    )
 
 
-def test_an_image_below_one_patch_is_refused_as_by_the_checkpoint(tmp_path):
-    logits = dict(logits=np.zeros((1, 3), np.float32))
-    model = OnnxModel(write(tmp_path / 'm.onnx', logits, steps=[], patch=8))
+def test_an_image_below_one_patch_is_refused_as_by_the_checkpoint(of_file):
+    model = of_file(LOGITS, steps=[], patch=8)
     with rejects(r'12 x 7 pixels, which is smaller than one patch of 8'):
         model(np.zeros((7, 12, 3), np.uint8))
-    model(np.zeros((8, 12, 3), np.uint8))
+    model(BLACK)
 
 
-def test_a_map_has_the_size_of_the_image_without_the_padding(tmp_path):
+def test_a_map_has_the_size_of_the_image_without_the_padding(of_file):
     logits = np.zeros((1, 3, 8, 12), np.float32)
     logits[0, 1, :4] = logits[0, 2, 4:] = 1  # an image of 24 x 8 takes the upper half
-    found = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits), steps=WITHIN))(
-        np.zeros((8, 24, 3), np.uint8)
-    )
+    found = of_file(dict(logits=logits), steps=WITHIN)(np.zeros((8, 24, 3), np.uint8))
     assert found.map.shape == (8, 24)
     assert found.text() == 'dog 100%'
 
@@ -138,70 +142,53 @@ def test_a_map_has_the_size_of_the_image_without_the_padding(tmp_path):
 @pytest.mark.parametrize(
     'outputs',
     [
-        dict(logits=np.ones((1, 3), np.float32)),
+        LOGITS,
         dict(logits=np.ones((1, 3, 8, 12), np.float32)),
-        dict(
-            boxes=np.array([[[2.0, 1.0, 5.0, 3.0]]], np.float32),
-            scores=np.array([[0.9]], np.float32),
-            labels=np.array([[1]]),
-        ),
+        BOX,
     ],
 )
-def test_pictures(tmp_path, outputs):
+def test_pictures(of_file, outputs):
     image = np.full((80, 120, 3), 128, np.uint8)
-    found = OnnxModel(write(tmp_path / 'm.onnx', outputs))(image)
+    found = of_file(outputs)(image)
     assert (draw(image, found, 0.3) != 128).any()
 
 
-def test_several_images_are_those_alone(tmp_path):
-    model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True))
+def test_several_images_are_those_alone(of_file):
+    model = of_file(LOGITS, True)
     images = [
         np.full((8, 12, 3), color, np.uint8) for color in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
     ]
     assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
 
 
-def test_each_of_several_classes_has_its_own_probability(tmp_path):
-    file = write(
-        tmp_path / 'm.onnx', dict(logits=np.array([[0.0, 2.0, -2.0]], np.float32)), multi_label=True
-    )
-    found = OnnxModel(file)(np.zeros((8, 12, 3), np.uint8))
+def test_each_of_several_classes_has_its_own_probability(of_file):
+    logits = np.array([[0.0, 2.0, -2.0]], np.float32)
+    found = of_file(dict(logits=logits), multi_label=True)(BLACK)
     assert found.names == ['dog', 'cat', 'cow']
     assert found.scores[1] == 0.5
 
 
-def test_boxes_that_are_not_there(tmp_path):
+def test_boxes_that_are_not_there(of_file):
     outputs = dict(
         boxes=np.zeros((1, 2, 4), np.float32),
         scores=np.array([[0.9, 0.0]], np.float32),
         labels=np.array([[1, 0]]),
     )
-    assert OnnxModel(write(tmp_path / 'm.onnx', outputs))(np.zeros((8, 12, 3), np.uint8)).names == [
-        'dog'
-    ]
+    assert of_file(outputs)(BLACK).names == ['dog']
 
 
-def test_errors(tmp_path):
+def test_errors(of_file, tmp_path):
     (tmp_path / 'no.onnx').write_text('no')
     with rejects('cannot be run .*; export it again'):
         OnnxModel(tmp_path / 'no.onnx')
-    file = onnx.load(write(tmp_path / 'm.onnx', dict(logits=np.ones((1, 3), np.float32))))
-    del file.metadata_props[:]
-    onnx.save(file, tmp_path / 'm.onnx')
-    with rejects('does not say what its inputs and outputs are'):
-        OnnxModel(tmp_path / 'm.onnx')
     with rejects('outside of the file'):
-        OnnxModel(write(tmp_path / 'm.onnx', dict(masks=np.ones((1, 3), np.float32))))(
-            np.zeros((8, 12, 3), np.uint8)
-        )
+        of_file(dict(masks=np.ones((1, 3), np.float32)))(BLACK)
     with rejects('on an image of 2 x 3 pixels .*; give a larger image'):
-        OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.ones((1, 3), np.float32)), steps=[]))(
-            np.zeros((3, 2, 3), np.uint8)
-        )
+        of_file(LOGITS, steps=[])(np.zeros((3, 2, 3), np.uint8))
 
 
 def test_nothing_of_torch_is_imported(tmp_path):
-    file = write(tmp_path / 'm.onnx', dict(logits=np.ones((1, 3), np.float32)))
+    file = write(tmp_path / 'm.onnx', LOGITS)
     cv2.imwrite(str(tmp_path / 'photo.png'), np.zeros((20, 30, 3), np.uint8))
     script = (
         'import sys; from vit_plugin.__main__ import main; main(sys.argv[1:]); '
@@ -232,10 +219,10 @@ def test_nothing_of_torch_is_imported(tmp_path):
     assert (tmp_path / 'out/photo.png').exists()
 
 
-def test_more_classes_than_a_byte_has(tmp_path):
+def test_more_classes_than_a_byte_has(of_file):
     logits = np.zeros((1, 300, 8, 12), np.float32)
     logits[:, 290] = 1
-    model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits)))
+    model = of_file(dict(logits=logits))
     image = np.full((20, 30, 3), 128, np.uint8)
     found = model(image)
     assert found.names == ['290']
@@ -273,21 +260,21 @@ def test_maps_are_resized_as_by_the_head(align_corners, size):
     assert np.array_equal(labels, wanted)
 
 
-def test_a_file_says_how_its_maps_are_resized(tmp_path):
+def test_a_file_says_how_its_maps_are_resized(of_file):
     """One of an earlier version does not, and its maps are resized as they were."""
     logits = np.random.default_rng(0).normal(size=(1, 3, 8, 12)).astype(np.float32)
     image = np.zeros((31, 47, 3), np.uint8)
     for said, aligned in (({}, False), (dict(align_corners=True), True)):
-        found = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits), **said))(image)
+        found = of_file(dict(logits=logits), **said)(image)
         assert np.array_equal(found.map, best_class(logits[0], (31, 47), aligned))
 
 
-def test_one_logit_has_a_threshold(tmp_path):
+def test_one_logit_has_a_threshold(of_file):
     logits = np.zeros((1, 1, 8, 12), np.float32)
     logits[..., :6] = 3
     for threshold, share in ((0.3, 1), (0.6, 0.5), (0.99, 0)):
-        file = write(tmp_path / 'm.onnx', dict(logits=logits), threshold=threshold)
-        assert OnnxModel(file)(np.zeros((8, 12, 3), np.uint8)).map.mean() == share
+        found = of_file(dict(logits=logits), threshold=threshold)(BLACK)
+        assert found.map.mean() == share
 
 
 @pytest.mark.parametrize('padded', [False, True])

@@ -1,7 +1,5 @@
 """What a command is asked about: files, folders, URLs and videos."""
 
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,29 +81,3 @@ def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(tmp_path, capfd):
     assert "clip.mp4' cannot be read" in said
     with rejects('^2 of 3 inputs could not be read'):
         reading.finish()
-
-
-@pytest.mark.parametrize('command', ['infer', 'embed', 'visualize'])
-def test_a_wrong_path_takes_no_torch(command, tmp_path):
-    script = (
-        'import sys; from vit_plugin.__main__ import main; sys.modules["torch"] = None; '
-        'main(sys.argv[1:])'
-    )
-    more = ['attention'] if command == 'visualize' else []
-    done = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            script,
-            command,
-            'none.pth',
-            *more,
-            'none.jpg',
-            '--out',
-            str(tmp_path / 'x.npz'),
-        ],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr == "Error: There is no image 'none.jpg'.\n"

@@ -60,7 +60,8 @@ def autocast(monkeypatch) -> Iterator[None]:
     torch.set_autocast_dtype('cuda', before)
 
 
-@pytest.mark.parametrize('mode', ['train', pytest.param('eval', marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize('mode', ['train', 'eval'])
 @pytest.mark.parametrize('name', [*BACKBONES, *STEMS])
 def test_forward_in_float32(name, mode):
     check_forward(name, mode)

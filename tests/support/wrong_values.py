@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from math import inf, isfinite, nan
 from typing import Any
 
-import numpy as np
 import torch
 from tiny_models import TINY, TINY_SIZES
 from torch import Tensor, nn
@@ -21,8 +20,6 @@ import vit_plugin.models  # noqa: F401
 from vit_plugin import registry
 from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
-
-IMAGES = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
 
 
 def optimizer() -> torch.optim.Optimizer:
@@ -592,10 +589,6 @@ def tensors(value: Any) -> Iterator[Tensor]:
             yield from tensors(item)
     elif isinstance(value, dict):
         yield from tensors(list(value.values()))
-
-
-def image_results() -> dict:
-    return dict(img=IMAGES.copy(), img_path='', img_shape=(32, 32))
 
 
 # What each object does with a tiny input.

@@ -17,7 +17,7 @@ from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import FORMATS, export, open_checkpoint, reading_safely, recognize
 from vit_plugin.weights.opening import Checkpoint
 
-SECONDS = 20  # of one loading
+SECONDS = 20  # of the processor's time, for one loading
 
 
 @contextmanager
@@ -25,13 +25,13 @@ def time_limit(what: str) -> Iterator[None]:
     def give_up(*args: Any) -> None:
         raise TimeoutError(f'{what} took more than {SECONDS} s')
 
-    previous = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(SECONDS)
+    previous = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def by_load_from(tiny: dict, content: Any, path: Path) -> None:

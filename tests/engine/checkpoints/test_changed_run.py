@@ -27,22 +27,17 @@ def saved(tmp_path_factory):
     ('options', 'words'),
     [
         ({'optim_wrapper.optimizer.lr': 0.02}, ['optim_wrapper.optimizer.lr: 0.01, now 0.02']),
-        ({'optim_wrapper.optimizer.weight_decay': 0}, ['weight_decay: 0.05, now 0']),
         ({'optim_wrapper.optimizer': dict(type='SGD', lr=0.1)}, ['type: AdamW, now SGD']),
         ({'optim_wrapper.paramwise_cfg': dict(norm_decay_mult=0.0)}, ['norm_decay_mult: left out']),
-        ({'optim_wrapper.accumulative_counts': 2}, ['accumulative_counts: left out, now 2']),
         ({'optim_wrapper.clip_grad': None}, ['clip_grad.max_norm: 1.0, now left out']),
         ({'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'}, ['OptimWrapper, now AmpOptimWr']),
         ({'model.backbone.drop_rate': 0.2}, ['model.backbone.drop_rate: 0.1, now 0.2']),
-        ({'model.backbone.frozen_stages': 1}, ['frozen_stages: left out, now 1']),
         ({'param_scheduler': SCHEDULE}, ['param_scheduler']),
-        ({'param_scheduler': SCHEDULE[:1]}, ['param_scheduler']),
         ({'randomness.seed': 8}, ['randomness.seed: 7, now 8']),
         (
             {'train_dataloader.dataset.indices': 48},
             ['indices: 64, now 48', 'in an epoch: 4, now 3', 'samples of train_.*: 64, now 48'],
         ),
-        ({'train_dataloader.dataset.pipeline.0.padding': 2}, ['pipeline.0.padding: 1, now 2']),
         ({'train_dataloader.batch_size': 8}, ['samples in an iteration: 16, now 8']),
         ({'custom_hooks': [dict(type='EMAHook', momentum=0.3)]}, ['hooks.EMAHook.momentum: left']),
     ],
@@ -175,10 +170,9 @@ def test_another_seed_applies(tmp_path, saved):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('form', ['file', 'folder'])
-def test_the_flag_alone_changes_nothing(tmp_path, form):
+def test_the_flag_alone_changes_nothing(tmp_path):
     options = {
-        'default_hooks.checkpoint.format': form,
+        'default_hooks.checkpoint.format': 'folder',
         'param_scheduler': [dict(type='MultiStepLR', milestones=[1, 2])],
     }
     train(tiny_cfg(tmp_path / 'whole', **options))

@@ -66,35 +66,19 @@ def test_the_marker_names_a_whole_checkpoint_at_every_moment(
 
 
 @pytest.mark.parametrize(
-    ('loop', 'options', 'kept'),
+    ('options', 'kept'),
     [
+        (dict(max_keep_ckpts=1, keep_every=6, format='folder'), {'iter_6', 'iter_12'}),
         pytest.param(
-            'epoch',
-            dict(max_keep_ckpts=-1),
-            {'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'},
-            marks=pytest.mark.nightly,
-        ),
-        (
-            'iter',
-            dict(max_keep_ckpts=1, interval=2, keep_every=6, format='folder'),
-            {'iter_6', 'iter_12'},
-        ),
-        pytest.param(
-            'iter',
-            dict(max_keep_ckpts=2, interval=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
+            dict(max_keep_ckpts=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
             {'at_004.pth', 'at_008.pth', 'at_010.pth', 'at_012.pth'},
             marks=pytest.mark.nightly,
         ),
     ],
 )
-def test_what_is_kept(tmp_path, loop, options, kept):
-    build(
-        tiny_cfg(
-            tmp_path,
-            loop,
-            **{f'default_hooks.checkpoint.{name}': value for name, value in options.items()},
-        )
-    ).train()
+def test_what_is_kept(tmp_path, options, kept):
+    options = {f'default_hooks.checkpoint.{name}': value for name, value in options.items()}
+    build(tiny_cfg(tmp_path, 'iter', **{'default_hooks.checkpoint.interval': 2}, **options)).train()
     found = {
         path.name
         for path in tmp_path.iterdir()
@@ -136,46 +120,24 @@ class SavesAt(Hook):
             self.kept = is_complete(Path(self.path)) and marked == self.path
 
 
-@pytest.mark.parametrize(
-    ('loop', 'form', 'name'),
-    [
-        pytest.param('epoch', 'folder', 'iter_6', marks=pytest.mark.nightly),
-        ('iter', 'file', 'iter_6.pth'),
-    ],
-)
-def test_save_now(tmp_path, loop, form, name):
-    runner = build(
-        tiny_cfg(
-            tmp_path,
-            loop,
-            **{
-                'default_hooks.checkpoint.format': form,
-                'default_hooks.checkpoint.background': True,
-            },
-        )
+@pytest.mark.parametrize('iteration', [6, 4], ids=['between', 'where one is due'])
+def test_save_now_writes_a_state_once(tmp_path, monkeypatch, iteration):
+    runner = build(tiny_cfg(tmp_path, 'iter', **{'default_hooks.checkpoint.background': True}))
+    saving, save, written = SavesAt(iteration), runner.saver.save, []
+    monkeypatch.setattr(
+        runner.saver,
+        'save',
+        lambda folder, name, *args, **kwargs: (
+            written.append(name),
+            save(folder, name, *args, **kwargs),
+        ),
     )
-    saving = SavesAt(6)
     runner.register_hook(saving)
     runner.train()
-    assert saving.path == str(tmp_path / name)
+    assert saving.path == str(tmp_path / f'iter_{iteration}.pth')
     assert saving.kept
-    meta = read_checkpoint(saving.path)['meta']
-    assert meta['iter'] == 6
-    assert loop == 'iter' or meta['epoch'] == 1
-
-
-@pytest.mark.nightly
-def test_save_now_writes_a_state_once(tmp_path, monkeypatch):
-    runner = build(tiny_cfg(tmp_path, 'iter'))
-    saving, writes = SavesAt(4), []
-    save = runner.saver.save
-    runner.saver.save = lambda out_dir, name, *args, **kwargs: (
-        writes.append(name),
-        save(out_dir, name, *args, **kwargs),
-    )
-    runner.register_hook(saving)
-    runner.train()
-    assert writes.count('iter_4.pth') == 1
+    assert read_checkpoint(saving.path)['meta']['iter'] == iteration
+    assert written.count(f'iter_{iteration}.pth') == 1
 
 
 @pytest.fixture(scope='module')
@@ -184,23 +146,6 @@ def plain(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp('plain')
     build(tiny_cfg(folder, **{'train_cfg.max_epochs': 2})).train()
     return folder
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(('form', 'end'), [('file', '.pth'), ('folder', '')])
-def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
-    build(
-        tiny_cfg(
-            tmp_path,
-            **{
-                'default_hooks.checkpoint.background': True,
-                'train_cfg.max_epochs': 2,
-                'default_hooks.checkpoint.format': form,
-            },
-        )
-    ).train()
-    for epoch in (1, 2):
-        assert not differences(plain / f'epoch_{epoch}.pth', tmp_path / f'epoch_{epoch}{end}')
 
 
 @pytest.mark.nightly

@@ -36,22 +36,11 @@ def early(folder, **options):
     return tiny_cfg(folder, **{'default_hooks.early_stopping': EARLY, **options})
 
 
-@pytest.mark.parametrize(
-    ('form', 'deaths'),
-    [
-        ('file', [(5, 'step'), (8, 'validation')]),
-        pytest.param(
-            'folder',
-            [(4, 'validation'), (7, 'step'), (9, 'step'), (12, 'validation')],
-            marks=pytest.mark.nightly,
-        ),
-    ],
-)
-def test_a_run_that_dies_stops_where_it_would_have(tmp_path, form, deaths):
-    options = {'train_cfg.max_epochs': 8, 'default_hooks.checkpoint.format': form}
+def test_a_run_that_dies_stops_where_it_would_have(tmp_path):
+    options = {'train_cfg.max_epochs': 8}
     whole = train(early(tmp_path / 'whole', **options))
     assert whole.epoch == 3
-    for death in deaths:
+    for death in ((5, 'step'), (8, 'validation')):
         runner = build(early(tmp_path / 'killed', resume=True, **options))
         runner.register_hook(DieHook(*death))
         with pytest.raises(StoppedError):
@@ -101,10 +90,9 @@ class TinyTellingHook(Hook):
         self.state = state
 
 
-@pytest.mark.parametrize('form', ['file', pytest.param('folder', marks=pytest.mark.nightly)])
-def test_the_state_of_a_hook_of_a_user(tmp_path, form):
+def test_the_state_of_a_hook_of_a_user(tmp_path):
     hooks = [dict(type='TinyCountingHook'), dict(type='TinyTellingHook')]
-    options = {'custom_hooks': hooks, 'default_hooks.checkpoint.format': form}
+    options = {'custom_hooks': hooks, 'default_hooks.checkpoint.format': 'folder'}
     first = train(tiny_cfg(tmp_path, **options), 6)
     counted = next(hook for hook in first.hooks if type(hook) is TinyCountingHook)
     state = first.message_hub.get_info(STATES)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import RUNNERS
 from rejection import rejects
 
 from benchmarks.tiny_run import build, tiny_cfg
@@ -126,20 +125,6 @@ def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
     )
     with rejects(words):
         newest_checkpoint(folder)
-
-
-@pytest.mark.parametrize(
-    'content',
-    ['', *(pytest.param(other, marks=pytest.mark.nightly) for other in ('epoch_2', '\0' * 40))],
-)
-def test_a_run_goes_on_after_a_torn_marker(trained, content):
-    Path(trained.work_dir, 'last_checkpoint').write_text(content)
-    runner = RUNNERS.build(
-        changed(trained, 'resumed', **{'train_cfg.max_epochs': 3, 'resume': True})
-    )
-    runner.train()
-    assert runner.epoch == 3
-    assert runner.iter == 12
 
 
 def test_weights_alone_cannot_be_resumed_from(trained, tmp_path):

@@ -84,10 +84,11 @@ def test_stages_of_a_hybrid_have_depths(tiny_hybrid):
         'patch_embed.backbone.stem.conv.weight',
         'patch_embed.backbone.stages.1.blocks.0.conv1.weight',
         'patch_embed.proj.weight',
+        'cls_token',
         'blocks.0.norm1.weight',
         'norm.weight',
     ]
-    assert [found[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**2, 1.0]
+    assert [found[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**3, 0.5**2, 1.0]
 
 
 def test_other_options_multiply(detector):

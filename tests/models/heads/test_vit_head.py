@@ -42,22 +42,15 @@ def test_other_activation():
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(
-    'loss',
-    [
-        dict(type='CrossEntropyLoss'),
-        dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=5),
-        dict(type='CrossEntropyLoss', use_soft=True),
-        dict(type='FocalLoss'),
-    ],
-)
-def test_losses_of_the_host(loss):
+@pytest.mark.parametrize('use_soft', [False, True])
+def test_losses_of_the_host(use_soft):
     init_default_scope('mmpretrain')
+    loss = dict(type='CrossEntropyLoss', use_soft=use_soft)
     head = MODELS.build(
         dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=16, loss=loss)
     )
     samples = [DataSample().set_gt_label(i) for i in range(3)]
-    if loss.get('use_soft'):
+    if use_soft:
         for i, sample in enumerate(samples):
             sample.set_gt_score(torch.eye(5)[i])
     value = head.loss((torch.randn(3, 16),), samples)['loss']
@@ -69,12 +62,6 @@ def test_losses_of_the_host(loss):
 def test_predict():
     predictions = ViTClsHead(5, 16).predict((torch.randn(3, 16),))
     assert [tuple(sample.pred_score.shape) for sample in predictions] == [(5,)] * 3
-
-
-@pytest.mark.parametrize('field', ['num_classes', 'in_channels', 'hidden_dim'])
-def test_numbers_are_positive(field):
-    with rejects(f'{field}=-5 must be'):
-        ViTClsHead(**{'num_classes': 5, 'in_channels': 16, field: -5})
 
 
 @pytest.mark.parametrize(

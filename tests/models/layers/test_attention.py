@@ -22,10 +22,6 @@ def test_weights_are_without_dropout():
     )
 
 
-def test_no_bias():
-    assert Attention(small(32, 4, qkv_bias=False)).qkv.bias is None
-
-
 @pytest.mark.parametrize('qkv_bias', [True, False])
 @pytest.mark.parametrize('qk_norm', [False, True])
 def test_the_first_queries_alone_give_the_same(qkv_bias, qk_norm):

@@ -43,10 +43,6 @@ def test_layers_by_name_and_by_class():
     ('call', 'words'),
     [
         (
-            lambda: build_norm(dict(type='IN'), 8),
-            "norm_cfg of tokens: type='IN' is not one of LN, RMSN",
-        ),
-        (
             lambda: build_norm(dict(type='BN'), 8),
             "norm_cfg of tokens: type='BN' is not one of LN, RMSN",
         ),

@@ -50,19 +50,6 @@ def test_gradients_of_the_standardization(eps_inside_root):
     assert torch.autograd.gradgradcheck(check, weight)
 
 
-def test_closed_form_of_the_derivative_under_the_transforms_of_torch_func():
-    def by_definition(weight):
-        centered = weight - weight.mean((1, 2, 3), keepdim=True)
-        return centered / (centered.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-2)
-
-    weights = torch.randn(2, 3, 2, 1, 3, dtype=torch.float64)  # of two models
-    ours, expected = (
-        torch.func.vmap(torch.func.jacrev(f))(weights)
-        for f in (functools.partial(standardize, eps=1e-2), by_definition)
-    )
-    torch.testing.assert_close(ours, expected)
-
-
 def test_a_constant_filter_becomes_zero_and_has_a_finite_gradient():
     weight = torch.ones(2, 2, 3, 3, requires_grad=True)
     filters = standardize(weight)

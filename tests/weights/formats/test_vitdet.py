@@ -32,7 +32,7 @@ def backbone(**kwargs) -> VisionTransformer:
                 out_type='featmap',
                 numerics='timm',
                 pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic'),
-                encoder=dict(final_norm=False, window=dict(size=WINDOW, global_blocks=(1,))),
+                encoder=dict(final_norm=False, window=dict(size=WINDOW, global_blocks=(-2,))),
             ),
             **kwargs,
         }
@@ -265,20 +265,7 @@ def test_a_detector_takes_the_pyramid_too(style):
 
 def test_weights_of_a_plain_vit_start_a_detector():
     """As MAE's do in ViTDet's recipes: missing parts start at zero and change nothing."""
-    plain = VisionTransformer(
-        arch=dict(
-            embed_dims=WIDTH,
-            num_layers=3,
-            num_heads=HEADS,
-            feedforward_channels=64,
-            patch_size=PATCH,
-        ),
-        img_size=32,
-        numerics='timm',
-        encoder=dict(final_norm=False),
-        out_type='featmap',
-        with_cls_token=False,
-    ).eval()
+    plain = backbone(pos_embed='learned', encoder=dict(final_norm=False))
     own = {
         name: value for name, value in plain.state_dict().items() if name != 'position._extra_state'
     }

