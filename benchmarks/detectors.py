@@ -21,16 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from detectors_reference import doubled, photograph
 from mmengine.dataset import pseudo_collate
 from torch import Tensor
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
+from benchmarks.detectors_reference import doubled, photograph
 from vit_plugin.inference.load import load
 from vit_plugin.inference.trained_model import TrainedModel
 
 LIMIT = 1e-9  # of the largest
-SCRIPT = Path(__file__).resolve().parents[1] / 'tests/support/detectors_reference.py'
+SCRIPT = Path(__file__).resolve().with_name('detectors_reference.py')
 RECTANGLES = ('384,640', '512,384')
 LW_DETR = dict(
     num_labels=91,

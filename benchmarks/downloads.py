@@ -20,11 +20,8 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1] / 'tests/support'))
-
-from download_cases import WEIGHTS, Case, cases, content
-from rude_server import Server, serving
-
+from benchmarks.download_cases import WEIGHTS, Case, cases, content
+from benchmarks.rude_server import Server, serving
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import downloads, open_checkpoint
 from vit_plugin.weights.downloads import cached_path

@@ -24,10 +24,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).parents[1] / 'tests/support'))
-from exported_families import FAMILIES, Test, save
-
 import vit_plugin
+from benchmarks.exported_families import FAMILIES, Test, save
 from vit_plugin.__main__ import main as command
 from vit_plugin.deploy.onnx_model import OnnxModel
 from vit_plugin.errors import ConfigError

@@ -17,10 +17,7 @@ import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from PIL import Image, ImageOps
 
-sys.path.insert(0, str(Path(__file__).parents[1] / 'tests/support'))
-
-from image_kinds import write
-
+from benchmarks.image_kinds import write
 from vit_plugin.data import LoadCachedImage, LoadImage, LoadRandomResizedCrop
 from vit_plugin.errors import ConfigError
 

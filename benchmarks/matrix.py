@@ -9,7 +9,7 @@ newest versions that are promised, and with the latest ones that there are.
 Each row has a virtual environment of its own, which is deleted afterward (6 GB while it is there),
 and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt
 (newest), of tests/oldest.txt, or any (latest), trains the digits recipe for an epoch and runs a
-choice of tests. On MMEngine alone it runs tests/support/mmengine_alone.py in their place. With
+choice of tests. On MMEngine alone it runs benchmarks/mmengine_alone.py in their place. With
 ``--uv`` (which must be installed), uv installs in place of pip, and rows share the files of equal
 packages. Prints a line for each row, and a table at the end. Ends with status 1 if a row fails,
 whose output is in DIR/<row>.log.
@@ -143,7 +143,7 @@ def steps(
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN, *shown]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
     if tests and row.line == ALONE:
-        yield 'alone', [inside, 'tests/support/mmengine_alone.py']
+        yield 'alone', [inside, 'benchmarks/mmengine_alone.py']
     elif tests:
         yield 'tests', [inside, '-m', 'pytest', '-n0', '-p', 'no:cacheprovider', *TESTS]
 

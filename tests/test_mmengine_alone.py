@@ -24,7 +24,7 @@ OF_FRAMEWORKS = {
 
 
 def found(*arguments: str) -> dict[str, dict]:
-    script = Path(__file__).with_name('support') / 'mmengine_alone.py'
+    script = Path(__file__).parents[1] / 'benchmarks/mmengine_alone.py'
     command = [sys.executable, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

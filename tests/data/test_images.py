@@ -3,11 +3,11 @@ import os
 import cv2
 import numpy as np
 import pytest
-from image_kinds import saved, write
 from mmengine.config import ConfigDict
 from PIL import Image
 from rejection import rejects
 
+from benchmarks.image_kinds import saved, write
 from benchmarks.images import READERS, outcome
 from vit_plugin.data import LoadCachedImage, LoadImage
 from vit_plugin.data.image_reader import use_our_image_reader

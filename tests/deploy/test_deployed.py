@@ -3,14 +3,14 @@
 from importlib.util import find_spec
 from itertools import product
 
-import exported_families
 import numpy as np
 import pytest
 import torch
-from exported_families import FAMILIES
 from rejection import rejects
 from torch import nn
 
+from benchmarks import exported_families
+from benchmarks.exported_families import FAMILIES
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 

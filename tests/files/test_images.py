@@ -3,10 +3,10 @@ import io
 import cv2
 import numpy as np
 import pytest
-from image_kinds import bomb
 from PIL import Image, ImageOps
 from rejection import rejects
 
+from benchmarks.image_kinds import bomb
 from vit_plugin.files.image_files import is_image
 from vit_plugin.files.image_headers import has_end, seen_size
 from vit_plugin.files.images import decode, read_image

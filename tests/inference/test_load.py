@@ -5,8 +5,7 @@ import pytest
 
 pytest.importorskip('mmdet')
 pytest.importorskip('mmseg')
-import exported_families
-
+from benchmarks import exported_families
 from vit_plugin.inference.load import load
 
 STRETCH = exported_families.Test([dict(type='Resize', scale=(64, 64), keep_ratio=False)])

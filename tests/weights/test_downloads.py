@@ -3,12 +3,12 @@ import os
 
 import pytest
 import torch
-from download_cases import WEIGHTS, cases, content
 from mmengine.runner import load_checkpoint
 from rejection import rejects
-from rude_server import serving
 
+from benchmarks.download_cases import WEIGHTS, cases, content
 from benchmarks.downloads import Case, attempt
+from benchmarks.rude_server import serving
 from vit_plugin.weights import open_checkpoint, reading_safely
 from vit_plugin.weights.downloads import cached_path
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from mmengine.config import Config
 from rejection import rejects
-from rude_server import serving
 
+from benchmarks.rude_server import serving
 from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.saved_settings import literals, saved_backbone, training_settings
 

@@ -1,4 +1,4 @@
-"""Downloads that go right and wrong, for :mod:`rude_server`."""
+"""Downloads that go right and wrong, for :mod:`benchmarks.rude_server`."""
 
 import io
 import os
@@ -17,8 +17,8 @@ import filelock
 import numpy as np
 import pytest
 import torch
-from rude_server import Server
 
+from benchmarks.rude_server import Server
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.downloads import cached_path

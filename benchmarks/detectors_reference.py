@@ -2,7 +2,7 @@
 
 It runs in an environment with ``rfdetr`` or ``transformers``, which this package does not need:
 
-    PYTHON tests/support/detectors_reference.py KIND NAME FOLDER [HEIGHT,WIDTH ...]
+    PYTHON benchmarks/detectors_reference.py KIND NAME FOLDER [HEIGHT,WIDTH ...]
 
 ``KIND`` is ``rfdetr`` (``NAME`` is a class of its configs, such as ``Nano`` or ``SegNano``) or
 ``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides
