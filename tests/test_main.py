@@ -46,42 +46,9 @@ def test_the_docs_list_every_command():
     }
 
 
-@pytest.mark.parametrize(
-    ('name', 'words'),
-    [
-        ('tran', "no command 'tran'; did you mean train?"),
-        ('qqq', "no command 'qqq'; there are benchmark, convert, "),
-    ],
-)
-def test_an_unknown_command_names_the_nearest(capsys, name, words):
-    assert command.main([name]) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_version(capsys):
     assert command.main(['--version']) == 0
     assert capsys.readouterr().out == f'{__version__}\n'
-
-
-@pytest.mark.parametrize('name', COMMANDS)
-@pytest.mark.filterwarnings('ignore')
-def test_a_command_has_the_module_of_its_name(monkeypatch, capsys, name):
-    monkeypatch.setattr(sys, 'argv', list(sys.argv))
-    with pytest.raises(SystemExit) as end:
-        command.main([name, '--help'])
-    assert end.value.code == 0
-    # Others print at their import.
-    assert f'usage: vit-plugin {name} ' in ' '.join(capsys.readouterr().out.split())
-
-
-def test_from_another_directory_and_without_torch(tmp_path):
-    code = (
-        "import sys; from vit_plugin.__main__ import main; sys.exit(main(['--help']) or 'torch' "
-        "in sys.modules or 'mmengine' in sys.modules)"
-    )
-    subprocess.run(
-        [sys.executable, '-c', code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL
-    )
 
 
 def test_a_missing_framework_is_one_sentence(tmp_path):

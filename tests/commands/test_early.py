@@ -24,6 +24,7 @@ SAID: dict[str, tuple[int, str]] = {
     '--help': (0, 'usage: vit-plugin COMMAND'),
     **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in COMMANDS},
     'trian': (2, 'did you mean train?'),
+    'qqq': (2, "no command 'qqq'; there are benchmark, convert, "),
     'train': (1, 'Give a config, or --data with a folder of images.'),
     'train CONFIG --data .': (1, "Both the config 'setup.py' and --data"),
     'train CONFIG --task detection': (1, '--task goes with --data; change a config with'),
@@ -55,7 +56,7 @@ SAID: dict[str, tuple[int, str]] = {
     # It looks for the images, too.
     'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
     'embed not/there none.jpg --out x.npz': (1, "There is no image 'none.jpg'."),
-    'visualize not/there attention none.jpg': (1, "There is no image 'none.jpg'."),
+    'visualize not/there attention none.jpg --out x.png': (1, "There is no image 'none.jpg'."),
 }
 EACH = """
 import contextlib, io, json, sys

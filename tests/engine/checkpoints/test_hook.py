@@ -127,9 +127,9 @@ def test_save_now_writes_a_state_once(tmp_path, monkeypatch, iteration):
     monkeypatch.setattr(
         runner.saver,
         'save',
-        lambda folder, name, *args, **kwargs: (
+        lambda out_dir, name, *args, **kwargs: (
             written.append(name),
-            save(folder, name, *args, **kwargs),
+            save(out_dir, name, *args, **kwargs),
         ),
     )
     runner.register_hook(saving)
