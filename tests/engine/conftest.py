@@ -14,3 +14,11 @@ def no_pictures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ReportHook, '_save', lambda *_: None)
         yield
+
+
+@pytest.fixture
+def launched(monkeypatch) -> None:
+    """The environment that MMEngine's launcher asks for, without the address of another run."""
+    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
+        monkeypatch.setenv(name, '1')
+    monkeypatch.delenv('MASTER_ADDR', raising=False)

@@ -61,13 +61,6 @@ def save_a_part(work_dir: str) -> None:
         assert 'within 4 s (missing: 1), and of a sharded model each has a part; call' in str(error)
 
 
-@pytest.fixture
-def launched(monkeypatch):
-    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
-        monkeypatch.setenv(name, '1')
-    monkeypatch.delenv('MASTER_ADDR', raising=False)
-
-
 def test_the_main_process_may_save_a_plain_model_alone(tmp_path, launched):
     on_ranks(2, tmp_path, save_alone, str(tmp_path / 'work'))
     saved = torch.load(tmp_path / 'work/mine.pth', weights_only=False)

@@ -149,10 +149,7 @@ def train_with_a_bad_batch(work_dir: str) -> None:
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_loss_of_another_process_keeps_the_weights_from_being_saved(tmp_path, monkeypatch):
-    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
-        monkeypatch.setenv(name, '1')
-    monkeypatch.delenv('MASTER_ADDR', raising=False)
+def test_a_loss_of_another_process_keeps_the_weights_from_being_saved(tmp_path, launched):
     on_ranks(2, tmp_path, train_with_a_bad_batch, str(tmp_path / 'work'))
     assert not list((tmp_path / 'work').glob('iter_*'))
     assert not (tmp_path / 'work' / 'last_checkpoint').exists()

@@ -205,10 +205,7 @@ def train_two_ranks(work_dir: str) -> None:
 
 
 @pytest.mark.nightly
-def test_another_number_of_processes_is_no_change(tmp_path, monkeypatch):
-    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
-        monkeypatch.setenv(name, '1')
-    monkeypatch.delenv('MASTER_ADDR', raising=False)
+def test_another_number_of_processes_is_no_change(tmp_path, launched):
     on_ranks(2, tmp_path, train_two_ranks, str(tmp_path / 'work'))
     runner = build(tiny_cfg(tmp_path / 'work', custom_hooks=[]))
     runner.resume(str(tmp_path / 'work/iter_6.pth'))

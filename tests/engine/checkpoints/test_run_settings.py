@@ -57,7 +57,7 @@ def test_the_page_has_the_table():
     assert not missing
 
 
-@recipes()
+@recipes(nightly=True)
 def test_the_text_of_a_config_says_the_same(path):
     """MMEngine's checkpoints have no more."""
     cfg = read_config(path)

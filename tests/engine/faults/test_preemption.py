@@ -146,10 +146,7 @@ def preempt_one(work_dir: str) -> None:
     assert status(cfg, *sent) == 143, rank
 
 
-def test_a_signal_to_one_of_two_stops_both(tmp_path, monkeypatch):
-    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
-        monkeypatch.setenv(name, '1')
-    monkeypatch.delenv('MASTER_ADDR', raising=False)
+def test_a_signal_to_one_of_two_stops_both(tmp_path, launched):
     on_ranks(2, tmp_path, preempt_one, str(tmp_path / 'work'))
     assert saved_step(tmp_path / 'work') == 2
 

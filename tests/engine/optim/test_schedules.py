@@ -55,7 +55,7 @@ def rates(schedulers: list, steps: int, epoch_length: int) -> list[float]:
 def test_a_run_of_any_length_reaches_the_rate_that_was_set(path):
     recipe = read_config(path)
     field = 'max_epochs' if 'max_epochs' in recipe.train_cfg else 'max_iters'
-    for length, epoch_length in product((1, 2, 3, recipe.train_cfg[field]), (1, 2, 7)):
+    for length, epoch_length in product((1, 3, recipe.train_cfg[field]), (1, 7)):
         if length > 1000:  # in iterations
             length, epoch_length = 1000, 1
         cfg = deepcopy(recipe)
