@@ -1,7 +1,7 @@
 import pytest
 from rejection import rejects
 
-from vit_plugin.files.text import GUESSED, markdown_table, read_lines, read_text
+from vit_plugin.files.text import CONTRARY, GUESSED, WESTERN, markdown_table, read_lines, read_text
 
 
 @pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16', 'latin-1', 'cp1252'])
@@ -13,10 +13,26 @@ def test_text_is_read_as_it_was_meant(tmp_path, encoding):
 
 def test_a_guess_is_known_until_the_file_is_mended(tmp_path):
     file = tmp_path / 'x.txt'
-    for encoding, guessed in (('cp1252', 'bär'), ('utf-8', None)):
+    for encoding, guessed in (('cp1252', (WESTERN, 'bär')), ('utf-8', None)):
         file.write_bytes('dog\nbär'.encode(encoding))
         assert read_text(file) == 'dog\nbär'
         assert GUESSED.get(str(file)) == guessed
+
+
+@pytest.mark.parametrize(
+    ('text', 'declared', 'is_said'),
+    [('方块', 'gb18030', True), ('猫', 'gb18030', False), ('日本', 'shift_jis', True),
+     ('é', 'latin-1', True), ('кот', 'cp1251', True)],
+)  # fmt: skip
+def test_what_a_file_says_of_its_encoding_is_compared_with_its_letters(
+    tmp_path, text, declared, is_said
+):
+    """In gb2312 a cat has the bytes of an accented letter in UTF-8."""
+    file = tmp_path / 'x.xml'
+    for encoding in (declared, 'utf-8') if is_said else (declared,):
+        file.write_bytes(text.encode(encoding))
+        assert read_text(file, declared) == text
+        assert GUESSED.get(str(file)) == ((CONTRARY, text) if encoding == 'utf-8' else None)
 
 
 def test_utf_16_without_a_mark_is_an_error(tmp_path):
@@ -39,6 +55,7 @@ def test_the_first_unknown_letters_of_a_long_line_are_shown(tmp_path):
         ('アイ', 'cp932'),
         ('고양이', 'cp949'),
         ('кошка', 'cp1251'),
+        ('łódka', 'cp1250'),
         ('éà', 'cp1252'),
     ],
 )

@@ -15,34 +15,55 @@ ENCODINGS = {
     b'\xef\xbb\xbf': 'utf-8-sig',
 }  # by their first bytes
 # What else text may be, shown where it is not known: of Chinese, Japanese, Korean, Russian, and
-# Western European languages.
-OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1252')
+# Central and Western European languages.
+OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
 # A letter of Western Europe between those of ASCII, or two within a word. Letters of other scripts
 # take two such bytes, and words of theirs have no letters of ASCII.
 ACCENT = re.compile(
     rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
 )
-GUESSED: dict[str, str] = {}  # files that read_text took for Windows-1252, and a line of each
+THREE_BYTES = '\u0800'  # the first letter of three bytes in UTF-8
+# Files whose encoding read_text has guessed: as what, and a line of each.
+GUESSED: dict[str, tuple[str, str]] = {}
+WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
+CONTRARY = 'files in UTF-8 that say another encoding, read as UTF-8'
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, declared: str = '') -> str:
     """A file's text without a byte order mark.
 
     What is neither UTF-8 nor has a mark is Windows-1252 where that is likely. It is in
     :data:`GUESSED` then, so that it can be said.
+
+    Args:
+        path: the file.
+        declared: the encoding that it says. Valid UTF-8 is that nevertheless, unless each of its
+            letters may be one of such an encoding that takes two bytes.
 
     Raises:
         ConfigError: if its encoding is not known.
     """
     content = Path(path).read_bytes()
     GUESSED.pop(str(path), None)
-    encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), 'utf-8')
-    with suppress(UnicodeDecodeError):
+    marked = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), '')
+    text, said = (_decoded(content, encoding) for encoding in (marked or 'utf-8', declared))
+    in_two_bytes = said is not None and len(said) < len(content)
+    if said is not None and (text is None or (in_two_bytes and max(text) < THREE_BYTES)):
+        return said
+    what = CONTRARY if said not in (None, text) else ''
+    if text is None:
+        text, what = decode_unknown(content, str(path), 'save it as UTF-8'), WESTERN
+    if what:
+        GUESSED[str(path)] = what, next(line for line in text.splitlines() if not line.isascii())
+    return text
+
+
+def _decoded(content: bytes, encoding: str) -> str | None:
+    """Text in this encoding, None if it is in another one."""
+    with suppress(UnicodeDecodeError, LookupError):
         if '\0' not in (text := content.decode(encoding)):  # else UTF-16 without a mark
             return text
-    text = decode_unknown(content, str(path), 'save it as UTF-8')
-    GUESSED[str(path)] = next(line for line in text.splitlines() if not line.isascii())
-    return text
+    return None
 
 
 def decode_unknown(content: bytes, name: str, remedy: str) -> str:

@@ -38,7 +38,7 @@ from vit_plugin.from_folder.readers.instances import check_instances
 from vit_plugin.from_folder.readers.listing import Listing
 from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
 from vit_plugin.from_folder.readers.records import ImageRecord, Instance
-from vit_plugin.from_folder.readers.yolo import _dimensions
+from vit_plugin.from_folder.readers.yolo_lines import _dimensions
 
 
 def read(folder: Path, **options) -> Listing:
@@ -643,6 +643,24 @@ def test_voc_with_numbers_that_are_not_whole(tmp_path):
     assert read(tmp_path).train[1].instances[1].box[0] == pytest.approx(30)
 
 
+@pytest.mark.parametrize(
+    'as_mapping',
+    [
+        lambda rows: {str(row['id']): row['name'] for row in rows},
+        lambda rows: {row['name']: row['id'] for row in rows},
+        lambda rows: {str(row['id']): dict(name=row['name']) for row in rows},
+    ],
+)
+def test_categories_may_be_a_mapping(tmp_path, as_mapping):
+    def change(content):
+        content['categories'] = as_mapping(content['categories'])
+
+    write_coco(tmp_path)
+    wanted = boxes_of(read(tmp_path))
+    rewrite(tmp_path, change)
+    assert boxes_of(read(tmp_path)) == wanted
+
+
 def test_ids_of_categories_may_be_any_numbers(tmp_path):
     """fiftyone#1696: those of a data base."""
     write_coco(tmp_path)
@@ -1241,6 +1259,40 @@ def test_outlines_of_equally_many_points_are_no_poses(tmp_path, polygon):
     assert set(boxes_of(read(tmp_path))) == {('bar', 13, 10, 38, 29), ('square', 13, 10, 38, 29)}
 
 
+@pytest.mark.parametrize(
+    ('line', 'kept'),
+    [
+        ('{c} {box} 0.9', 20),
+        ('{c} 0.9 {box}', 20),  # a score before the box
+        ('{c} {box} 0.9 {i}', 20),  # a score, and the number of a track
+        ('{c} {box} 0.01 0.99', 'may be a box and two more values, or a polygon of three points'),
+        ('{c} 0.8 0.2 0.7 0.6 0.8 0.9', 20),  # triangles that are no box within the image
+    ],
+)
+def test_numbers_around_a_box_are_told_by_all_lines(tmp_path, line, kept):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').glob('[0-9].txt'):
+        rows = [row.split(maxsplit=1) for row in path.read_text().splitlines()]
+        lines = (line.format(c=c, box=box, i=i + 2) for i, (c, box) in enumerate(rows))
+        path.write_text('\n'.join(lines))
+    if isinstance(kept, str):
+        with rejects(kept):
+            read(tmp_path)
+        return
+    found = boxes_of(read(tmp_path))
+    assert found == WANTED if 'box' in line else sum(found.values()) == kept
+
+
+def test_skeletons_of_two_kinds_are_no_polygons(tmp_path):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').glob('[0-9].txt'):
+        path.write_text(
+            f'0 0.5 0.5 0.2 0.2{" 0.5 0.5 2" * 17}\n1 0.5 0.5 0.2 0.2{" 0.5 0.5 1" * 21}'
+        )
+    with rejects('a box and 17 or 21 keypoints .* remove what follows the box in each line'):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize('other', ['traffic\u00a0light', ' traffic  light ', 'traffic\u200b light'])
 def test_names_that_look_the_same_are_one_class(tmp_path, other):
     write_coco(tmp_path)
@@ -1379,6 +1431,25 @@ def open_images(folder: Path) -> None:
     write(folder, 'class-descriptions-boxable.csv', '/m/b,bar\n/m/s,square')
 
 
+def datumaro(folder: Path) -> None:
+    names = ['bar', 'square']
+    items = []
+    for name, boxes in scenes_as(folder, 'images/default'):
+        shapes = [
+            dict(id=i, type='bbox', label_id=names.index(label), bbox=[x, y, right - x, bottom - y])
+            for i, (label, (x, y, right, bottom)) in enumerate(boxes)
+        ]
+        first = shapes[0]
+        left, top, width, height = first.pop('bbox')
+        around = [left, top, left + width, top, left + width, top + height, left, top + height]
+        shapes[0] = dict(first, type='polygon', points=around)
+        image = dict(path=Path(name).name, size=[48, 64])
+        items.append(dict(id=Path(name).stem, annotations=shapes, attr={}, image=image))
+    labels = [dict(name=name, parent='', attributes=[]) for name in names]
+    content = dict(info={}, categories=dict(label=dict(labels=labels)), items=items)
+    write(folder, 'annotations/default.json', json.dumps(content))
+
+
 def tensorflow(folder: Path) -> None:
     lines = ['sep=;', 'filename;width;height;class;xmin;ymin;xmax;ymax']
     for name, boxes in scenes_as(folder, 'images'):
@@ -1388,6 +1459,7 @@ def tensorflow(folder: Path) -> None:
 
 LISTS = {
     bdd: 'BDD100K',
+    datumaro: 'Datumaro',
     hugging_face: 'Hugging Face',
     open_images: 'a table',
     tensorflow: 'a table',

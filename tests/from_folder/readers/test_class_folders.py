@@ -451,12 +451,14 @@ def test_names_of_folders_that_look_the_same_are_one_class(tmp_path):
     assert read(tmp_path).classes == ('a cat', 'digit 2')
 
 
-def test_classes_that_are_numbers_are_named(tmp_path):
+@pytest.mark.parametrize(('name', 'count'), [('{}', 12), ('{} kg', 2), ('2024-01-{}', 2)])
+def test_classes_that_are_numbers_are_named(tmp_path, name, count):
     for i in range(24):
-        (tmp_path / f'{20 + i // 2}').mkdir(exist_ok=True)
-        Image.new('RGB', (8, 8), (10 * i, 0, 0)).save(tmp_path / f'{20 + i // 2}/{i}.png')
-    rows = [row[:2] for row in read_class_folders(Tree(tmp_path)).findings.rows()]
-    assert ('classes that are numbers, whose order and distance are not learned', 1) in rows
+        folder = tmp_path / name.format(20 + i % count)
+        folder.mkdir(exist_ok=True)
+        Image.new('RGB', (8, 8), (10 * i, 0, 0)).save(folder / f'{i}.png')
+    rows = [row[0] for row in read_class_folders(Tree(tmp_path)).findings.rows()]
+    assert any('numbers or dates, whose order and distance are not learned' in row for row in rows)
 
 
 def test_a_part_may_have_one_folder_around_its_classes(tmp_path):

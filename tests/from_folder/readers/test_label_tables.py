@@ -249,6 +249,8 @@ def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes)
         lambda i: -0.5 * i,
         lambda i: 20 + i,
         lambda i: f'{7 * i}%',
+        lambda i: f'{i} kg',
+        lambda i: f'2024-01-{i + 1:02}',
     ],
 )
 def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
@@ -260,7 +262,9 @@ def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
         read(tmp_path)
 
 
-@pytest.mark.parametrize('values', [('0', '1'), ('1.0', '2.0'), ('7', 'cat'), ('0.5 mm', '1 mm')])
+@pytest.mark.parametrize(
+    'values', [('0', '1'), ('1.0', '2.0'), ('7', 'cat'), ('0.5 mm', '1 mm'), ('1st', '2nd')]
+)
 def test_numbers_that_are_names_are_classes(tmp_path, values):
     flat(tmp_path)
     rows = [f'{i}.jpg,{values[i % 2]}' for i in range(12)]

@@ -13,7 +13,7 @@ from .division import check_classes, divide
 from .findings import Findings
 from .identity import KINDS, folder_of
 from .image_tree import MOST_HEADERS, RUNS, Tree, is_run, note_unused, read_sizes
-from .label_tables import are_measured, read_tables
+from .label_tables import are_measured, numbers_in, read_tables
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
 from .records import ImageRecord
@@ -109,9 +109,10 @@ def _check_names(
 ) -> None:
     """Note classes that are numbers, and raise a ``ConfigError`` for a single one."""
     found = {name for record in records for name in record.labels}
-    if are_measured(found, named=True):
+    if are_measured(found, named=True) or numbers_in(found)[1]:
         findings.note(
-            'classes that are numbers, whose order and distance are not learned',
+            'classes that are numbers or dates, whose order and distance are not learned; join '
+            "them to a few such as 'low' and 'high'",
             f'{min(found)} and {max(found)}',
         )
     if len(found) == 1 and not multi_label:

@@ -1,7 +1,7 @@
 """COCO: JSON files with images, annotations and categories, one in all or one per split."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
 
 
 def _names(file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
-    names = [text_of(category['name']) for category in content['categories']]
+    names = [text_of(category['name']) for category in _categories(content)]
     findings.note_all(
         'categories of one name, taken as one class',
         (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
@@ -81,10 +81,9 @@ def _records(
 ) -> list[ImageRecord]:
     with reading(file, 'an image or a box', 'COCO'):
         records = _listed(tree, split, file, content['images'], findings)
-        names = {
-            _key(category['id']): text_of(category['name']) for category in content['categories']
-        }
-        if len(names) < len(content['categories']):
+        categories = _categories(content)
+        names = {_key(category['id']): text_of(category['name']) for category in categories}
+        if len(names) < len(categories):
             raise ValueError('two categories have one id')
         for i, found in enumerate(content['annotations']):
             origin = f'annotation {found.get("id", i)!r} in {file}'
@@ -123,6 +122,19 @@ def _listed(
         own = split or tree.split(path)
         records[number] = ImageRecord(path, own, stated=stated, origin=str(file))
     return records
+
+
+def _categories(content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The categories, which some files have as names by ids, ids by names, or objects by either."""
+    found = content['categories']
+    if not isinstance(found, Mapping):
+        return found
+    by_name = all(isinstance(value, int) for value in found.values())
+    pairs = (pair[::-1] if by_name else pair for pair in found.items())
+    return [
+        dict(id=key, name=key) | (value if isinstance(value, Mapping) else dict(name=value))
+        for key, value in pairs
+    ]
 
 
 def _key(number: Any) -> str:

@@ -1,4 +1,4 @@
-"""Lists of images with boxes: JSON of CreateML, BDD100K and Hugging Face, and tables."""
+"""Lists of images with boxes: JSON of CreateML, BDD100K, Datumaro and Hugging Face, and tables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,17 @@ from .splits import split_of
 from .tables import FORMS, read_objects, read_rows, read_table
 
 # The format by the key of an image's objects, and the keys of its name.
-FORMATS = dict(annotations='CreateML', labels='BDD100K', objects='Hugging Face')
+FORMATS = dict(annotations='CreateML', labels='BDD100K', objects='Hugging Face', shapes='Datumaro')
 IMAGES = ('image', 'imagefilename', 'file_name', 'name')
 CLASSES = ('label', 'category', 'categories', 'class')
-BOXES = ('coordinates', 'box2d', 'bbox')  # with the center; with corners; left, top, width, height
+# With the center; with corners; left, top, width, height; x, y, x, y, ... of a polygon.
+BOXES = ('coordinates', 'box2d', 'bbox', 'points')
 # Columns of a table, as :func:`_plain` has them.
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
 NAMES = {*LABELS, 'labelname', 'classname', 'name'}
 GROUP = 'isgroupof'
 TABLE = 'a table'
-WORDS = 'CreateML, BDD100K or Hugging Face'
+WORDS = 'CreateML, BDD100K, Datumaro or Hugging Face'
 ONLY_CLASS = 'object'  # of a table without a column of classes
 DESCRIPTIONS = 'class-descriptions'  # in the name of Open Images' table of /m/01g317 and others
 
@@ -127,8 +128,27 @@ def _plain(title: str) -> str:
 
 def _entries(content: Any) -> Sequence[Mapping[str, Any]]:
     """The images of a list, which newer files of BDD100K call frames."""
+    if isinstance(content, Mapping) and {'items', 'categories'} <= content.keys():
+        return _of_datumaro(content)
     found = content.get('frames') if isinstance(content, Mapping) else content
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _of_datumaro(content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The images of Datumaro's JSON, whose objects have numbers of labels."""
+    names = [label['name'] for label in content['categories']['label']['labels']]
+    entries = []
+    for item in content['items']:
+        image = item.get('image', {})
+        height, width = image.get('size', (0, 0))
+        shapes = [
+            dict(one, label=names[one['label_id']])
+            for one in item['annotations']
+            if one.get('label_id') is not None
+        ]
+        name = image.get('path') or item['id']
+        entries.append(dict(file_name=name, width=width, height=height, shapes=shapes))
+    return entries
 
 
 def _objects(entry: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
@@ -150,12 +170,14 @@ def _first(found: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def _instance(one: Mapping[str, Any], origin: str) -> Instance:
+    name, crowd = text_of(_first(one, CLASSES)), is_ignored(one, one.get('attributes'))
     box: Any = one.get('bbox')
+    if points := one.get('points'):
+        return Instance.of_polygons(name, [points], origin, crowd)
     if center := one.get('coordinates'):
         x, y, width, height = (float(center[key]) for key in ('x', 'y', 'width', 'height'))
         box = x - width / 2, y - height / 2, width, height
     elif corners := one.get('box2d'):
         left, top, right, bottom = (float(corners[key]) for key in ('x1', 'y1', 'x2', 'y2'))
         box = left, top, right - left, bottom - top
-    name = text_of(_first(one, CLASSES))
-    return Instance(name, box, crowd=is_ignored(one, one.get('attributes')), origin=origin)
+    return Instance(name, box, crowd=crowd, origin=origin)

@@ -190,10 +190,9 @@ def read_sizes(
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
     read = set(map(str, used))
-    findings.note_all(
-        'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8',
-        (f'{GUESSED[name]!r} in {name}' for name in sorted(read & GUESSED.keys())),
-    )
+    for name in sorted(read & GUESSED.keys()):
+        what, line = GUESSED[name]
+        findings.note(what, f'{line!r} in {name}')
     findings.note_all(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )

@@ -38,7 +38,9 @@ QUOTES = ' []\'"'  # around the names in a list of Python's
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 MAINLY = 0.9  # of the labels
 MANY = 10  # different numbers, from which on they are measurements unless they count classes
-NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?\s*%?', re.IGNORECASE)
+# A number and its unit, and a date.
+NUMBER = re.compile(r'([-+]?\d*[.,]?\d+(?:e[-+]?\d+)?)\s*(%|[^\W\d_]{1,3}[²³]?)?', re.IGNORECASE)
+DATE = re.compile(r'(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})([ T]\d.*)?')
 
 
 def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool, list[Path]]:
@@ -207,19 +209,31 @@ def _separator(values: Collection[str], plural: bool) -> str | None:
     return None
 
 
+def numbers_in(values: Collection[str]) -> tuple[set[float], str]:
+    """The numbers that nearly all of some values are, and their unit; the days of dates."""
+    found = [number for value in values if (number := NUMBER.fullmatch(value.strip()))]
+    units = {(number[2] or '').casefold() for number in found} - {''}
+    if len(found) > MAINLY * len(values) and len(units) < 2:
+        return {float(number[1].replace(',', '.')) for number in found}, ''.join(units)
+    dates = [date[1] for value in values if (date := DATE.fullmatch(value.strip()))]
+    if len(dates) > MAINLY * len(values):
+        return {float(re.sub(r'\D', '', date)) for date in dates}, 'date'
+    return set(), ''
+
+
 def are_measured(values: Collection[str], named: bool = False) -> bool:
-    """True for numbers whose order and distance count: fractions, or many that count nothing.
+    """True for numbers whose order and distance count: many that count nothing, or fractions.
+
+    A few lengths, such as 0.5 mm and 1 mm, may be sizes of screws.
 
     Args:
         values: the different values.
         named: whether they are said to be labels, so that 0, 1, 2 ... or 1, 2, 3 ... are classes.
     """
-    texts = [value.strip(' %').replace(',', '.') for value in values if NUMBER.fullmatch(value)]
-    if len(texts) <= MAINLY * len(values):
-        return False
-    numbers = {float(text) for text in texts}
-    counted = named and min(numbers) in (0, 1) and max(numbers) < 2 * len(numbers)
-    return any(number % 1 for number in numbers) or (len(numbers) > MANY and not counted)
+    numbers, unit = numbers_in(values)
+    counted = named and not unit and numbers and min(numbers) in (0, 1)
+    many = len(numbers) > MANY and not (counted and max(numbers) < 2 * len(numbers))
+    return many or (unit in ('', '%') and any(number % 1 for number in numbers))
 
 
 def _check_classes_are_names(

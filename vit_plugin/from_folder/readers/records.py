@@ -13,6 +13,7 @@ from .splits import Split
 
 IGNORED = (
     'iscrowd',
+    'is_crowd',
     'crowd',
     'ignore',
     'difficult',

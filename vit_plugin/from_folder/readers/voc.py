@@ -26,16 +26,15 @@ def voc_root(file: Path) -> ET.Element | None:
     Raises:
         ConfigError: if it is not XML.
     """
-    content = file.read_bytes()
-    declared = DECLARED.match(content)
-    encoding = declared[1].decode() if declared else ''
-    if encoding.lower().startswith('gb'):
+    declared = DECLARED.match(file.read_bytes())
+    encoding = declared[1].decode().lower() if declared else ''
+    if encoding.startswith('gb'):
         encoding = 'gb18030'  # has all letters of gb2312 and gbk
-    damaged = ET.ParseError, UnicodeDecodeError, LookupError
-    with rejecting(f'--data: {str(file)!r} is not XML', 'correct it', damaged, named_line):
+    elif encoding.startswith('utf'):
+        encoding = ''  # .NET says UTF-16 of strings that it saves in UTF-8
+    with rejecting(f'--data: {str(file)!r} is not XML', 'correct it', (ET.ParseError,), named_line):
         # The parser itself knows no encoding of Chinese or Japanese.
-        is_other = encoding.lower() not in ('', 'utf-8')
-        root = ET.fromstring(content.decode(encoding) if is_other else read_text(file))
+        root = ET.fromstring(read_text(file, encoding))
     return root if root.tag == 'annotation' else None
 
 
