@@ -128,8 +128,9 @@ def read_labeled(folder: str) -> 'Labeled':
 
     See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`.
     """
+    from vit_plugin.from_folder.readers.drawn_masks import class_map
     from vit_plugin.from_folder.readers.image_tree import Tree
-    from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
+    from vit_plugin.from_folder.readers.mask_folders import read_mask_folder
     from vit_plugin.measure.dense_probing import Labeled
 
     found = read_mask_folder(Tree(folder))

@@ -15,7 +15,7 @@ from .readers.annotated import formats_of
 from .readers.class_folders import read_class_folders
 from .readers.image_tree import Tree
 from .readers.listing import Listing, is_encodable
-from .readers.mask_folders import has_masks
+from .readers.mask_pairs import has_masks
 from .readers.splits import SEED, Split
 from .request import Request
 from .schedule import Schedule

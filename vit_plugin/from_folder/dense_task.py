@@ -1,6 +1,7 @@
 """What tasks with boxes, polygons and masks share: their model is a row of a table."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
@@ -9,8 +10,8 @@ from vit_plugin.config.task_model import ModelFacts, TaskModel, has_entries
 from vit_plugin.errors import ConfigError
 
 from .choices import models_of
-from .continued import described
-from .multispectral import normalization_of
+from .continued import continued, described
+from .multispectral import backbone_of, normalization_of
 from .request import Request
 from .schedule import CONTINUED, Schedule
 from .task import Task
@@ -104,6 +105,33 @@ class DenseTask(Task):
             said = described(saved, self.listing.classes, str(self.request.weights))
         return f'{super().summary()} {said}'
 
+    @property
+    def padding(self) -> Section:
+        """What the preprocessor of a complete model has of the data."""
+        raise NotImplementedError
+
+    def new_model(self) -> Section:
+        """The row's model for these images."""
+        raise NotImplementedError
+
+    def model(self) -> Section:
+        """A complete model with the classes of the data, or the row's."""
+        if not self.start.detector:
+            return self.new_model()
+        model = continued(self.start.detector, self.listing)
+        model['data_preprocessor'] |= self.padding
+        return model
+
+    def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
+        """What a new model of this height and width follows from."""
+        start, shorter = self.start, min(self.size)
+        arguments = {**backbone_of(start, shorter, self.listing.bands), 'img_size': size}
+        arguments.pop('out_type', None)
+        if without_token and not start.arch.startswith('timm://'):
+            arguments['with_cls_token'] = False
+        build = partial(start.meta_backbone, shorter, **arguments)
+        return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
+
     def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> Section:
         """The section ``model``, with this preprocessor."""
         model = self.row.build(facts)
@@ -115,13 +143,13 @@ class DenseTask(Task):
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
         return dict(data_preprocessor=dict(pixels), **model)
 
-    def segmentor(self, kind: str, facts: ModelFacts, padding: Section) -> Section:
-        """The section ``model`` of MMSegmentation, whose images are padded so."""
+    def segmentor(self, kind: str, facts: ModelFacts) -> Section:
+        """The section ``model`` of MMSegmentation."""
         pixels = dict(
             type='SegDataPreProcessor',
             **normalization_of(self.start, self.listing),
             bgr_to_rgb=not self.listing.bands,
-            **padding,
+            **self.padding,
         )
         model = dict(type=kind, train_cfg=dict(), test_cfg=dict(mode='whole'))
         return model | self.built(facts, pixels)

@@ -4,16 +4,14 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.errors import ConfigError
 
-from .continued import continued
 from .dense_task import DenseTask
 from .multispectral import backbone_of, reader_of
 from .readers.depth_folders import DepthRange, read_depth_folder
@@ -79,24 +77,21 @@ class DepthEstimation(DenseTask):
         saved = self.start.detector
         return self.image_scale(np.max(saved.model.backbone.img_size) if saved else LARGEST)
 
-    def model(self) -> Section:
-        """The row's model for these images."""
-        start, listing, shorter = self.start, self.listing, min(self.size)
-        arguments = {**backbone_of(start, shorter, listing.bands), 'out_type': 'pyramid'}
+    @cached_property
+    def padding(self) -> Section:
+        """The size of an image in training, around which no depth is known, and its stride."""
+        start, shorter = self.start, min(self.size)
+        arguments = {**backbone_of(start, shorter, self.listing.bands), 'out_type': 'pyramid'}
         if not start.arch.startswith('timm://') and start.from_scratch:
             arguments['with_cls_token'] = False
         stride = start.meta_backbone(shorter, **arguments).strides[-1]
         width, height = (rounded_up(side, stride) for side in self.size)
-        padding = dict(size=(height, width), seg_pad_val=0, test_cfg=dict(size_divisor=stride))
-        if start.detector:
-            model = continued(start.detector, listing)
-            model['data_preprocessor'] |= padding
-            return model
-        del arguments['out_type']
-        arguments['img_size'] = height, width
-        build = partial(start.meta_backbone, shorter, **arguments)
-        facts = ModelFacts(0, (height, width), arguments, build, farthest=self.farthest)
-        return self.segmentor('DepthEstimator', facts, padding)
+        return dict(size=(height, width), seg_pad_val=0, test_cfg=dict(size_divisor=stride))
+
+    def new_model(self) -> Section:
+        """The row's model for these images."""
+        facts = self.facts(self.padding['size'], self.start.from_scratch, farthest=self.farthest)
+        return self.segmentor('DepthEstimator', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test.

@@ -1,20 +1,18 @@
 """A detector for a folder of images with boxes, or with polygons of objects."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from mmengine.config import Config
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
 
-from .continued import continued
 from .dense_task import DenseTask
-from .multispectral import backbone_of, normalization_of, reader_of
+from .multispectral import normalization_of, reader_of
 from .object_sizes import anchors, largest_image
 from .readers.annotated import read_annotated_folder
 from .readers.listing import Listing
@@ -166,37 +164,27 @@ class Detection(DenseTask):
             return rounded_up(width, 32), rounded_up(height, 32)
         return width, height
 
-    def model(self) -> Section:
+    @property
+    def padding(self) -> Section:
+        """Masks are padded, too."""
+        return dict(pad_mask=self.with_masks)
+
+    def new_model(self) -> Section:
         """The row's model for these images, with the facts of their objects."""
-        start, listing, scale = self.start, self.listing, self.size
-        if start.detector:
-            model = continued(start.detector, listing)
-            model['data_preprocessor']['pad_mask'] = self.with_masks
-            return model
-        height, width = (rounded_up(side, 32) for side in reversed(scale))
-        arguments = {**backbone_of(start, min(scale), listing.bands), 'img_size': (height, width)}
-        if not start.arch.startswith('timm://'):
-            arguments['with_cls_token'] = False
-        arguments.pop('out_type', None)
-        anchor, levels = anchors(self.relative_boxes, max(scale))
-        facts = ModelFacts(
-            len(listing.classes),
-            (height, width),
-            arguments,
-            partial(start.meta_backbone, min(scale), **arguments),
-            True,
-            self.most_objects,
-            anchor,
-            levels,
-            listing.stuff,
+        listing, (width, height) = self.listing, self.size
+        anchor, levels = anchors(self.relative_boxes, max(self.size))
+        facts = self.facts(
+            (rounded_up(height, 32), rounded_up(width, 32)),
+            windows=True,
+            objects=self.most_objects,
+            anchor=anchor,
+            levels=levels,
+            stuff=listing.stuff,
         )
-        pixels = normalization_of(start, listing)
+        pixels = normalization_of(self.start, listing)
         if not self.row.base:
             pixels |= dict(
-                type='DetDataPreprocessor',
-                bgr_to_rgb=True,
-                pad_size_divisor=32,
-                pad_mask=self.with_masks,
+                type='DetDataPreprocessor', bgr_to_rgb=True, pad_size_divisor=32, **self.padding
             )
         if listing.bands:
             pixels |= dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)

@@ -1,7 +1,7 @@
 """A segmentor for a folder of images and masks."""
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
@@ -10,14 +10,13 @@ from PIL import Image
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
-from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.errors import ConfigError
 
-from .continued import continued
 from .dense_task import DenseTask
-from .multispectral import backbone_of, reader_of
+from .multispectral import reader_of
+from .readers.drawn_masks import class_map
 from .readers.listing import Listing
-from .readers.mask_folders import class_map, read_mask_folder
+from .readers.mask_folders import read_mask_folder
 from .readers.records import ImageRecord
 from .readers.splits import Split
 from .starting_point import SMALL
@@ -73,22 +72,15 @@ class Segmentation(DenseTask):
         width, height = self.size
         return rounded_up(height, 32), rounded_up(width, 32)
 
-    def model(self) -> Section:
+    @property
+    def padding(self) -> Section:
+        """The size of an image in training, around which no pixel has a class."""
+        return dict(size=self.crop, seg_pad_val=255)
+
+    def new_model(self) -> Section:
         """The row's model for these images."""
-        start, listing, shorter = self.start, self.listing, min(self.size)
-        padding = dict(size=self.crop, seg_pad_val=255)
-        if start.detector:
-            model = continued(start.detector, listing)
-            model['data_preprocessor'] |= padding
-            return model
-        arguments = {**backbone_of(start, shorter, listing.bands), 'img_size': self.crop}
-        if not start.arch.startswith('timm://'):
-            arguments['with_cls_token'] = False
-        arguments.pop('out_type', None)
-        build = partial(start.meta_backbone, shorter, **arguments)
-        classes = len(listing.classes)
-        facts = ModelFacts(classes, self.crop, arguments, build, objects=classes)
-        return self.segmentor('EncoderDecoder', facts, padding)
+        facts = self.facts(self.crop, objects=len(self.listing.classes))
+        return self.segmentor('EncoderDecoder', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""

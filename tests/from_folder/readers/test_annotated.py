@@ -32,11 +32,12 @@ from PIL import Image
 from rejection import rejects
 
 from vit_plugin.from_folder.readers.annotated import read_annotated_folder
+from vit_plugin.from_folder.readers.drawn_masks import class_map
 from vit_plugin.from_folder.readers.findings import Findings
 from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.instances import check_instances
 from vit_plugin.from_folder.readers.listing import Listing
-from vit_plugin.from_folder.readers.mask_folders import class_map, read_mask_folder
+from vit_plugin.from_folder.readers.mask_folders import read_mask_folder
 from vit_plugin.from_folder.readers.records import ImageRecord, Instance
 from vit_plugin.from_folder.readers.yolo_lines import _dimensions
 

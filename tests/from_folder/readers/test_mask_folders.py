@@ -12,9 +12,11 @@ from listings import notes_of, sizes_of
 from PIL import Image
 from rejection import rejects
 
+from vit_plugin.from_folder.readers.drawn_masks import class_map
 from vit_plugin.from_folder.readers.image_tree import Tree
 from vit_plugin.from_folder.readers.listing import Listing
-from vit_plugin.from_folder.readers.mask_folders import class_map, has_masks, read_mask_folder
+from vit_plugin.from_folder.readers.mask_folders import read_mask_folder
+from vit_plugin.from_folder.readers.mask_pairs import has_masks
 
 
 def read(folder, **options) -> Listing:

@@ -12,7 +12,7 @@ from vit_plugin.files.text import read_text
 
 from .class_names import class_name, note_merged
 from .coco import is_coco, read_coco
-from .division import check_classes, divide
+from .division import divide
 from .findings import Findings
 from .image_lists import box_tables, format_of, read_image_lists
 from .image_tree import Tree, note_unused, read_sizes
@@ -154,14 +154,8 @@ def read_format(
     findings.note_all(
         'images without an object', (record.path for record in records if not record.instances)
     )
-    parts, held_out = divide(records, tree, findings)
-    _check_any_box(tree, parts['train'], findings)
-    known = check_classes(
-        parts,
-        held_out,
-        lambda record: [found.name for found in record.instances if found.name],
-        findings,
-    )
+    _check_any_box(tree, records, findings)
+    parts, held_out, known = divide(records, tree, findings)
     # Where it was held out, maybe the only objects of a class.
     what = 'objects left out, of a class of which no other is there'
     _leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
@@ -207,9 +201,10 @@ def _leave_out(
         record.instances = [found for found in record.instances if not leaves(found)]
 
 
-def _check_any_box(tree: Tree, part: Sequence[ImageRecord], findings: Findings) -> None:
+def _check_any_box(tree: Tree, records: Sequence[ImageRecord], findings: Findings) -> None:
     """Raise a ``ConfigError`` if there is nothing to train on."""
-    if all(found.crowd for record in part for found in record.instances):
+    part = [record for record in records if record.split in (None, 'train')]
+    if part and all(found.crowd for record in part for found in record.instances):
         rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
         reasons = f' ({"; ".join(rows)})' if rows else ''
         raise ConfigError(

@@ -1,29 +1,25 @@
 """Folders of images with a folder for each class."""
 
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.image_files import IMAGE_SUFFIXES, is_os_metadata, walk_files
+from vit_plugin.files.image_files import IMAGE_SUFFIXES
 
-from .division import check_classes, divide
+from .class_layout import by_folders
+from .division import divide
 from .findings import Findings
-from .identity import KINDS, folder_of
-from .image_tree import MOST_HEADERS, RUNS, Tree, is_run, note_unused, read_sizes
+from .identity import folder_of
+from .image_tree import MOST_HEADERS, Tree, note_unused, read_sizes
 from .label_tables import are_measured, numbers_in, read_tables
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
 from .records import ImageRecord
 from .split_lists import read_lists
-from .splits import FILLERS, Split, alike_parts, split_of, words_in
+from .splits import Split, split_of
 
-TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
 TABLES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')  # suffixes
-# The images of a folder by the folder in it, '' for those directly in it.
-Below = Mapping[str, list[Path]]
 REMEDY = (
     'put the images of each class into a folder with its name, or add a train.csv with the columns '
     'file and label'
@@ -57,7 +53,8 @@ def read_class_folders(
             ``work_dir`` lies among the classes.
     """
     findings, whole = Findings(skip_invalid), around or tree
-    records, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
+    place = Path(work_dir) if work_dir else None
+    records, form = by_folders(tree, place, findings), 'folders of classes'
     multi_label, tables = False, list[Path]()
     _note_folders(records, findings)
     if len({record.labels for record in records}) >= 2:
@@ -74,21 +71,11 @@ def read_class_folders(
     records = read_sizes(tree, records, findings, MOST_HEADERS)
     findings.check()
     _check_names(tree, whole, records, multi_label, findings)
-    parts, held_out = divide(
-        records, tree, findings, None if multi_label else lambda record: record.labels[0]
+    parts, held_out, known = divide(
+        records, tree, findings, lambda record: '' if multi_label else record.labels[0]
     )
-    known = check_classes(parts, held_out, lambda record: record.labels, findings)
-    seen = {name for record in parts['val'] for name in record.labels}
-    return Listing(
-        form,
-        tree.folder,
-        tuple(sorted(known)),
-        parts,
-        held_out,
-        findings,
-        multi_label=multi_label,
-        unseen=tuple(sorted(known - seen)),
-    )
+    classes = tuple(sorted(known))
+    return Listing(form, tree.folder, classes, parts, held_out, findings, multi_label=multi_label)
 
 
 def _note_folders(records: Sequence[ImageRecord], findings: Findings) -> None:
@@ -200,151 +187,6 @@ def _only_folder(tree: Tree) -> Path | None:
 def _is_deeper(name: str, labels: Sequence[str]) -> bool:
     """True for the name of a folder that is neither the class of its images nor a part."""
     return readable(name) not in labels and not split_of(name)
-
-
-def _by_folders(tree: Tree, work_dir: Path | None) -> list[ImageRecord]:
-    """The images that lie in folders of classes.
-
-    Raises:
-        ConfigError: if the folders are parts of a data set, none of which is to train on, or which
-            have no such names.
-    """
-    tops = _tops(tree)
-    parts = {
-        top: split for top, below in tops.items() if (split := split_of(top)) and not below.get('')
-    }
-    flat = {
-        top
-        for top, below in tops.items()
-        if split_of(top) in ('val', 'test') and set(below) == {''}
-    }
-    classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
-    unlabeled = (
-        all(map(split_of, classes)) and len(classes) + len(flat) > 1
-    )  # parts without folders of classes
-    if 'train' in parts.values() or unlabeled:
-        classes = {}
-    elif parts and not any(name in classes for top in parts for name in tops[top]):
-        raise ConfigError(
-            f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
-            "'train'; add it, with a folder for each class."
-        )
-    records = []
-    for top, split in parts.items():
-        if split == 'val' and not tops[top]:
-            raise ConfigError(
-                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add '
-                'some, or remove it, and a tenth of the images for training is held out.'
-            )
-        _check_part(tree.folder / top, tops[top], split == 'train', work_dir)
-        records += [
-            ImageRecord(path, split, labels=(readable(name),))
-            for name, paths in sorted(tops[top].items())
-            for path in paths
-        ]
-    if 'train' not in parts.values():
-        _check_part(tree.folder, classes, True, work_dir)
-        records += _of_classes(tree, classes)
-    return records
-
-
-def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
-    """The images of each folder by the folder in it. One that adds nothing is passed over."""
-    tops: dict[str, dict[str, list[Path]]] = {
-        name: defaultdict(list) for name in _subfolders(tree.folder)
-    }
-    inner: dict[str, set[str]] = defaultdict(set)
-    for folders in tree.images_in:
-        inner[(*folders, '')[0]].add((*folders, '', '')[1])
-    for folders, images in tree.images_in.items():
-        top, below, deeper = (*folders, '', '', '')[:3]
-        if len(inner[top]) == 1 and _adds_nothing(top, below):
-            below = deeper
-        if top:
-            tops[top][below] += images
-    return tops
-
-
-def _adds_nothing(part: str, below: str) -> bool:
-    """True for the only folder of a part that is this part again, or is called images."""
-    split = split_of(part)
-    return bool(split) and (split_of(below) == split or below.casefold() in KINDS['image'])
-
-
-def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
-    """The images of folders that are classes, in which there may be folders of parts.
-
-    Those of ``images_1`` and ``images_2`` are no classes.
-
-    Raises:
-        ConfigError: if they seem to be parts, not classes: all have two of the same folders in
-            them, or parts with folders, or their names are the same but for ``train`` and ``test``.
-    """
-    inner = [set(below) for below in classes.values()]
-    nested = bool(inner) and all(names and '' not in names for names in inner)
-    of_parts = nested and all(split_of(name) for names in inner for name in names)
-    deeper = any(
-        len(folders) > 2 and folders[0] in classes and split_of(folders[1])
-        for folders in tree.images_in
-    )
-    shared = deeper or (nested and not of_parts and len(set.intersection(*inner)) > 1)
-    unclear = alike_parts(classes)
-    if shared and len(inner) > 1:
-        unclear = list(classes)
-    if unclear:
-        first, second = unclear[:2]
-        raise ConfigError(
-            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
-            'the data? Name the parts train, val and test, with a folder of each class in them, '
-            'or give the folder of one.'
-        )
-    bare = {re.sub(r'\d+', '', name) for name in classes}
-    if len(classes) > 1 and len(bare) == 1 and not FILLERS.isdisjoint(words_in(bare.pop())):
-        return []
-    return [
-        ImageRecord(path, split_of(below) if of_parts else None, labels=(readable(top),))
-        for top, place in classes.items()
-        for below, paths in sorted(place.items())
-        for path in paths
-    ]
-
-
-def _subfolders(folder: Path) -> list[str]:
-    return sorted(
-        entry.name
-        for entry in folder.iterdir()
-        if entry.is_dir() and not (is_run(entry) or is_os_metadata(entry))
-    )
-
-
-def _has_texts_alone(folder: Path) -> bool:
-    """True for a folder such as ``meta`` with lists beside those of the classes."""
-    files = [*walk_files(folder)]
-    return bool(files) and all(file.suffix.lower() in TEXTS for file in files)
-
-
-def _check_part(
-    folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
-) -> None:
-    """Raise a ``ConfigError`` if a run would lie among the classes or a training class is empty."""
-    run = work_dir.resolve() if work_dir else None
-    real = folder.resolve()
-    if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:
-        raise ConfigError(
-            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a '
-            f'class; give another --work-dir, such as {str(folder / RUNS[0] / "run")!r}.'
-        )
-    if not any(classes.values()):
-        return
-    empty = [
-        name
-        for name in _subfolders(folder)
-        if not classes.get(name, name not in classes) and not _has_texts_alone(folder / name)
-    ]
-    if to_train and empty:
-        raise ConfigError(
-            f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
-        )
 
 
 def _check_any(tree: Tree, records: list[ImageRecord]) -> None:

@@ -119,8 +119,7 @@ def _listed(
             raise ValueError(f"the image {image['id']!r} has no 'file_name'")
         path = tree.find(str(name), file, split, findings) or file
         stated = stated_size(image.get('width'), image.get('height'))
-        own = split or tree.split(path)
-        records[number] = ImageRecord(path, own, stated=stated, origin=str(file))
+        records[number] = tree.record(path, file, split, stated=stated)
     return records
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vit_plugin.data.dataset_facts import evenly_spaced
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.depth_maps import DEPTH_SUFFIXES, read_depth
 
 from .division import divide
@@ -16,6 +16,7 @@ from .findings import Findings
 from .identity import KINDS, Index
 from .image_tree import Tree, note_unused, read_sizes
 from .listing import Listing
+from .pixel_maps import look_at_maps
 from .records import ImageRecord
 from .split_lists import read_lists
 from .splits import without_split
@@ -81,12 +82,7 @@ def read_depth_folder(
     lists = read_lists(tree, findings)
     map_of = {image: path for path, image in pairs.image_of.items()}
     records = [
-        ImageRecord(
-            image,
-            lists.splits.get(image) or tree.split(image) or tree.split(path),
-            mask=path,
-            origin=str(path),
-        )
+        tree.record(image, path, lists.splits.get(image), mask=path)
         for image, path in map_of.items()
     ]
     findings.note_all(
@@ -99,7 +95,7 @@ def read_depth_folder(
     found = scale or _scale_of(tree, [record.mask for record in records if record.mask])
     records, depths = _checked(records, found, check_all, findings)
     findings.check()
-    parts, held_out = divide(records, tree, findings)
+    parts, held_out, _ = divide(records, tree, findings)
     listing = Listing('images and maps of depth', tree.folder, (), parts, held_out, findings)
     return listing, depths
 
@@ -152,31 +148,18 @@ def _checked(
     Raises:
         ConfigError: if there is no depth, or none that can be in meters.
     """
+
+    def look(path: Path) -> tuple[Sequence[int], tuple[float, ...]]:
+        depth = read_depth(path, scale)
+        known = depth[depth > 0]
+        return depth.shape, (known.min(), np.median(known), known.max()) if known.size else ()
+
     count = len(records)
-    read = range(count) if check_all else evenly_spaced(count, MOST_MAPS)
-    values, wrong = [], set()
-    for i in read:
-        record = records[i]
-        assert record.mask is not None
-        try:
-            depth = read_depth(record.mask, scale)
-        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
-            what, remedy = 'maps of depth cannot be read', 'replace or remove them'
-            findings.reject(what, remedy, f'{record.mask} ({first_line(error)})')
-            wrong.add(i)
-            continue
-        if depth.shape[::-1] != tuple(record.size):
-            size, seen = (f'{one[0]} x {one[1]}' for one in (depth.shape[::-1], record.size))
-            findings.reject(
-                'maps of depth have another size than their image as it is seen',
-                'make them equal',
-                f'{record.mask} with {size} pixels, and {record.path} with {seen}',
-            )
-            wrong.add(i)
-        elif not (known := depth[depth > 0]).size:
-            findings.note('maps of depth without a known pixel', record.mask)
-        else:
-            values.append((known.min(), np.median(known), known.max()))
+    chosen = records if check_all else [records[i] for i in evenly_spaced(count, MOST_MAPS)]
+    looked = list(look_at_maps(chosen, look, 'maps of depth', findings))
+    unknown = (record.mask for record, ends in looked if not ends)
+    findings.note_all('maps of depth without a known pixel', unknown)
+    values = [ends for _, ends in looked if ends]
     findings.check()
     if not values:
         raise ConfigError(
@@ -190,5 +173,6 @@ def _checked(
             'no photograph; give --depth-scale, the meters of a value of 1, such as 0.001 for '
             'millimeters.'
         )
-    kept = [record for i, record in enumerate(records) if i not in wrong]
-    return kept, DepthRange(scale, nearest, median, farthest, len(read))
+    wrong = {one.path for one in chosen} - {one.path for one, _ in looked}
+    kept = [record for record in records if record.path not in wrong]
+    return kept, DepthRange(scale, nearest, median, farthest, len(chosen))

@@ -2,8 +2,9 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,17 +19,30 @@ from .records import ImageRecord
 from .splits import SEED, SPLITS, Split, hold_out
 
 
+class Division(NamedTuple):
+    """The images by split.
+
+    Attributes:
+        parts: the images of each.
+        held_out: whether those for validation were held out from training.
+        known: the classes that have something to train on.
+    """
+
+    parts: dict[Split, list[ImageRecord]]
+    held_out: bool
+    known: set[str]
+
+
 def divide(
     records: Sequence[ImageRecord],
     tree: Tree,
     findings: Findings,
-    by: Callable[[ImageRecord], str] | None = None,
-) -> tuple[dict[Split, list[ImageRecord]], bool]:
-    """The images by split, and whether those for validation were held out from training.
+    by: Callable[[ImageRecord], str] = lambda record: '',
+) -> Division:
+    """Divide images. Those for a test are neither trained on nor validated.
 
-    Images for a test are neither trained on nor validated. Those of no part are to train on,
-    and where others are to train on by their part, left out. Where there are none to validate, a
-    tenth is held out, the same ones each time.
+    Those of no part are to train on, and where others are to train on by their part, left out.
+    Where there are none to validate, a tenth is held out, the same ones each time.
 
     Args:
         records: the images.
@@ -37,7 +51,8 @@ def divide(
         by: what a tenth is held out of, for each image. Default: all.
 
     Raises:
-        ConfigError: if there are none to train on, or too few to hold one out.
+        ConfigError: if there are none to train on, or too few to hold one out, or if the validation
+            or test has a class that has nothing to train on.
     """
     parts: dict[Split, list[ImageRecord]] = {name: [] for name in SPLITS}
     has_train = any(record.split == 'train' for record in records)
@@ -55,26 +70,32 @@ def divide(
             f'--data: {str(tree.folder)!r} has images for {have} and none to train on; put those '
             "into a folder 'train'."
         )
-    if parts['val']:
-        _note_copies(parts, findings)
-        return parts, False
+    held_out = not parts['val']
+    if held_out:
+        _hold_out(parts, tree, by)
+    _note_copies(parts, findings)
+    return Division(parts, held_out, _check_classes(parts, held_out, findings))
+
+
+def _hold_out(
+    parts: dict[Split, list[ImageRecord]], tree: Tree, by: Callable[[ImageRecord], str]
+) -> None:
+    """Take a tenth of each group from training."""
     groups: dict[str, list[ImageRecord]] = {}
     for record in parts['train']:
-        groups.setdefault(by(record) if by else '', []).append(record)
+        groups.setdefault(by(record), []).append(record)
     parts['train'] = []
     for group, members in groups.items():
-        seed = (SEED, zlib.crc32(os.fsencode(group))) if by else SEED
+        seed = (SEED, zlib.crc32(os.fsencode(group))) if group else SEED
         held, others = hold_out(members, np.random.default_rng(seed))
         parts['val'] += held
         parts['train'] += others
     if not parts['val']:
-        where = ' of any class' if by else ''
+        where = '' if '' in groups else ' of any class'
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
             "a folder 'val' next to 'train'."
         )
-    _note_copies(parts, findings)
-    return parts, True
 
 
 def _note_copies(parts: Mapping[Split, Sequence[ImageRecord]], findings: Findings) -> None:
@@ -141,18 +162,15 @@ def _once(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecor
     return [record for path, record in by_path.items() if path not in unclear]
 
 
-def check_classes(
-    parts: dict[Split, list[ImageRecord]],
-    held_out: bool,
-    names: Callable[[ImageRecord], Iterable[str]],
-    findings: Findings,
+def _check_classes(
+    parts: Mapping[Split, Sequence[ImageRecord]], held_out: bool, findings: Findings
 ) -> set[str]:
     """The classes that have something to train on. Near twins are noted.
 
     Raises:
         ConfigError: if the validation or test has a class that has nothing to train on.
     """
-    known = {name for record in parts['train'] for name in names(record)}
+    known = {name for record in parts['train'] for name in record.names}
     alike = near_twins(known)
     findings.note_all(
         'classes whose names differ in case, blanks, look-alike letters or (1) alone',
@@ -161,7 +179,7 @@ def check_classes(
     foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
     for split in foreign_to:
         for record in parts[split]:
-            foreign = sorted({*names(record)} - known)
+            foreign = sorted({*record.names} - known)
             if foreign:
                 near = next((name for name in known if twin_key(name) == twin_key(foreign[0])), '')
                 hint = f', only of {near!r}' if near else ''

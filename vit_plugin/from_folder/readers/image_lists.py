@@ -8,7 +8,7 @@ from typing import Any
 from .findings import Findings
 from .image_tree import Tree, read_sizes, stated_size
 from .label_tables import FILES, LABELS, part_column, part_of
-from .records import Annotations, ImageRecord, Instance, is_ignored, reading, text_of
+from .records import Annotations, Instance, is_ignored, reading, text_of
 from .splits import split_of
 from .tables import FORMS, read_objects, read_rows, read_table
 
@@ -78,10 +78,7 @@ def read_image_lists(tree: Tree, files: Mapping[Path, Any], findings: Findings) 
             own = split_of(str(entry.get('split'))) or split
             if path := tree.find(name, file, own, findings):
                 stated = stated_size(entry.get('width'), entry.get('height'))
-                own = own or tree.split(path)
-                listed.append(
-                    ImageRecord(path, own, stated=stated, instances=found, origin=str(file))
-                )
+                listed.append(tree.record(path, file, own, stated=stated, instances=found))
         if isinstance(content, Mapping) and content.get('relative'):
             listed = read_sizes(tree, listed, findings)
             for record in listed:

@@ -129,6 +129,13 @@ class Tree:
             )
         return self.index.only(found, f'{name!r} of {file}', findings)
 
+    def record(
+        self, path: Path, said_by: Path, split: Split | None = None, **more: Any
+    ) -> ImageRecord:
+        """An image, in the part that is given, or in that of its annotation, or of itself."""
+        own = split or self.split(said_by) or self.split(path)
+        return ImageRecord(path, own, origin=str(said_by), **more)
+
     def parts(self, path: Path) -> tuple[str, ...]:
         """The folders between the data's and a file."""
         return self._parts(folder_of(path))

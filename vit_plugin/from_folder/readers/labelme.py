@@ -15,7 +15,6 @@ from .findings import Findings
 from .image_tree import Tree, stated_size
 from .records import (
     Annotations,
-    ImageRecord,
     Instance,
     is_ignored,
     reading,
@@ -64,15 +63,7 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
             Instance.of_polygons(key[0], polygons, str(file), key in difficult)
             for key, polygons in groups.items()
         ]
-        records.append(
-            ImageRecord(
-                path,
-                tree.split(file) or tree.split(path),
-                stated=stated,
-                instances=found,
-                origin=str(file),
-            )
-        )
+        records.append(tree.record(path, file, stated=stated, instances=found))
     return Annotations(records)
 
 

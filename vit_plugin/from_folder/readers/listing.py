@@ -36,7 +36,6 @@ class Listing:
         findings: what was noticed.
         masks: the class of each value of the masks.
         multi_label: whether an image may have several classes, or none.
-        unseen: classes without an image to validate.
         stuff: of panoptic data, the number of classes that are no things, which are the last ones.
     """
 
@@ -48,7 +47,6 @@ class Listing:
     findings: Findings
     masks: MaskValues | None = None
     multi_label: bool = False
-    unseen: tuple[str, ...] = ()
     stuff: int | None = None
 
     @cached_property
@@ -99,6 +97,12 @@ class Listing:
     def val(self) -> list[ImageRecord]:
         """The images to validate on."""
         return self.parts['val']
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Classes without an image to validate."""
+        counts = self.counts(self.val)
+        return tuple(name for name in self.classes if name not in counts)
 
     @property
     def relative_boxes(self) -> np.ndarray:

@@ -8,37 +8,29 @@ order of their values.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import cv2
 import numpy as np
-from PIL import Image, ImageColor, ImageOps
+from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import read_lines
 
-from .class_names import class_name
 from .findings import Findings
-from .name_files import names_by_number
-from .tables import FORMS, read_table
+from .mask_names import COLOR, NamedValues
 
 NOT_LABELED = 255
 MOST = 254  # classes
 GRAY = 100  # among few values, one from here on is a gray rather than the number of a class
 MAX_GRAY_VALUES = 8  # of a mask without names
 MAINLY = 0.9  # of the pixels
+NEAR = 5  # pixels of a square around an edge
 
 # At the beginning of files that change pixels, or may.
 LOSSY = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
-# Words in the header of a table: of the name, of the number, and of one column of colors or three.
-TITLES = ('name', 'label', 'class', 'classes', 'category')
-NUMBERS = ('id', 'index', 'value', 'number')
-COLORS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
-COLORED = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
-COLOR = 1 << 24  # from here on a value is a color, COLOR + 65536 red + 256 green + blue
 
 
 @dataclass
@@ -62,20 +54,18 @@ class MaskValues:
         return numbers[where].reshape(values.shape)
 
 
-class NamedValues(NamedTuple):
-    """What a file says of the values of masks.
+class MaskLook(NamedTuple):
+    """What is seen of the values of masks.
 
     Attributes:
-        numbers: the name of each number.
-        colors: the name of each color.
-        file: which one says it.
-        partial: whether other numbers are of pixels without a class.
+        counts: the pixels of each value, or color.
+        at_edges: those near a lower and a higher value.
+        palette: the color of each number, of a file that has them.
     """
 
-    numbers: Mapping[int, str] = {}
-    colors: Mapping[int, str] = {}
-    file: Path | None = None
-    partial: bool = False
+    counts: Counter[int]
+    at_edges: Counter[int]
+    palette: Mapping[int, tuple[int, ...]] = {}
 
 
 def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
@@ -101,11 +91,23 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
     return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
 
 
-def palette_of(mask: Path) -> dict[int, tuple[int, ...]]:
-    """The color of each number by the palette of a mask; nothing without one."""
+def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskLook]:
+    """The shape (H, W) of a mask, and what is seen of its values, see :func:`values_of`."""
+    values = values_of(mask, by_color)
     with Image.open(mask) as image:
-        colors = (image.getpalette() or []) if image.mode == 'P' else []
-    return dict(enumerate(map(tuple, np.reshape(colors, (-1, 3)).tolist())))
+        palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []
+    counts, at_edges = _counted(values), Counter[int]()
+    if len(counts) > 2 and max(counts) < 256:
+        pixels, square = values.astype(np.uint8), np.ones((NEAR, NEAR), np.uint8)
+        between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
+        at_edges = _counted(values[between])
+    colors = dict(enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist())))
+    return values.shape, MaskLook(counts, at_edges, colors)
+
+
+def _counted(values: np.ndarray) -> Counter[int]:
+    found, pixels = np.unique(values, return_counts=True)
+    return Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
 
 
 def lossy_kind(mask: Path) -> str:
@@ -116,12 +118,12 @@ def lossy_kind(mask: Path) -> str:
 
 
 def choose_classes(
-    counts: Counter[int], named: NamedValues, findings: Findings, lossy: Path | None = None
+    seen: MaskLook, named: NamedValues, findings: Findings, lossy: Path | None = None
 ) -> MaskValues:
     """The classes of masks that have these pixels of each value.
 
     Args:
-        counts: the pixels of each value, or color.
+        seen: what is seen of the values.
         named: the names of the classes.
         findings: what is noticed.
         lossy: one of the masks whose :func:`lossy_kind` is known, or None.
@@ -129,7 +131,7 @@ def choose_classes(
     Raises:
         ConfigError: if the values cannot be those of classes, or are not as many as the names.
     """
-    values = sorted(counts)
+    counts, values = seen.counts, sorted(seen.counts)
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
     if lossy and min(np.diff(values), default=0) < GRAY:
         raise ConfigError(
@@ -144,6 +146,11 @@ def choose_classes(
             'save masks as PNG with the number of the class of each pixel, or name the classes in '
             'classes.txt.'
         )
+    findings.note_all(
+        'values of masks at edges between two others alone, as interpolation makes them; if so, '
+        'resize masks by the nearest neighbor',
+        (_word(value) for value in values if seen.at_edges[value] == counts[value]),
+    )
     found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
     findings.note_all(
@@ -227,80 +234,6 @@ def _are_smoothed(counts: Counter[int]) -> bool:
     largest, total = max(counts), sum(counts.values())
     two = sum(count for _, count in counts.most_common(2))
     return largest > 2 * len(counts) or (largest >= GRAY and two > MAINLY * total)
-
-
-def read_names(file: Path) -> NamedValues:
-    """The names of classes in a file, or nothing.
-
-    These are a name on each line, where LabelMe's first is that of pixels without a class; lines of
-    ``r g b name``, or of CVAT's ``labelmap.txt``, ``name:r,g,b:parts:actions``; or a table whose
-    header has a column of names, and one of numbers, one of colors or three of red, green and blue.
-
-    Raises:
-        ConfigError: for a color that is none, or that has two names.
-    """
-    if file.suffix.lower() not in FORMS:
-        lines = read_lines(file)
-        if file.name.lower() == 'labelmap.txt':
-            pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
-        else:
-            pairs = [found.groups() for line in lines if (found := COLORED.match(line))]
-        if pairs:
-            return NamedValues(colors=_colors(pairs, file), file=file)
-        names = [class_name(name) for name in names_by_number(lines) if name != '__ignore__']
-        return NamedValues(dict(enumerate(names)), file=file)
-    header, *rows = read_table(file) or [[]]
-    colors = _columns(header, COLORS)
-    numbers = _columns(header, NUMBERS, colors)
-    names = _columns(header, TITLES, [*colors, *numbers])
-    if not names or not (numbers or len(colors) in (1, 3)):
-        return NamedValues()
-    rows = [row for row in rows if len(row) >= len(header)]
-    numbered = {
-        int(row[numbers[0]]): class_name(row[names[0]])
-        for row in rows
-        if numbers and row[numbers[0]].isdecimal()
-    }
-    pairs = [(' '.join(row[i] for i in colors), row[names[0]]) for row in rows if colors]
-    return NamedValues(dict(sorted(numbered.items())), _colors(pairs, file), file)
-
-
-def _columns(header: list[str], kinds: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
-    """The columns whose title has such a word, in the order of the words."""
-    ranks = {
-        i: min(map(kinds.index, words))
-        for i, title in enumerate(header)
-        if (words := {*re.split('[^a-z]+', title.casefold())} & {*kinds}) and i not in taken
-    }
-    return sorted(ranks, key=lambda i: ranks[i])
-
-
-def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
-    """The names of colors, given as pairs of a color and its name."""
-    found: dict[int, str] = {}
-    for text, name in pairs:
-        value = _color(text, file)
-        if found.setdefault(value, class_name(name)) != class_name(name):
-            raise ConfigError(f'--data: {str(file)!r} names the color {text!r} twice; correct it.')
-    return found
-
-
-def _color(text: str, file: Path) -> int:
-    """The value of a color: ``#ff0000``, or three numbers."""
-    numbers = re.findall(r'\d+', text)
-    if len(numbers) == 3 and max(map(int, numbers)) < 256:
-        return _value(*map(int, numbers))
-    for word in (text.strip(), f'#{text.strip()}'):
-        with suppress(ValueError):
-            return _value(*ImageColor.getrgb(word)[:3])
-    raise ConfigError(
-        f'--data: {text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 or '
-        '#rrggbb; correct it.'
-    )
-
-
-def _value(red: int, green: int, blue: int) -> int:
-    return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue
 
 
 def _hex(value: int) -> str:

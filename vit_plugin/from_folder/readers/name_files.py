@@ -28,6 +28,7 @@ NUMBERED = (
 )
 # The YAML file with the names of the classes, and its content.
 Settings = tuple[Path, dict[str, Any]]
+Names = tuple[Path, list[str]]  # the file with the names of the classes, and these
 
 
 def find_settings(tree: Tree) -> Settings | None:
@@ -48,7 +49,7 @@ def find_settings(tree: Tree) -> Settings | None:
     return found[0] if found else None
 
 
-def find_names(tree: Tree, settings: Settings | None) -> tuple[Path, list[str]] | None:
+def find_names(tree: Tree, settings: Settings | None) -> Names | None:
     """The file with the names of the classes, and the names, empty where a number has none.
 
     None without such a file.
@@ -60,7 +61,7 @@ def find_names(tree: Tree, settings: Settings | None) -> tuple[Path, list[str]] 
     Raises:
         ConfigError: if the names in a YAML file are not a list, or if two files differ.
     """
-    named: list[tuple[Path, list[str]]] = []
+    named: list[Names] = []
     if settings:
         names = settings[1]['names']
         if isinstance(names, dict) and names and all(map(str.isdecimal, names)):

@@ -1,24 +1,24 @@
 """COCO's panoptic form: ``panoptic_*.json``, and PNGs with a segment's number in each pixel."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vit_plugin.config import data_workers
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import decode
 
 from .annotated import json_of
 from .class_names import class_name, note_merged
-from .division import check_classes, divide
+from .division import divide
 from .findings import Findings
 from .image_tree import Tree, note_unused, read_sizes, stated_size
 from .instances import with_right_size
 from .listing import Listing
+from .pixel_maps import look_at_maps
+from .polygons import box_of_mask
 from .records import ImageRecord, Instance, is_yes, reading
 
 SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
@@ -84,15 +84,12 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         findings,
     )
     records = with_right_size(read_sizes(tree, records, findings), findings)
-    with ThreadPoolExecutor(data_workers()) as pool:
-        for record, found in zip(records, pool.map(_looked_at, records), strict=True):
-            _compare(record, found, findings)
+    looked = list(look_at_maps(records, _look, 'PNGs of segments', findings))
+    for record, found in looked:
+        _compare(record, found, findings)
     findings.check(sum(len(record.instances) for record in records))
-    records = [record for record in records if record.mask]
-    parts, held_out = divide(records, tree, findings)
-    known = check_classes(
-        parts, held_out, lambda record: [found.name for found in record.instances], findings
-    )
+    records = [record for record, _ in looked]
+    parts, held_out, known = divide(records, tree, findings)
     for record in parts['val']:
         record.instances = [found for found in record.instances if found.name in known]
     unused = (name for name in kinds if name not in known)
@@ -145,44 +142,20 @@ def _records(
             for one in found['segments_info']
         ]
         stated = stated_size(image.get('width'), image.get('height'))
-        own = split or tree.split(path)
-        yield ImageRecord(path, own, stated=stated, instances=segments, mask=mask, origin=str(file))
+        yield tree.record(path, file, split, stated=stated, instances=segments, mask=mask)
 
 
-def _looked_at(record: ImageRecord) -> tuple[tuple[int, int], dict[int, tuple]] | str:
-    """The size of a PNG, and the box and area of each number in it, or why it cannot be read."""
-    assert record.mask is not None
-    try:
-        numbers = numbers_in(record.mask)
-    except Exception as error:  # noqa: BLE001  whatever a decoder trips over
-        return first_line(error)
-    found = {}
+def _look(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
+    """The shape (H, W) of a PNG, and the box and area of each number in it."""
+    numbers, found = numbers_in(png), {}
     for number in np.unique(numbers).tolist():
-        rows, columns = (numbers == number).nonzero()
-        left, top = int(columns.min()), int(rows.min())
-        box = (left, top, int(columns.max()) + 1 - left, int(rows.max()) + 1 - top)
-        found[number] = (box, len(rows))
-    return (numbers.shape[1], numbers.shape[0]), found
+        mask = numbers == number
+        found[number] = (box_of_mask(mask), int(mask.sum()))
+    return numbers.shape, found
 
 
-def _compare(record: ImageRecord, looked: Any, findings: Findings) -> None:
-    """Take boxes and areas from the pixels. What is wrong is rejected, and has no PNG then."""
-    if isinstance(looked, str):
-        findings.reject(
-            'PNGs of segments cannot be read', 'replace them', f'{record.mask} ({looked})'
-        )
-        record.mask = None
-        return
-    size, found = looked
-    if size != record.size:
-        findings.reject(
-            'PNGs of segments have another size than their image as it is seen',
-            'make them equal',
-            f'{record.mask} with {size[0]} x {size[1]} pixels, and {record.path} with '
-            f'{record.size[0]} x {record.size[1]}',
-        )
-        record.mask = None
-        return
+def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -> None:
+    """Take boxes and areas from the pixels, of which each number is counted."""
     kept: list[Instance] = []
     for segment in record.instances:
         assert isinstance(segment, Segment)

@@ -26,12 +26,12 @@ def box_around_turned(box: Sequence[float], degrees: float) -> tuple[float, ...]
     return left + (width - sides[0]) / 2, top + (height - sides[1]) / 2, *sides
 
 
-def box_of_mask(mask: np.ndarray) -> tuple[float, ...] | None:
+def box_of_mask(mask: np.ndarray) -> tuple[int, ...] | None:
     """Left, top, width and height of the pixels of a mask (H, W); None if there are none."""
-    rows, columns = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
-    if not rows.size:
+    rows, columns = (np.flatnonzero(mask.any(axis=axis)).tolist() for axis in (1, 0))
+    if not rows:
         return None
-    left, top = float(columns[0]), float(rows[0])
+    left, top = columns[0], rows[0]
     return left, top, columns[-1] + 1 - left, rows[-1] + 1 - top
 
 

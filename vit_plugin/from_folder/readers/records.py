@@ -81,6 +81,11 @@ class ImageRecord:
     mask: Path | None = None
     origin: str = ''
 
+    @property
+    def names(self) -> list[str]:
+        """Its classes, and those of the objects in it."""
+        return [*self.labels, *(found.name for found in self.instances if found.name)]
+
 
 def text_of(value: Any) -> str:
     """A name in JSON, empty for null."""

@@ -13,7 +13,7 @@ from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
 from .image_tree import Tree, stated_size
-from .records import Annotations, ImageRecord, Instance, is_ignored, reading
+from .records import Annotations, Instance, is_ignored, reading
 from .splits import SPLITS, Split, split_in
 
 DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
@@ -62,15 +62,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
             'parts of objects left out',
             (f'{part.findtext("name")!r} in {file}' for part in root.iterfind('object/part')),
         )
-        records.append(
-            ImageRecord(
-                path,
-                splits.get(file) or tree.split(file) or tree.split(path),
-                stated=stated,
-                instances=found,
-                origin=str(file),
-            )
-        )
+        records.append(tree.record(path, file, splits.get(file), stated=stated, instances=found))
     _count_from_0([found for record in records for found in record.instances])
     return Annotations(records, used=lists)
 

@@ -1,7 +1,8 @@
 """YOLO: a text file for each image, see :mod:`.yolo_lines`, and the lists of the parts."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path, PureWindowsPath
 
 from vit_plugin.errors import ConfigError
@@ -9,7 +10,7 @@ from vit_plugin.files.text import read_lines
 
 from .findings import Findings
 from .image_tree import Tree, read_sizes
-from .name_files import NAMES, Settings, find_names
+from .name_files import NAMES, Names, Settings, find_names
 from .records import Annotations, ImageRecord
 from .split_lists import images_of
 from .splits import SPLITS, Split, split_in
@@ -57,26 +58,12 @@ def read_yolo(
     pairs = tree.index.pair({file: [file.stem] for file in labels}, findings)
     of_image = {image: file for file, image in pairs.image_of.items()}
     records = [
-        ImageRecord(
-            image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image))
-        )
+        tree.record(image, of_image.get(image, image), listed.get(image))
         for image in tree.images
         if image not in pairs.unclear
     ]
     records = read_sizes(tree, records, findings)
-    lines = {file: read_lines(file) for file in of_image.values()}
-    form = form_of([line for found in lines.values() for line in found], settings, findings)
-    for record in records:
-        file = of_image.get(record.path)
-        if file is None:
-            findings.note(
-                'images without a file of labels, taken as without an object', record.path
-            )
-            continue
-        for number, line in enumerate(lines[file], 1):
-            origin = f'line {number} of {file}'
-            if found := instance_in(line, record, named, form, origin, findings):
-                record.instances.append(found)
+    _read_objects(records, of_image, named, settings, findings)
     nameless = [
         file
         for file in tree.others
@@ -86,6 +73,29 @@ def read_yolo(
     findings.note_all('files of labels left out, without an image of their name', orphans)
     names = [name for name in named[1] if name]
     return Annotations(records, names, [named[0], *orphans, *(place for place, _ in places)])
+
+
+def _read_objects(
+    records: Sequence[ImageRecord],
+    of_image: Mapping[Path, Path],
+    named: Names,
+    settings: Settings | None,
+    findings: Findings,
+) -> None:
+    """Give the images the objects in their files of labels."""
+    lines = {file: read_lines(file) for file in of_image.values()}
+    form = form_of([*chain(*lines.values())], settings, findings)
+    for record in records:
+        file = of_image.get(record.path)
+        if file is None:
+            what = 'images without a file of labels, taken as without an object'
+            findings.note(what, record.path)
+            continue
+        found = (
+            instance_in(line, record, named, form, f'line {number} of {file}', findings)
+            for number, line in enumerate(lines[file], 1)
+        )
+        record.instances = [*filter(None, found)]
 
 
 def _places(

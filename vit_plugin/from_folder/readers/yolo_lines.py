@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from vit_plugin.errors import ConfigError
 
 from .findings import Findings
-from .name_files import Settings
+from .name_files import Names, Settings
 from .records import ImageRecord, Instance
 
 MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
@@ -139,7 +138,7 @@ def _dimensions(values: np.ndarray) -> int:
 def instance_in(
     line: str,
     record: ImageRecord,
-    named: tuple[Path, list[str]],
+    named: Names,
     form: LineForm,
     origin: str,
     findings: Findings,
