@@ -4,6 +4,7 @@ It says so by the ``config.json`` beside it, by the settings that its training s
 names and shapes. Projects read it, see :attr:`vit_plugin.project.Project.published`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
@@ -17,9 +18,10 @@ from vit_plugin.errors import ConfigError
 
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
-from .recognition import unwrapped
+from .recognition import Recognized, recognize, unwrapped
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
+HEAD_DIMS = 64  # channels of a head of DINOv2 and DINOv3
 LIGHTNING = 'model.'  # before each name
 DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
 NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
@@ -59,20 +61,52 @@ class Published:
         """The ``model_type`` of a config of transformers, or nothing."""
         return str(self.config.get('model_type', ''))
 
+    @cached_property
+    def ours(self) -> Recognized:
+        """The weights by our names."""
+        return recognize(self.weights)
+
     def shape(self, key: str) -> tuple[int, ...]:
-        """The shape of an array.
+        """The shape of an array, by its own name or by ours.
 
         Raises:
             ConfigError: if it is not there.
         """
-        if key not in self.weights:
+        weights = self.weights if key in self.weights else self.ours
+        if key not in weights:
             raise ConfigError(f'it lacks {key}; give the complete file')
-        return tuple(self.weights[key].shape)
+        return tuple(weights[key].shape)
 
     def count(self, start: str) -> int:
-        """The number of parts ``{start}0``, ``{start}1``, and so on."""
-        found = (key.removeprefix(start) for key in self.weights if key.startswith(start))
+        """The number of parts ``{start}0``, ``{start}1``, and so on, by their own names or ours."""
+        names = (*self.weights, *self.ours)
+        found = (name.removeprefix(start) for name in names if name.startswith(start))
         return len({rest.partition('.')[0] for rest in found})
+
+    def vit(self, config: Any, num_heads: int = 12, eps: float = 1e-6) -> Section:
+        """Arguments of its :class:`VisionTransformer`: ``arch``, ``img_size`` and ``numerics``.
+
+        Args:
+            config: that of the backbone in transformers, for what shapes do not tell.
+            num_heads: number of heads, unless the config says it. 0: heads of 64 channels.
+            eps: of the norms, unless the config says it.
+        """
+        known = filled(
+            config, dict(image_size=224, num_attention_heads=num_heads, layer_norm_eps=eps)
+        )
+        width, _, _, patch = self.shape('patch_embed.proj.weight')
+        side = known['image_size'] // patch
+        if 'pos_embed' in self.ours:  # a square, which may have a row for the class token
+            side = math.isqrt(self.shape('pos_embed')[1])
+        arch = dict(
+            embed_dims=width,
+            num_layers=self.count('blocks.'),
+            num_heads=known['num_attention_heads'] or width // HEAD_DIMS,
+            feedforward_channels=self.shape('blocks.0.mlp.fc2.weight')[1],
+            patch_size=patch,
+        )
+        numerics = dict(base='timm', norm_cfg=dict(eps=known['layer_norm_eps']))
+        return dict(arch=arch, img_size=side * patch, numerics=numerics)
 
     def pixels(self, side: int) -> Section:
         """Width and height of the images, and mean and deviation of their colors from 0 to 1.

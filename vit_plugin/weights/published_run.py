@@ -17,7 +17,6 @@ from vit_plugin.project import declared
 from .opening import Checkpoint
 from .published import Published
 from .reading.lazy import Lazy, Weights
-from .recognition import recognize
 
 
 def address_of(name: str) -> str:
@@ -49,13 +48,13 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
         ):
             found = resolve_name(place)(published)
         if found is not None:
-            return replace(checkpoint, content=_content(published.weights, *found))
+            return replace(checkpoint, content=_content(published.ours, *found))
     return checkpoint
 
 
-def _content(weights: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
+def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
     """What MMEngine would have saved: the config, the classes, and the weights by our names."""
-    ours, parts = recognize(weights), settings['model']
+    parts = settings['model']
     theirs = {
         name if name.partition('.')[0] in parts else f'backbone.{name}': name for name in ours
     }

@@ -10,7 +10,7 @@ from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.window import InWindows
 from vit_plugin.registry import MODELS
 
-from .mask_queries import MaskQueries
+from .mask_queries import MaskQueries, Prediction
 
 
 @MODELS.register_module()
@@ -68,7 +68,7 @@ class EoMT(VisionTransformer):
             self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
         )
 
-    def forward(self, images: Tensor) -> tuple[Any, ...]:
+    def forward(self, images: Tensor) -> tuple[Prediction, ...]:
         """Images (B, in_channels, H, W) -> pairs of class and mask logits.
 
         Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4).
@@ -78,6 +78,6 @@ class EoMT(VisionTransformer):
         """
         x, grid, _, rotations = self.begin(images)  # (B, prefix + h*w, C)
         x = self.blocks.through(x, grid, 0, self.num_plain_blocks, rotations=rotations)
-        return tuple(
-            self.queries.decode(self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations)
+        return self.queries.decode(
+            self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations
         )

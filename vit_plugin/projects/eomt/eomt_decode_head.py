@@ -38,11 +38,8 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, **kwargs)
-        self.out_channels, self.ignore_index, self.align_corners = (
-            num_classes,
-            ignore_index,
-            align_corners,
-        )
+        self.out_channels = num_classes
+        self.ignore_index, self.align_corners = ignore_index, align_corners
 
     def predict(
         self, x: Sequence[Prediction], batch_img_metas: Sequence[Mapping], test_cfg: Any

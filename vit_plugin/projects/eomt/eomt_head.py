@@ -14,6 +14,7 @@ from vit_plugin.arguments.fields import (
     NotNegative,
     Positive,
     PositiveInt,
+    Section,
 )
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
@@ -22,27 +23,26 @@ from .mask_queries import Prediction
 
 with needed_by('EoMTHead'):
     leave_out_multimodal()
-    from mmdet.models.dense_heads import Mask2FormerHead
-    from mmdet.models.dense_heads.anchor_free_head import AnchorFreeHead
+    from mmdet.models.dense_heads import AnchorFreeHead, Mask2FormerHead
     from mmdet.registry import MODELS as MMDET_MODELS
     from mmdet.registry import TASK_UTILS
 
 
-# The three terms in the loss and in the matching, and the points of the masks, as in Mask2Former.
-WEIGHTS = dict(cls=2.0, mask=5.0, dice=5.0)
-LOSSES: dict[str, dict] = dict(
-    cls=dict(type='mmdet.CrossEntropyLoss'),
-    mask=dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True),
-    dice=dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0),
+# The terms of the loss and of the matching, as in Mask2Former: weight, loss and cost.
+TERMS: Section = dict(
+    cls=(2.0, dict(type='mmdet.CrossEntropyLoss'), dict(type='mmdet.ClassificationCost')),
+    mask=(
+        5.0,
+        dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True),
+        dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True),
+    ),
+    dice=(
+        5.0,
+        dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0),
+        dict(type='mmdet.DiceCost', pred_act=True, eps=1.0),
+    ),
 )
-COSTS: dict[str, dict] = dict(
-    cls=dict(type='mmdet.ClassificationCost'),
-    mask=dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True),
-    dice=dict(type='mmdet.DiceCost', pred_act=True, eps=1.0),
-)
-POINTS: dict[str, float] = dict(
-    num_points=12544, oversample_ratio=3.0, importance_sample_ratio=0.75
-)
+POINTS = dict(num_points=12544, oversample_ratio=3.0, importance_sample_ratio=0.75)
 
 
 class LossWeights(TypedDict, total=False):
@@ -118,18 +118,15 @@ class EoMTHead(Mask2FormerHead):
         self.test_cfg, self.train_cfg = test_cfg, train_cfg
         for name, value in {**POINTS, **(train_cfg or {})}.items():
             setattr(self, name, value)
-        weights = {**WEIGHTS, **(loss_weights or {})}
-        costs = [dict(COSTS[name], weight=weight) for name, weight in weights.items()]
-        self.assigner = TASK_UTILS.build(dict(type='mmdet.HungarianAssigner', match_costs=costs))
-        self.sampler = TASK_UTILS.build(
-            dict(type='mmdet.MaskPseudoSampler'), default_args=dict(context=self)
-        )
+        costs = []
+        for name, (usual, loss, cost) in TERMS.items():
+            weight = (loss_weights or {}).get(name, usual)
+            costs.append(dict(cost, weight=weight))
+            setattr(self, f'loss_{name}', MMDET_MODELS.build(dict(loss, loss_weight=weight)))
         self.class_weight = [1.0] * self.num_classes + [no_object_weight]
-        of_classes = dict(LOSSES['cls'], class_weight=self.class_weight)
-        self.loss_cls, self.loss_mask, self.loss_dice = (
-            MMDET_MODELS.build(dict(cfg, loss_weight=weights[name]))
-            for name, cfg in {**LOSSES, 'cls': of_classes}.items()
-        )
+        self.loss_cls.class_weight = self.class_weight
+        self.assigner = TASK_UTILS.build(dict(type='mmdet.HungarianAssigner', match_costs=costs))
+        self.sampler = TASK_UTILS.build(dict(type='mmdet.MaskPseudoSampler'))
 
     def init_weights(self) -> None:
         """There is nothing to initialize."""

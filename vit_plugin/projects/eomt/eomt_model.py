@@ -16,23 +16,18 @@ def _backbone(facts: ModelFacts, least: int) -> Section:
     )
 
 
-def instances(backbone: Section, num_things_classes: int, num_stuff_classes: int) -> Section:
-    """Mask2Former of MMDetection with EoMT's loss."""
-    parts = dict(num_things_classes=num_things_classes, num_stuff_classes=num_stuff_classes)
+def instances(backbone: Section, **kinds: int) -> Section:
+    """Mask2Former of MMDetection with EoMT's loss, for the ``kinds`` of :class:`ModelFacts`."""
     return dict(
         type='Mask2Former',
         backbone=backbone,
-        panoptic_head=dict(type='vit_plugin.EoMTHead', **parts),
-        panoptic_fusion_head=dict(
-            type='MaskFormerFusionHead', loss_panoptic=None, init_cfg=None, **parts
-        ),
+        panoptic_head=dict(type='vit_plugin.EoMTHead', **kinds),
+        panoptic_fusion_head=dict(type='MaskFormerFusionHead', **kinds),
         test_cfg=dict(
-            panoptic_on=num_stuff_classes > 0,
+            panoptic_on=kinds['num_stuff_classes'] > 0,
             semantic_on=False,
             instance_on=True,
-            max_per_image=min(
-                100, backbone['num_queries'] * (num_things_classes + num_stuff_classes)
-            ),
+            max_per_image=min(100, backbone['num_queries'] * backbone['num_classes']),
             iou_thr=0.8,
             filter_low_score=True,
             object_mask_thr=0.8,

@@ -58,7 +58,7 @@ class MaskAnnealingHook(Hook):
         parts = (
             zip(self.begin, self.end, strict=True)
             if self.begin and self.end
-            else list(pairwise(i / (number + 2) for i in range(number + 2)))[1:]
+            else pairwise(i / (number + 2) for i in range(1, number + 2))
         )
         return [
             (1 - min(max((position - first) / (last - first), 0.0), 1.0)) ** self.power

@@ -1,6 +1,5 @@
 """Queries among the tokens of an encoder, and their masks and classes (arXiv:2503.19108)."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from vit_plugin.models.layers.encoder import Encoder
 Prediction = tuple[Tensor, Tensor]
 
 
-class UpscaleBlock(nn.Module):
+class UpscaleBlock(nn.Sequential):
     """Doubles the resolution of a map: (B, C, h, w) -> (B, C, 2h, 2w)."""
 
     def __init__(self, embed_dims: int) -> None:
@@ -24,9 +23,6 @@ class UpscaleBlock(nn.Module):
         self.act = nn.GELU()
         self.conv2 = nn.Conv2d(embed_dims, embed_dims, 3, padding=1, groups=embed_dims, bias=False)
         self.norm = LayerNorm2d(embed_dims)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.conv2(self.act(self.conv1(x))))
 
 
 class MaskQueries(nn.Module):
@@ -59,9 +55,8 @@ class MaskQueries(nn.Module):
             nn.GELU(),
             nn.Linear(embed_dims, embed_dims),
         )
-        self.upscale = nn.Sequential(
-            *(UpscaleBlock(embed_dims) for _ in range(max(1, int(math.log2(stride)) - 2)))
-        )
+        doublings = max(1, stride.bit_length() - 3)
+        self.upscale = nn.Sequential(*(UpscaleBlock(embed_dims) for _ in range(doublings)))
         self.register_buffer('attn_mask_probs', torch.empty(num_blocks))
         self.register_load_state_dict_pre_hook(_see_probs)
         self.reset_parameters()
@@ -82,7 +77,7 @@ class MaskQueries(nn.Module):
         Both are logits.
         """
         queries = x[:, : self.q.num_embeddings]
-        patches = x[:, -grid[0] * grid[1] :].transpose(1, 2).unflatten(2, grid)  # (B, C, h, w)
+        patches = x[:, -grid[0] * grid[1] :].mT.unflatten(2, grid)  # (B, C, h, w)
         masks = torch.einsum('bqc,bchw->bqhw', self.mask_head(queries), self.upscale(patches))
         return self.class_head(queries), masks
 
@@ -93,8 +88,8 @@ class MaskQueries(nn.Module):
         grid: Grid,
         start: int,
         norm: Callable[[Tensor], Tensor],
-        rotations: Sequence[Tensor | None] | None = None,
-    ) -> list[Prediction]:
+        rotations: Sequence[Tensor | None],
+    ) -> tuple[Prediction, ...]:
         """Run the blocks from ``start`` on with the queries first; return all predictions in order.
 
         The final prediction is the last.
@@ -117,7 +112,7 @@ class MaskQueries(nn.Module):
                     before[-1][1], grid, x.shape[1], self.attn_mask_probs[i - start]
                 )
             x = blocks.through(x, grid, i, i + 1, rotations=rotations, mask=mask)
-        return [*before, self(norm(x), grid)]
+        return *before, self(norm(x), grid)
 
     @torch.no_grad()
     def attention_mask(self, masks: Tensor, grid: Grid, num_tokens: int, prob: Tensor) -> Tensor:

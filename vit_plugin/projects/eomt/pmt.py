@@ -13,11 +13,10 @@ from vit_plugin.models.layers.block import TransformerBlock
 from vit_plugin.models.layers.block_cfg import BlockCfg
 from vit_plugin.models.layers.encoder import Encoder
 from vit_plugin.models.layers.numerics import build_map_norm, build_norm, get_numerics
-from vit_plugin.models.layers.recompute import Recompute
 from vit_plugin.models.layers.rotary import build_rotary
 from vit_plugin.registry import MODELS
 
-from .mask_queries import MaskQueries
+from .mask_queries import MaskQueries, Prediction
 
 
 class Lateral(nn.Module):
@@ -39,7 +38,7 @@ class Lateral(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, C) -> the same."""
-        x = self.bn(x.transpose(1, 2)[..., None])[..., 0].transpose(1, 2)
+        x = self.bn(x.mT[..., None])[..., 0].mT
         return (x + self.projection(x)) * self.scaler
 
 
@@ -48,25 +47,33 @@ class Decoder(nn.Module):
 
     def __init__(
         self,
-        cfg: BlockCfg,
+        backbone: VisionTransformer,
         num_blocks: int,
-        num_depths: int,
+        feedforward_channels: int,
         norm_cfg: NormConfig,
-        with_cp: Recompute,
     ) -> None:
         super().__init__()
-        self.laterals = nn.ModuleList(Lateral(cfg.embed_dims, norm_cfg) for _ in range(num_depths))
+        dims, num_heads = backbone.embed_dims, backbone.num_heads
+        cfg = BlockCfg(
+            embed_dims=dims,
+            num_heads=num_heads,
+            qkv_bias='qv',
+            rotary_planes='halves',
+            feedforward_channels=feedforward_channels,
+            layer_scale_init_value=1.0,
+            numerics=get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5))),
+        )
+        self.laterals = nn.ModuleList(Lateral(dims, norm_cfg) for _ in backbone.out_indices)
         self.rope = build_rotary(
             dict(form='centred', planes=cfg.rotary_planes, rescale=2.0),
-            head_dims=cfg.embed_dims // cfg.num_heads,
-            num_heads=cfg.num_heads,
+            head_dims=dims // num_heads,
+            num_heads=num_heads,
             num_layers=num_blocks,
             num_prefix_tokens=0,
         )
-        self.blocks = Encoder(
-            [TransformerBlock(cfg) for _ in range(num_blocks)], [num_blocks - 1], with_cp
-        )
-        self.norm = build_norm(cfg.numerics.norm_cfg, cfg.embed_dims)
+        blocks = [TransformerBlock(cfg) for _ in range(num_blocks)]
+        self.blocks = Encoder(blocks, [num_blocks - 1], backbone.blocks.with_cp)
+        self.norm = build_norm(cfg.numerics.norm_cfg, dims)
 
 
 @MODELS.register_module()
@@ -114,23 +121,14 @@ class PMT(VisionTransformer):
         super().__init__(
             **{'frozen_stages': 'all', 'out_indices': groups, **kwargs}, out_type='raw'
         )
-        cfg = BlockCfg(
-            embed_dims=self.embed_dims,
-            num_heads=self.num_heads,
-            qkv_bias='qv',
-            rotary_planes='halves',
-            feedforward_channels=feedforward_channels or 4 * self.embed_dims,
-            layer_scale_init_value=1.0,
-            numerics=get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5))),
-        )
         self.decoder = Decoder(
-            cfg, num_blocks, len(self.out_indices), norm_cfg, self.blocks.with_cp
+            self, num_blocks, feedforward_channels or 4 * self.embed_dims, norm_cfg
         )
         self.queries = MaskQueries(
             self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
         )
 
-    def forward(self, images: Tensor) -> tuple[Any, ...]:
+    def forward(self, images: Tensor) -> tuple[Prediction, ...]:
         """Images (B, in_channels, H, W) -> class and mask logits, as in an EoMT.
 
         See :class:`~vit_plugin.models.EoMT`.
@@ -139,9 +137,8 @@ class PMT(VisionTransformer):
         x = torch.stack(
             [lateral(depth) for lateral, depth in zip(decoder.laterals, depths, strict=True)]
         ).sum(0)
-        return tuple(
-            self.queries.decode(decoder.blocks, x, grid, 0, decoder.norm, decoder.rope(grid, x))
-        )
+        rotations = decoder.rope(grid, x)
+        return self.queries.decode(decoder.blocks, x, grid, 0, decoder.norm, rotations)
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time, with the decoder's blocks."""

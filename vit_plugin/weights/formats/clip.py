@@ -13,9 +13,8 @@ def attention_pool(pool: str, attention: str, fc1: str, fc2: str) -> tuple[Rule,
     return (
         Rule(f'{pool}.probe', f'{ours}.latent'),
         *(
-            Rule(f'{pool}.{attention}.in_proj_{kind}', f'{ours}.{part}.{kind}', thirds=thirds)
+            Rule(f'{pool}.{attention}.in_proj_{{rest}}', f'{ours}.{part}.{{rest}}', thirds=thirds)
             for part, thirds in (('q', (0, 1)), ('kv', (1, 3)))
-            for kind in ('weight', 'bias')
         ),
         *pair(f'{pool}.{attention}.out_proj.', f'{ours}.proj'),
         *pair(f'{pool}.layernorm.', f'{ours}.norm'),

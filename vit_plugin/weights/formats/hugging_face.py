@@ -18,7 +18,6 @@ from .clip import attention_pool
 from .plain_block import plain_block, two_in_one
 
 _BLOCK = '(encoder.layer.|layers.){i}'
-_BIT = 'embeddings.patch_embeddings.backbone.bit'
 
 
 def _hugging_face(norm1: str, norm2: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
@@ -47,6 +46,18 @@ def two_gates(
     return two_in_one(f'{mlp}.gate_proj', f'{mlp}.up_proj', f'{ours}.mlp.fc1', written)
 
 
+def resnet(theirs: str) -> tuple[Rule, ...]:
+    """The rules of a hybrid's ResNet with this name. transformers had only BiT, until 5.0."""
+    ours = 'patch_embed.backbone'
+    return (
+        Rule(f'{theirs}.embedder.convolution.{{rest}}', f'{ours}.stem.conv.{{rest}}'),
+        Rule(f'{theirs}.embedder.norm.{{rest}}', f'{ours}.stem.norm.{{rest}}'),
+        Rule(
+            f'{theirs}.encoder.stages.{{i}}.layers.{{rest}}', f'{ours}.stages.{{i}}.blocks.{{rest}}'
+        ),
+    )
+
+
 _VIT = _hugging_face(
     'layernorm_before', 'layernorm_after', 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'
 )
@@ -56,13 +67,7 @@ HF = Format(
     'hf',
     (
         *_VIT,
-        # the ResNet of a hybrid. transformers had only BiT, until 5.0
-        Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
-        *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
-        Rule(
-            f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}',
-            'patch_embed.backbone.stages.{i}.blocks.{rest}',
-        ),
+        *resnet('embeddings.patch_embeddings.backbone.bit'),
         *pair('classifier.', 'head.layers.head'),
     ),
     prefixes=('vit.', ''),
@@ -119,14 +124,8 @@ def dinov3(block: str, embeddings: str, norm: str) -> tuple[Rule, ...]:
 def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
     """The rules of a block of DINOv3 with this name."""
     return (
-        *(
-            rule
-            for k in (1, 2)
-            for rule in (
-                *pair(f'{block}.norm{k}.', f'{ours}.norm{k}'),
-                Rule(f'{block}.layer_scale{k}.lambda1', f'{ours}.ls{k}.gamma'),
-            )
-        ),
+        Rule(f'{block}.norm{{k}}.{{rest}}', f'{ours}.norm{{k}}.{{rest}}'),
+        Rule(f'{block}.layer_scale{{k}}.lambda1', f'{ours}.ls{{k}}.gamma'),
         *separate_qkv(f'{block}.attention.', ('q_proj', 'k_proj', 'v_proj'), ours),
         *(
             Rule(f'{block}.attention.{part}_proj.bias', f'{ours}.attn.qkv.{part}_bias')

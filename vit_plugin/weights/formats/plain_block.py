@@ -23,12 +23,5 @@ def two_in_one(
     first: str, second: str, ours: str, written: bool | Callable, unless: str = ''
 ) -> tuple[Rule, ...]:
     """The rules of two layers of theirs that are one of ours, such as those of a gated MLP."""
-    return tuple(
-        Rule(
-            (f'{first}.{kind}', f'{second}.{kind}'),
-            f'{ours}.{kind}',
-            written=written,
-            unless=unless,
-        )
-        for kind in ('weight', 'bias')
-    )
+    both = (f'{first}.{{rest}}', f'{second}.{{rest}}')
+    return (Rule(both, f'{ours}.{{rest}}', written=written, unless=unless),)

@@ -23,16 +23,8 @@ VITDET = Format(
                 *pair(f'{theirs}.norm.', f'{ours}.norm'),
             )
         ),
-        *(
-            rule
-            for i in range(2)
-            for rule in (
-                Rule(f'(backbone.|)simfp_{i + 2}.{{rest}}', f'neck.levels.{i}.resize.{{rest}}'),
-                Rule(
-                    f'neck.fpn{i + 1}.{{rest}}', f'neck.levels.{i}.resize.{{rest}}', written=False
-                ),
-            )
-        ),
+        Rule('(backbone.|)simfp_{i+2}.{rest}', 'neck.levels.{i}.resize.{rest}'),
+        Rule('neck.fpn{i+1}.{rest}', 'neck.levels.{i}.resize.{rest}', written=False),
         *(
             rule
             for theirs, ours in (('lateral_convs', 'lateral'), ('fpn_convs', 'output'))
