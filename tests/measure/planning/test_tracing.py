@@ -6,6 +6,7 @@ import torch.distributed as dist
 from rejection import rejects
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.measure.planning.tracing import Work, memory_tracker
@@ -54,6 +55,20 @@ def test_arithmetic_of_forward_and_backward():
     with fake, Work(fake) as work:
         nn.Linear(256, 1, bias=False)(torch.empty(5, 256, requires_grad=True)).sum().backward()
     assert work.flops == 3 * 2 * 5 * 256
+
+
+def test_a_question_for_a_device_goes_no_further():
+    """They are two of three calls, and would take a fifth of the time of a plan."""
+    fake, seen = FakeTensorMode(), []
+
+    class Below(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with fake, Below(), Work(fake):
+        assert torch.empty(2, device='cuda').device.type == 'cuda'
+    assert torch.ops.prim.device.default not in seen
 
 
 @pytest.mark.parametrize(

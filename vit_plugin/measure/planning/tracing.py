@@ -6,6 +6,7 @@ No other file uses ``torch.distributed._tools``.
 import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ KIND = {
     'Temp': 'activations',
 }
 KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
-BLOCK = re.compile(r'\.backbone\.blocks\.(\d+)$')  # in a module's full name
+block_of = cache(re.compile(r'\.backbone\.blocks\.(\d+)$').search)  # a module's full name
 # Blocks at either end that differ from the others, which torch's prefetching makes more than one.
 ENDS = 2
 SENDS = collective_ops - sync_ops
@@ -81,6 +82,8 @@ class Work(TorchDispatchMode):
         if any(issubclass(kind, DTensor) for kind in types):
             # DTensor calls the operator on its local tensors, which comes here again.
             return NotImplemented
+        if func is torch.ops.prim.device.default:  # two of three calls, and no work
+            return args[0].__torch_dispatch__(func, types, args)
         try:
             out = func(*args, **(kwargs or {}))
         except DataDependentOutputException:
@@ -134,7 +137,7 @@ class Peaks(MemTracker):
     def _update_peak_stats(self, peak_state: Any) -> None:
         if self._in_opt:
             self._segment = ('update',)
-        elif active := next(filter(None, map(BLOCK.search, self._mod_tracker.parents)), None):
+        elif active := next(filter(None, map(block_of, self._mod_tracker.parents)), None):
             i = int(active[1])
             position: int | str = i
             if ENDS <= i < self.num_layers - ENDS:
