@@ -3,6 +3,8 @@
 ``input`` is a map (B, C, H, W). ``output`` (N, C, h, w) contains zeros before a function fills it.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torchvision.ops import roi_align
@@ -19,14 +21,13 @@ def roi_align_forward(
     output: Tensor,
     argmax_y: Tensor,
     argmax_x: Tensor,
-    aligned_height: int,
-    aligned_width: int,
-    spatial_scale: float,
-    sampling_ratio: int,
     pool_mode: int,
-    aligned: bool,
+    **geometry,
 ) -> None:
     """RoIAlign (arXiv:1703.06870, Sec. 3): mean of bilinear samples in every bin.
+
+    ``geometry`` has ``aligned_height`` and ``aligned_width`` (h, w), ``spatial_scale``,
+    ``sampling_ratio`` and ``aligned``.
 
     Raises:
         ConfigError: for the other mode, the maximum of the samples.
@@ -35,16 +36,7 @@ def roi_align_forward(
         raise ConfigError(
             "RoIAlign: vit_plugin.detection has no pool_mode='max'; take 'avg', or compile mmcv."
         )
-    output.copy_(
-        roi_align(
-            wide(input),
-            wide(rois),
-            (aligned_height, aligned_width),
-            spatial_scale,
-            sampling_ratio,
-            aligned,
-        )
-    )
+    output.copy_(_pooled(rois, **geometry)(wide(input)))
 
 
 def roi_align_backward(
@@ -53,24 +45,16 @@ def roi_align_backward(
     argmax_y: Tensor,
     argmax_x: Tensor,
     grad_input: Tensor,
-    aligned_height: int,
-    aligned_width: int,
-    spatial_scale: float,
-    sampling_ratio: int,
     pool_mode: int,
-    aligned: bool,
+    **geometry,
 ) -> None:
     """Add to ``grad_input`` (B, C, H, W)."""
-    add_gradients(
-        lambda input: roi_align(
-            input,
-            wide(rois),
-            (aligned_height, aligned_width),
-            spatial_scale,
-            sampling_ratio,
-            aligned,
-        ),
-        [torch.zeros_like(grad_input)],
-        grad_output,
-        [grad_input],
-    )
+    zeros = torch.zeros_like(grad_input)
+    add_gradients(_pooled(rois, **geometry), [zeros], grad_output, [grad_input])
+
+
+def _pooled(
+    rois: Tensor, aligned_height: int, aligned_width: int, **geometry
+) -> Callable[[Tensor], Tensor]:
+    size = aligned_height, aligned_width
+    return lambda input: roi_align(input, wide(rois), size, **geometry)
