@@ -75,12 +75,3 @@ def test_every_import_of_their_models_leaves_them_out():
         if 'leave_out_multimodal()' not in before and path.name != 'load.py'
     }
     assert not lacking
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    'module', ['models.selfsup.lejepa', 'models.selfsup.dino', 'models.distillation.distiller']
-)
-def test_a_module_is_imported_alone(beside_transformers, module):
-    done = run(f'import vit_plugin.{module}', beside_transformers)
-    assert done.returncode == 0, done.stderr
