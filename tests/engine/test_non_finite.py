@@ -40,7 +40,7 @@ FORMS = [
     ('file', False),
     *(
         pytest.param(*other, marks=pytest.mark.nightly)
-        for other in (('folder', True), ('folder', False), ('file', True))
+        for other in (('folder', True), ('file', True))
     ),
 ]
 

@@ -92,7 +92,8 @@ def reported(work_dir, pictures=True, **options):
 
 
 def test_each_epoch_has_a_row_and_some_a_validation(tmp_path):
-    reported(tmp_path, **{'train_cfg.max_epochs': 3, 'train_cfg.val_interval': 2}).train()
+    options = {'train_cfg.max_epochs': 3, 'train_cfg.val_interval': 2}
+    reported(tmp_path, pictures=False, **options).train()
     rows = list(csv.DictReader((tmp_path / 'results.csv').read_text().splitlines()))
     assert [row['epoch'] for row in rows] == ['1', '2', '3']
     assert [bool(row['accuracy/top1']) for row in rows] == [False, True, True]
@@ -103,7 +104,7 @@ def test_each_epoch_has_a_row_and_some_a_validation(tmp_path):
 
 def test_a_run_without_validation_has_its_losses_and_says_what_is_next(tmp_path):
     none = dict.fromkeys(('val_cfg', 'val_dataloader', 'val_evaluator'))
-    reported(tmp_path, **none).train()
+    reported(tmp_path, pictures=False, **none).train()
     assert (tmp_path / 'results.csv').read_text().startswith('epoch,iter,seconds,train/lr,')
     assert (tmp_path / 'learning_curve.png').is_file()
     assert f'Next: vit-plugin test {tmp_path}' in next(tmp_path.rglob('*.log')).read_text()

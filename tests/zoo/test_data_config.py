@@ -1,6 +1,7 @@
 """What weights expect of the pixels."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from rejection import rejects
@@ -41,6 +42,25 @@ def test_an_unknown_tag_is_one_sentence():
         data_config_of('B/16', 'timm://vit_base_patch16_224.none')
 
 
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> Callable[..., dict]:
+    """Gives what is found for a model in a hub, with this content of a file of its."""
+
+    def found(content: dict, name: str = 'preprocessor_config.json') -> dict:
+        (tmp_path / name).write_text(json.dumps(content), encoding='utf-8-sig')
+        return data_config_of('B/16', 'hf://org/name')
+
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda _, file: str(tmp_path / file))
+    return found
+
+
+@pytest.fixture
+def said(monkeypatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: lines.append(text))
+    return lines
+
+
 @pytest.mark.parametrize(
     ('file', 'expected'),
     [
@@ -76,14 +96,9 @@ def test_an_unknown_tag_is_one_sentence():
         ),
     ],
 )
-def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
-    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(file))
-    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
-    assert data_config_of('B/16', 'hf://org/name') == expected
-    (tmp_path / 'preprocessor_config.json').write_text('{}')
-    said = []
-    monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: said.append(text))
-    assert data_config_of('B/16', 'hf://org/name') == AUTHORS_DATA_CONFIG
+def test_hugging_face_says_it_in_a_file(hub, said, file, expected):
+    assert hub(file) == expected
+    assert hub({}) == AUTHORS_DATA_CONFIG
     assert said[0].startswith(
         'hf://org/name does not say in its preprocessor_config.json the mean, std'
     )
@@ -106,15 +121,13 @@ TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', 
     ],
 )
 @pytest.mark.parametrize('local', [True, False])
-def test_each_file_that_says_it_is_read(monkeypatch, tmp_path, name, content, mean, local):
+def test_each_file_that_says_it_is_read(hub, monkeypatch, tmp_path, name, content, mean, local):
     """transformers 5 writes the second one, timm the third one; downloads lie in a folder."""
     for file in ('config.json', 'model.safetensors'):
         (tmp_path / file).write_text('{}')
-    (tmp_path / name).write_text(json.dumps(content), encoding='utf-8-sig')
-    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda _, file: str(tmp_path / file))
     monkeypatch.setattr('vit_plugin.zoo.data_config.training_settings', lambda source: {})
-    found = data_config_of('B/16', str(tmp_path) if local else 'hf://org/name')
-    assert found['mean'] == mean
+    found = hub(content, name)
+    assert (data_config_of('B/16', str(tmp_path)) if local else found)['mean'] == mean
 
 
 FILE = dict(
@@ -163,10 +176,8 @@ FILE = dict(
         (dict(do_rescale=False), dict(mean=tuple(value / 255 for value in (0.485, 0.456, 0.406)))),
     ],
 )
-def test_a_field_changes_its_own_word_alone(monkeypatch, tmp_path, entries, expected):
-    (tmp_path / 'preprocessor_config.json').write_text(json.dumps({**FILE, **entries}))
-    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
-    found = data_config_of('B/16', 'hf://org/name')
+def test_a_field_changes_its_own_word_alone(hub, entries, expected):
+    found = hub({**FILE, **entries})
     for key, value in expected.items():
         assert found[key] == (value if isinstance(value, str) else pytest.approx(value))
     others = {
@@ -177,12 +188,8 @@ def test_a_field_changes_its_own_word_alone(monkeypatch, tmp_path, entries, expe
     assert others == {key: value for key, value in AUTHORS_DATA_CONFIG.items() if key in others}
 
 
-def test_an_unknown_field_is_named_and_the_others_stay(monkeypatch, tmp_path):
-    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(dict(FILE, resample=9)))
-    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
-    said = []
-    monkeypatch.setattr('vit_plugin.zoo.data_config.print_log', lambda text, *_: said.append(text))
-    assert data_config_of('B/16', 'hf://org/name')['mean'] == tuple(FILE['image_mean'])
+def test_an_unknown_field_is_named_and_the_others_stay(hub, said):
+    assert hub(dict(FILE, resample=9))['mean'] == tuple(FILE['image_mean'])
     assert said == [
         'hf://org/name does not say in its preprocessor_config.json the interpolation that its '
         'weights expect: interpolation=bilinear is assumed.'

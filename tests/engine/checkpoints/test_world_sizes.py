@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
+from engine.test_runtime_info import Spoils
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
@@ -96,16 +96,6 @@ def test_two_sharded_ranks_then_one_process_then_two(tmp_path):
         torch.testing.assert_close(value, expected[name], rtol=0, atol=2e-3)
 
 
-class SpoilsHook(Hook):
-    """Makes the images of step 5 no numbers on rank 1."""
-
-    priority = 'VERY_HIGH'
-
-    def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
-        if runner.iter == 4 and dist.get_rank() == 1:
-            data_batch['inputs'] = data_batch['inputs'] * float('nan')
-
-
 def leave_a_step_out(work_dir: str) -> None:
     runner = build(
         tiny_cfg(
@@ -120,7 +110,7 @@ def leave_a_step_out(work_dir: str) -> None:
             },
         )
     )
-    runner.register_hook(SpoilsHook())
+    runner.register_hook(Spoils())
     runner.train()
     assert runner.iter == 8
     assert runner.message_hub.get_info('skipped_steps') == 1

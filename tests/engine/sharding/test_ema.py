@@ -3,12 +3,10 @@ from copy import deepcopy
 import mmengine.hooks
 import pytest
 import torch
-from mmengine.registry import RUNNERS
 from rejection import rejects
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
 from vit_plugin.engine import EMAHook
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.measure.planning.traced_step import pretended_ranks
@@ -91,18 +89,6 @@ def test_it_is_mmengines_bit_for_bit(options):
     for a, b in zip(ours, theirs, strict=True):
         assert all(torch.equal(a[name], b[name]) for name in b)
     assert not torch.equal(ours[1]['0.weight'], ours[2]['module.0.weight'])
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings('ignore')
-def test_a_whole_run_is_mmengines_bit_for_bit(tmp_path):
-    for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook'):
-        RUNNERS.build(
-            tiny_cfg(tmp_path / kind, custom_hooks=[dict(type=kind, momentum=0.3)])
-        ).train()
-    assert not differences(
-        *(final_checkpoint(tmp_path / kind) for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook'))
-    )
 
 
 def test_without_a_training_nothing_is_kept_or_swapped():
