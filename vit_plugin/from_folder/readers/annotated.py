@@ -144,7 +144,7 @@ def read_format(
     if not with_background:
         what = f'shapes of {BACKGROUND_SHAPE} left out, which are no objects'
         _leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
-    note_unused(tree, [*form.files, *used, *(record.path for record in records)], findings)
+    note_unused(tree, records, [*form.files, *used], findings)
     records = with_right_size(read_sizes(tree, records, findings), findings)
     objects = sum(len(record.instances) for record in records)
     check_instances(records, findings, with_masks)

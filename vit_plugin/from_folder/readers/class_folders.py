@@ -12,7 +12,8 @@ from .division import divide
 from .findings import Findings
 from .identity import folder_of
 from .image_tree import MOST_HEADERS, Tree, note_unused, read_sizes
-from .label_tables import are_measured, numbers_in, read_tables
+from .label_tables import read_tables
+from .label_values import are_measured, numbers_in
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
 from .records import ImageRecord
@@ -66,7 +67,7 @@ def read_class_folders(
             records, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
             return read_class_folders(Tree(inner, tree.looks), work_dir, skip_invalid, whole)
-    note_unused(whole, [*tables, *(record.path for record in records)], findings)
+    note_unused(whole, records, tables, findings)
     _check_any(tree, records)
     records = read_sizes(tree, records, findings, MOST_HEADERS)
     findings.check()

@@ -12,6 +12,7 @@ from .records import (
     Annotations,
     ImageRecord,
     Instance,
+    Json,
     is_ignored,
     reading,
     text_of,
@@ -67,8 +68,8 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
     return Annotations(records, names)
 
 
-def _names(file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
-    names = [text_of(category['name']) for category in _categories(content)]
+def _names(file: Path, content: Json, findings: Findings) -> list[str]:
+    names = [text_of(category['name']) for category in categories_of(content)]
     findings.note_all(
         'categories of one name, taken as one class',
         (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
@@ -77,17 +78,17 @@ def _names(file: Path, content: Mapping[str, Any], findings: Findings) -> list[s
 
 
 def _records(
-    tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
+    tree: Tree, split: Split | None, file: Path, content: Json, findings: Findings
 ) -> list[ImageRecord]:
     with reading(file, 'an image or a box', 'COCO'):
-        records = _listed(tree, split, file, content['images'], findings)
-        categories = _categories(content)
-        names = {_key(category['id']): text_of(category['name']) for category in categories}
+        records = listed_images(tree, split, file, content['images'], findings)
+        categories = categories_of(content)
+        names = {key_of(category['id']): text_of(category['name']) for category in categories}
         if len(names) < len(categories):
             raise ValueError('two categories have one id')
         for i, found in enumerate(content['annotations']):
             origin = f'annotation {found.get("id", i)!r} in {file}'
-            image_id, category_id = _key(found['image_id']), _key(found['category_id'])
+            image_id, category_id = key_of(found['image_id']), key_of(found['category_id'])
             if image_id not in records:
                 findings.reject(
                     'annotations are of images that their file does not list',
@@ -105,13 +106,13 @@ def _records(
     return [record for record in records.values() if record.path != file]
 
 
-def _listed(
+def listed_images(
     tree: Tree, split: Split | None, file: Path, images: Any, findings: Findings
 ) -> dict[str, ImageRecord]:
     """The images that a file lists, by their ids. The path of a missing one is that file."""
     records: dict[str, ImageRecord] = {}
     for image in images:
-        number = _key(image['id'])
+        number = key_of(image['id'])
         if number in records:
             raise ValueError(f'two images have the id {image["id"]!r}')
         name = image.get('file_name') or image.get('coco_url')  # LVIS has URLs
@@ -123,7 +124,7 @@ def _listed(
     return records
 
 
-def _categories(content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def categories_of(content: Json) -> Sequence[Json]:
     """The categories, which some files have as names by ids, ids by names, or objects by either."""
     found = content['categories']
     if not isinstance(found, Mapping):
@@ -136,12 +137,12 @@ def _categories(content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def _key(number: Any) -> str:
+def key_of(number: Any) -> str:
     """An id as it is compared: some files have 1 in one place, and '1' or 1.0 in another."""
     return str(number).strip().removesuffix('.0')
 
 
-def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
+def _instance(name: str, found: Json, origin: str) -> Instance:
     mask = found.get('segmentation')
     if isinstance(mask, list) and mask and not isinstance(mask[0], (list, dict)):
         mask = [mask]  # one polygon without the list around it
@@ -163,7 +164,7 @@ def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
     )
 
 
-def _degrees(found: Mapping[str, Any]) -> Any:
+def _degrees(found: Json) -> Any:
     """The angle of a box: CVAT writes it into the attributes, other programs beside the box."""
     attributes = found.get('attributes')
     places = (found, attributes if isinstance(attributes, Mapping) else {})

@@ -90,7 +90,7 @@ def read_depth_folder(
         (path for path in images if path not in map_of),
     )
     findings.note_all('maps of depth left out, which have no image of their name', pairs.lost)
-    note_unused(tree, [*images, *maps, *lists.files], findings)
+    note_unused(tree, records, [*images, *maps, *lists.files], findings)
     records = read_sizes(tree, records, findings)
     found = scale or _scale_of(tree, [record.mask for record in records if record.mask])
     records, depths = _checked(records, found, check_all, findings)

@@ -7,9 +7,9 @@ from typing import Any
 
 from .findings import Findings
 from .image_tree import Tree, read_sizes, stated_size
-from .label_tables import FILES, LABELS, part_column, part_of
-from .records import Annotations, Instance, is_ignored, reading, text_of
+from .records import Annotations, Instance, Json, is_ignored, reading, text_of
 from .splits import split_of
+from .table_columns import FILES, LABELS, part_column, part_of
 from .tables import FORMS, read_objects, read_rows, read_table
 
 # The format by the key of an image's objects, and the keys of its name.
@@ -123,7 +123,7 @@ def _plain(title: str) -> str:
     return title.casefold().replace('_', '')
 
 
-def _entries(content: Any) -> Sequence[Mapping[str, Any]]:
+def _entries(content: Any) -> Sequence[Json]:
     """The images of a list, which newer files of BDD100K call frames."""
     if isinstance(content, Mapping) and {'items', 'categories'} <= content.keys():
         return _of_datumaro(content)
@@ -131,7 +131,7 @@ def _entries(content: Any) -> Sequence[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def _of_datumaro(content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _of_datumaro(content: Json) -> Sequence[Json]:
     """The images of Datumaro's JSON, whose objects have numbers of labels."""
     names = [label['name'] for label in content['categories']['label']['labels']]
     entries = []
@@ -148,7 +148,7 @@ def _of_datumaro(content: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
-def _objects(entry: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+def _objects(entry: Json, key: str) -> Sequence[Json]:
     """The objects of an image. Hugging Face has a list of each property in place of each object."""
     found = entry.get(key) or []
     if isinstance(found, Mapping):
@@ -158,15 +158,15 @@ def _objects(entry: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def _has_box(one: Mapping[str, Any]) -> bool:
+def _has_box(one: Json) -> bool:
     return any(map(one.get, BOXES))
 
 
-def _first(found: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def _first(found: Json, keys: Sequence[str]) -> Any:
     return found[next((key for key in keys if key in found), keys[0])]
 
 
-def _instance(one: Mapping[str, Any], origin: str) -> Instance:
+def _instance(one: Json, origin: str) -> Instance:
     name, crowd = text_of(_first(one, CLASSES)), is_ignored(one, one.get('attributes'))
     box: Any = one.get('bbox')
     if points := one.get('points'):

@@ -5,6 +5,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +119,19 @@ class Tree:
                 'val.txt, or remove the link.'
             )
 
-    def find(self, name: str, file: Path, split: Split | None, findings: Findings) -> Path | None:
-        """The image that a file names. Where there is none, or several fit, it is rejected."""
+    def find(
+        self, name: str, file: Path, split: Split | None, findings: Findings, lost: str = ''
+    ) -> Path | None:
+        """The image that a file names. Where several fit, it is rejected.
+
+        Where there is none, that is noted in the words ``lost``, or else rejected.
+        """
         found = self.index.match(name, file, split)
-        if not found:
+        if len(found) == 1:
+            return found[0]
+        if lost and not found:
+            findings.note(lost, name)
+        elif not found:
             findings.reject(
                 f'images of {str(file)!r} are not there, or are in another part of the data',
                 f'put them into {str(self.folder)!r}',
@@ -194,9 +204,12 @@ def read_sizes(
     return kept
 
 
-def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
+def note_unused(
+    tree: Tree, records: Sequence[ImageRecord], used: Iterable[Path | None], findings: Findings
+) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
-    read = set(map(str, used))
+    of_images = chain.from_iterable((record.path, record.mask) for record in records)
+    read = set(map(str, chain(of_images, used)))
     for name in sorted(read & GUESSED.keys()):
         what, line = GUESSED[name]
         findings.note(what, f'{line!r} in {name}')

@@ -16,6 +16,7 @@ from .image_tree import Tree, stated_size
 from .records import (
     Annotations,
     Instance,
+    Json,
     is_ignored,
     reading,
 )
@@ -67,7 +68,7 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
     return Annotations(records)
 
 
-def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Findings) -> list[str]:
+def _names_of(tree: Tree, file: Path, content: Json, findings: Findings) -> list[str]:
     """The names that the image may have; none where two images are meant."""
     name = str(content.get('imagePath') or file.stem)
     said = tree.index.match(PureWindowsPath(name).name, file)
@@ -84,7 +85,7 @@ def _names_of(tree: Tree, file: Path, content: Mapping[str, Any], findings: Find
     return [file.stem if own else name if len(said) == 1 else PureWindowsPath(name).name]
 
 
-def _polygons(shape: Mapping[str, Any]) -> list[list[float]]:
+def _polygons(shape: Json) -> list[list[float]]:
     """The polygons ``[x, y, x, y, ...]`` of a shape, none of one without an area."""
     points = [(float(x), float(y)) for x, y in shape['points']]
     kind = shape.get('shape_type') or 'polygon'

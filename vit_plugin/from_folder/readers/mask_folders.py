@@ -39,8 +39,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     if not records:
         return from_polygons(tree, findings)
     named = names_in_files(tree, [record.mask for record in records if record.mask])
-    used = [path for record in records for path in (record.path, record.mask) if path]
-    note_unused(tree, [*used, *filter(None, [named.file]), *lists], findings)
+    note_unused(tree, records, [named.file, *lists], findings)
     records = read_sizes(tree, records, findings)
     look = partial(look_at_mask, by_color=bool(named.colors))
     looks = {one.mask: seen for one, seen in look_at_maps(records, look, 'masks', findings)}

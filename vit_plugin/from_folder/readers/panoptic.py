@@ -12,9 +12,10 @@ from vit_plugin.files.images import decode
 
 from .annotated import json_of
 from .class_names import class_name, note_merged
+from .coco import categories_of, key_of, listed_images
 from .division import divide
 from .findings import Findings
-from .image_tree import Tree, note_unused, read_sizes, stated_size
+from .image_tree import Tree, note_unused, read_sizes
 from .instances import with_right_size
 from .listing import Listing
 from .pixel_maps import look_at_maps
@@ -78,11 +79,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         with reading(file, 'an image or a segment', 'COCO panoptic'):
             records += _records(tree, file, content, kinds, findings)
     note_merged(kinds, findings)
-    note_unused(
-        tree,
-        [*files, *(path for record in records for path in (record.path, record.mask) if path)],
-        findings,
-    )
+    note_unused(tree, records, files, findings)
     records = with_right_size(read_sizes(tree, records, findings), findings)
     looked = list(look_at_maps(records, _look, 'PNGs of segments', findings))
     for record, found in looked:
@@ -109,40 +106,36 @@ def _records(
 ) -> Iterable[ImageRecord]:
     split = tree.split_said(file)
     categories = {
-        one['id']: (class_name(str(one['name'])), is_yes(one['isthing']))
-        for one in content['categories']
+        key_of(one['id']): (class_name(str(one['name'])), is_yes(one['isthing']))
+        for one in categories_of(content)
     }
     for name, is_thing in categories.values():
         if kinds.setdefault(name, is_thing) != is_thing:
             raise ValueError(f'{name!r} is a thing and stuff')
-    listed = {image['id']: image for image in content['images']}
+    records = listed_images(tree, split, file, content['images'], findings)
     for found in content['annotations']:
-        image = listed[found['image_id']]
+        record = records[key_of(found['image_id'])]
         png = Path(found['file_name']).name  # in no other folder, whatever the file says
         places = [file.with_suffix('') / png, file.parent / png]
-        mask = next((place for place in places if place.is_file()), None)
-        if mask is None:
+        record.mask = next(filter(Path.is_file, places), None)
+        if record.mask is None:
             findings.reject(
                 'PNGs of segments are not there',
                 'put them into a folder of the name of their file of annotations',
                 str(places[0]),
             )
-            continue
-        path = tree.find(image['file_name'], file, split, findings)
-        if path is None:
-            continue
-        segments: list[Instance] = [
-            Segment(
-                categories[one['category_id']][0],
-                (),
-                crowd=is_yes(one.get('iscrowd')),
-                origin=f'segment {one["id"]} of {mask}',
-                number=int(one['id']),
-            )
-            for one in found['segments_info']
-        ]
-        stated = stated_size(image.get('width'), image.get('height'))
-        yield tree.record(path, file, split, stated=stated, instances=segments, mask=mask)
+        elif record.path != file:
+            record.instances = [
+                Segment(
+                    categories[key_of(one['category_id'])][0],
+                    (),
+                    crowd=is_yes(one.get('iscrowd')),
+                    origin=f'segment {one["id"]} of {record.mask}',
+                    number=int(one['id']),
+                )
+                for one in found['segments_info']
+            ]
+            yield record
 
 
 def _look(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:

@@ -11,6 +11,7 @@ from vit_plugin.errors import named_line, rejecting
 from .polygons import box_around
 from .splits import Split
 
+Json = Mapping[str, Any]  # an object of JSON
 IGNORED = (
     'iscrowd',
     'is_crowd',

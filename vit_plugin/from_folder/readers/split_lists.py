@@ -13,10 +13,9 @@ from vit_plugin.files.text import read_lines, read_text
 from .findings import Findings
 from .identity import Index
 from .image_tree import Tree
-from .label_tables import file_column, label_column, part_column, part_of
 from .splits import SPLITS, Split, split_in, split_of
+from .table_columns import find_table, label_column
 from .tables import FORMS as TABLES
-from .tables import read_rows
 
 TEXTS = ('.txt', '.lst', '.csv', '.tsv')  # suffixes
 GAP = re.compile(r'[\s,;]+')  # between a name and a label
@@ -44,13 +43,10 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
     if place.is_dir():
         yield from (image for image in tree.images if place in image.parents)
         return
+    lost = f'lines of {place.name} left out, whose image is not there'
     for line in read_lines(place):
-        found = tree.index.match(line, place)
-        image = tree.index.only(found, f'{line!r} of {place}', findings)
-        if image:
+        if image := tree.find(line, place, None, findings, lost):
             yield image
-        elif not found:
-            findings.note(f'lines of {place.name} left out, whose image is not there', line)
 
 
 def read_lists(tree: Tree, findings: Findings, index: Index | None = None) -> Lists:
@@ -97,14 +93,13 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
         for part, value in parts or ([(split, content)] if split else []):
             yield from ((part, {name: ''}) for name in _strings(value))
         return
-    rows = read_rows(file) if suffix in TABLES else []
-    column = file_column(tree, file, rows)
-    marks = part_column(file, rows) if column else None
-    if column and (marks or split):
-        label = label_column([name for name in rows[0] if name not in (column, marks)])
-        for row in rows:
-            if own := part_of(row[marks], marks) if marks else split:
-                yield own, {row[column]: row[label] if label else ''}
+    table = find_table(tree, file) if suffix in TABLES else None
+    if table and (table.part or split):
+        taken = (table.images, table.part)
+        label = label_column([name for name in table.rows[0] if name not in taken])
+        for row in table.rows:
+            if own := table.part_of(row) if table.part else split:
+                yield own, {row[table.images]: row[label] if label else ''}
     elif split and suffix in TEXTS:
         for line in read_lines(file):
             gaps = reversed([*GAP.finditer(line)])

@@ -19,7 +19,6 @@ MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that li
 SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FEW = 10  # lines of one length, from which on their looks are believed beside other lengths
-FEW_LENGTHS = 3  # polygons have more
 LABEL = re.compile(r'\d+(\.0)?(\s+[-+.\de]+){4,}$')  # a class and four numbers or more
 
 
@@ -61,7 +60,7 @@ def form_of(lines: Sequence[str], settings: Settings | None, findings: Findings)
         return LineForm(first, math.prod(map(int, shape)))
     if {*rows} == {6} and _are_boxes(rows[6]).mean() > MAINLY and not (rows[6][:, 5] % 1).any():
         return LineForm(first, 2)  # a score, and the number of a track
-    if len(rows) == 1 or (1 < len(rows) <= FEW_LENGTHS and min(map(len, rows.values())) >= FEW):
+    if len(rows) == 1 or min(map(len, rows.values()), default=0) >= FEW:
         _check_poses(rows, max(lines, key=lambda line: len(line.split())))
     return LineForm(first)
 
