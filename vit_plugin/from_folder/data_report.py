@@ -1,7 +1,6 @@
 """Data report: a table for the terminal, and files with all that was left out or repaired."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,14 +18,14 @@ SHOWN = 200  # examples of a kind in the page
 
 def facts_of(listing: Listing) -> dict[str, Any]:
     """All that is known of a data set, as plain values."""
-    parts = {}
+    parts, has_objects = {}, any(record.instances for record in listing.train)
     for split, part in listing.parts.items():
         if not part:
             continue
         counts = listing.counts(part)
         parts[split] = dict(
             images=len(part),
-            **_objects(listing, counts),
+            **(dict(objects=sum(counts.values())) if has_objects else {}),
             by_class={name: counts.get(name, 0) for name in listing.classes},
         )
     return dict(
@@ -44,14 +43,6 @@ def problems_of(findings: Findings) -> list[dict[str, Any]]:
     return [
         dict(what=what, count=count, examples=examples) for what, count, examples in findings.rows()
     ]
-
-
-def _objects(listing: Listing, counts: Counter[str]) -> dict[str, int]:
-    return (
-        dict(objects=sum(counts.values()))
-        if any(record.instances for record in listing.train)
-        else {}
-    )
 
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:

@@ -525,3 +525,20 @@ def test_a_table_that_says_other_classes_than_the_folders_is_named(tmp_path, lab
     found = read(tmp_path)
     assert found.classes == ('cats', 'dogs')
     assert any('other classes than the folders' in note for note in notes_of(found)) == named
+
+
+@pytest.mark.parametrize('place', ['', 'train/'])
+@pytest.mark.parametrize('with_table', [True, False])
+def test_folders_of_results_are_classes_only_if_they_have_images_alone(tmp_path, place, with_table):
+    folder = tmp_path / place
+    write_digits(folder)
+    save = Image.new('RGB', (8, 8)).save
+    (folder / 'Output').mkdir()
+    for i in range(3):
+        save(folder / f'Output/{i}.png')
+    if with_table:
+        (folder / 'Output/scores.csv').write_text('a,b')
+    found = read_class_folders(Tree(tmp_path))
+    assert ('Output' in found.classes) == (not with_table)
+    noted = [row[0] for row in found.findings.rows()]
+    assert any('named as results' in what for what in noted)

@@ -614,3 +614,21 @@ def test_a_list_of_images_to_train_on_says_nothing_of_another_part(tmp_path):
     (tmp_path / 'train.txt').write_text(''.join(f'{i}\n' for i in range(4)))
     found = read(tmp_path)
     assert sizes_of(found) == [4, 1, 0]
+
+
+@pytest.mark.parametrize('interpolated', [True, False])
+def test_values_at_edges_alone_are_named(tmp_path, interpolated):
+    """Of two classes 0 and 2 that were resized; or of a third one with pixels of its own."""
+    for i in range(8):
+        mask = np.zeros((24, 32), np.uint8)
+        mask[4:16, 8 : 20 + i] = 2
+        method = cv2.INTER_LINEAR if interpolated else cv2.INTER_NEAREST
+        mask = cv2.resize(mask, (64, 48), interpolation=method)
+        mask[40:, :20] = 0 if interpolated else 1
+        for place, pixels in (('images', np.full((48, 64, 3), 20 * i, np.uint8)), ('masks', mask)):
+            (tmp_path / place).mkdir(exist_ok=True)
+            cv2.imwrite(str(tmp_path / f'{place}/{i}.png'), pixels)
+    found = read_mask_folder(Tree(tmp_path))
+    assert found.classes == ('class 0', 'class 1', 'class 2')
+    said = [(what, examples) for what, _, examples in found.findings.rows() if 'at edges' in what]
+    assert [examples for _, examples in said] == [['1']] * interpolated

@@ -20,7 +20,7 @@ from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
 from .name_files import find_names, find_settings
-from .records import Annotations, ImageRecord, Instance
+from .records import Annotations, Instance, Records
 from .voc import read_voc, voc_root
 from .yolo import is_label, label_files, read_yolo
 
@@ -166,9 +166,7 @@ def read_format(
     return Listing(form.name, tree.folder, classes, parts, held_out, findings)
 
 
-def _normalize_names(
-    records: Sequence[ImageRecord], names: Sequence[str], findings: Findings
-) -> Sequence[str]:
+def _normalize_names(records: Records, names: Sequence[str], findings: Findings) -> Sequence[str]:
     """Bring the names of all objects, and those of the classes, into their normal form.
 
     Objects of no class are rejected, and those of one such as ``__ignore__`` are ignored.
@@ -191,7 +189,7 @@ def _normalize_names(
 
 
 def _leave_out(
-    records: Sequence[ImageRecord],
+    records: Records,
     what: str,
     leaves: Callable[[Instance], bool],
     findings: Findings,
@@ -201,7 +199,7 @@ def _leave_out(
         record.instances = [found for found in record.instances if not leaves(found)]
 
 
-def _check_any_box(tree: Tree, records: Sequence[ImageRecord], findings: Findings) -> None:
+def _check_any_box(tree: Tree, records: Records, findings: Findings) -> None:
     """Raise a ``ConfigError`` if there is nothing to train on."""
     part = [record for record in records if record.split in (None, 'train')]
     if part and all(found.crowd for record in part for found in record.instances):
@@ -212,7 +210,7 @@ def _check_any_box(tree: Tree, records: Sequence[ImageRecord], findings: Finding
         )
 
 
-def _check_polygons(records: list[ImageRecord], findings: Findings) -> None:
+def _check_polygons(records: Records, findings: Findings) -> None:
     for record in records:
         for found in record.instances:
             if not found.segmentation:

@@ -16,7 +16,7 @@ from .label_tables import read_tables
 from .label_values import are_measured, numbers_in
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
-from .records import ImageRecord
+from .records import ImageRecord, Records
 from .split_lists import read_lists
 from .splits import Split, split_of
 
@@ -79,7 +79,7 @@ def read_class_folders(
     return Listing(form, tree.folder, classes, parts, held_out, findings, multi_label=multi_label)
 
 
-def _note_folders(records: Sequence[ImageRecord], findings: Findings) -> None:
+def _note_folders(records: Records, findings: Findings) -> None:
     """Note folders whose names are not in UTF-8, and those within the folder of a class."""
     places = {(folder_of(record.path), record.labels) for record in records}
     findings.note_all(
@@ -93,7 +93,7 @@ def _note_folders(records: Sequence[ImageRecord], findings: Findings) -> None:
 
 
 def _check_names(
-    tree: Tree, whole: Tree, records: Sequence[ImageRecord], multi_label: bool, findings: Findings
+    tree: Tree, whole: Tree, records: Records, multi_label: bool, findings: Findings
 ) -> None:
     """Note classes that are numbers, and raise a ``ConfigError`` for a single one."""
     found = {name for record in records for name in record.labels}
@@ -110,7 +110,7 @@ def _check_names(
         )
 
 
-def _unread(tree: Tree, records: Sequence[ImageRecord]) -> str:
+def _unread(tree: Tree, records: Records) -> str:
     """What is to be said of a table that gives no image a class."""
     files = [file for file in tree.others if file.suffix.lower() in TABLES]
     if not files:
@@ -122,7 +122,7 @@ def _unread(tree: Tree, records: Sequence[ImageRecord]) -> str:
     )
 
 
-def _compare_tables(tree: Tree, records: Sequence[ImageRecord], findings: Findings) -> None:
+def _compare_tables(tree: Tree, records: Records, findings: Findings) -> None:
     """Note a table that says several classes of the images of one folder."""
     with suppress(ConfigError):  # it is of something else
         listed, _, tables = read_tables(tree, Findings())
@@ -136,7 +136,7 @@ def _compare_tables(tree: Tree, records: Sequence[ImageRecord], findings: Findin
             findings.note_all(what, tables)
 
 
-def _divide_by_lists(tree: Tree, records: list[ImageRecord], findings: Findings) -> list[Path]:
+def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[Path]:
     """Give the images of no folder of a part that of a list; the lists that do.
 
     Where folders are parts, images in no folder of a class have the labels of a list.
@@ -190,7 +190,7 @@ def _is_deeper(name: str, labels: Sequence[str]) -> bool:
     return readable(name) not in labels and not split_of(name)
 
 
-def _check_any(tree: Tree, records: list[ImageRecord]) -> None:
+def _check_any(tree: Tree, records: Records) -> None:
     if records:
         return
     if tree.images:

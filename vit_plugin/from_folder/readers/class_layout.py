@@ -13,7 +13,7 @@ from .findings import Findings
 from .identity import KINDS
 from .image_tree import RUNS, Tree, is_run
 from .listing import readable
-from .records import ImageRecord
+from .records import ImageRecord, Records
 from .splits import FILLERS, alike_parts, split_of, words_in
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
@@ -27,7 +27,7 @@ Below = Mapping[str, list[Path]]
 Group = TypeVar('Group', Below, list[Path])
 
 
-def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> list[ImageRecord]:
+def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records:
     """The images that lie in folders of classes.
 
     Raises:
@@ -112,7 +112,7 @@ def _adds_nothing(part: str, below: str) -> bool:
     return bool(split) and (split_of(below) == split or below.casefold() in KINDS['image'])
 
 
-def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[ImageRecord]:
+def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
     """The images of folders that are classes, in which there may be folders of parts.
 
     Those of ``images_1`` and ``images_2`` are no classes.

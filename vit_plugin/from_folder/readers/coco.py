@@ -8,15 +8,7 @@ from typing import Any
 from .findings import Findings
 from .image_tree import Tree, stated_size
 from .polygons import box_around
-from .records import (
-    Annotations,
-    ImageRecord,
-    Instance,
-    Json,
-    is_ignored,
-    reading,
-    text_of,
-)
+from .records import Annotations, ImageRecord, Instance, Json, Records, is_ignored, reading, text_of
 from .splits import Split
 
 
@@ -49,7 +41,7 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
     by_split: dict[Split | None, list[Path]] = defaultdict(list)
     for file in files:
         by_split[tree.split_said(file)].append(file)
-    records: list[ImageRecord] = []
+    records: Records = []
     names: list[str] = []
     for split, group in by_split.items():
         chosen = [file for file in group if file.stem.startswith('inst')] or group
@@ -79,7 +71,7 @@ def _names(file: Path, content: Json, findings: Findings) -> list[str]:
 
 def _records(
     tree: Tree, split: Split | None, file: Path, content: Json, findings: Findings
-) -> list[ImageRecord]:
+) -> Records:
     with reading(file, 'an image or a box', 'COCO'):
         records = listed_images(tree, split, file, content['images'], findings)
         categories = categories_of(content)

@@ -17,7 +17,7 @@ from .identity import KINDS, Index
 from .image_tree import Tree, note_unused, read_sizes
 from .listing import Listing
 from .pixel_maps import look_at_maps
-from .records import ImageRecord
+from .records import Records
 from .split_lists import read_lists
 from .splits import without_split
 
@@ -141,8 +141,8 @@ def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
 
 
 def _checked(
-    records: list[ImageRecord], scale: float, check_all: bool, findings: Findings
-) -> tuple[list[ImageRecord], DepthRange]:
+    records: Records, scale: float, check_all: bool, findings: Findings
+) -> tuple[Records, DepthRange]:
     """The images without those whose map is wrong, and the range of depth.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from .findings import Findings
 from .image_tree import Tree
 from .instances import without_repeats
 from .look import digest_of
-from .records import ImageRecord
+from .records import ImageRecord, Parts, Records
 from .splits import SEED, SPLITS, Split, hold_out
 
 
@@ -28,13 +28,13 @@ class Division(NamedTuple):
         known: the classes that have something to train on.
     """
 
-    parts: dict[Split, list[ImageRecord]]
+    parts: Parts
     held_out: bool
     known: set[str]
 
 
 def divide(
-    records: Sequence[ImageRecord],
+    records: Records,
     tree: Tree,
     findings: Findings,
     by: Callable[[ImageRecord], str] = lambda record: '',
@@ -54,7 +54,7 @@ def divide(
         ConfigError: if there are none to train on, or too few to hold one out, or if the validation
             or test has a class that has nothing to train on.
     """
-    parts: dict[Split, list[ImageRecord]] = {name: [] for name in SPLITS}
+    parts: Parts = {name: [] for name in SPLITS}
     has_train = any(record.split == 'train' for record in records)
     for record in _once(records, findings):
         if record.split is None and has_train:
@@ -77,11 +77,9 @@ def divide(
     return Division(parts, held_out, _check_classes(parts, held_out, findings))
 
 
-def _hold_out(
-    parts: dict[Split, list[ImageRecord]], tree: Tree, by: Callable[[ImageRecord], str]
-) -> None:
+def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> None:
     """Take a tenth of each group from training."""
-    groups: dict[str, list[ImageRecord]] = {}
+    groups: dict[str, Records] = {}
     for record in parts['train']:
         groups.setdefault(by(record), []).append(record)
     parts['train'] = []
@@ -98,7 +96,7 @@ def _hold_out(
         )
 
 
-def _note_copies(parts: Mapping[Split, Sequence[ImageRecord]], findings: Findings) -> None:
+def _note_copies(parts: Parts, findings: Findings) -> None:
     """Note files of equal content: of an image to train on, and with other labels."""
     by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
@@ -135,7 +133,7 @@ def _describe(record: ImageRecord) -> object:
     )
 
 
-def _once(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecord]:
+def _once(records: Records, findings: Findings) -> Records:
     """Each file once, with all its annotated objects, in the split furthest from training."""
     by_path: dict[Path, ImageRecord] = {}
     unclear = set()
@@ -162,9 +160,7 @@ def _once(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecor
     return [record for path, record in by_path.items() if path not in unclear]
 
 
-def _check_classes(
-    parts: Mapping[Split, Sequence[ImageRecord]], held_out: bool, findings: Findings
-) -> set[str]:
+def _check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
     """The classes that have something to train on. Near twins are noted.
 
     Raises:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from .depth import note_depth
 from .findings import Findings
 from .identity import Index, folder_of, parts_below
 from .look import Look
-from .records import ImageRecord
+from .records import ImageRecord, Records
 from .remembered import NAME, Looks
 from .splits import Split, split_in, split_of
 
@@ -163,8 +163,8 @@ class Tree:
 
 
 def read_sizes(
-    tree: Tree, records: Sequence[ImageRecord], findings: Findings, most: int | None = None
-) -> list[ImageRecord]:
+    tree: Tree, records: Records, findings: Findings, most: int | None = None
+) -> Records:
     """The images that can be read, with what is seen of them. The others are noted.
 
     Args:
@@ -205,7 +205,7 @@ def read_sizes(
 
 
 def note_unused(
-    tree: Tree, records: Sequence[ImageRecord], used: Iterable[Path | None], findings: Findings
+    tree: Tree, records: Records, used: Iterable[Path | None], findings: Findings
 ) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
     of_images = chain.from_iterable((record.path, record.mask) for record in records)

@@ -18,7 +18,7 @@ from .polygons import (
     mask_of,
     polygon_area,
 )
-from .records import ImageRecord, Instance
+from .records import ImageRecord, Instance, Records
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
@@ -26,7 +26,7 @@ CORRECT = 'correct them'
 APART = 0.5  # of its sides, by which a box may differ from that around its polygons
 
 
-def with_right_size(records: Sequence[ImageRecord], findings: Findings) -> list[ImageRecord]:
+def with_right_size(records: Records, findings: Findings) -> Records:
     """The images whose annotated size matches the file or is missing. Others are rejected."""
     kept = []
     for record in records:
@@ -55,9 +55,7 @@ def with_right_size(records: Sequence[ImageRecord], findings: Findings) -> list[
     return kept
 
 
-def check_instances(
-    records: Sequence[ImageRecord], findings: Findings, with_masks: bool = False
-) -> None:
+def check_instances(records: Records, findings: Findings, with_masks: bool = False) -> None:
     """Compare boxes with their images: clip and note what is outside, reject what cannot be right.
 
     Afterward every box has finite sides of at least a pixel within its image, and an area.
@@ -128,7 +126,7 @@ def _number(value: Any) -> float:
     return math.nan
 
 
-def check_units(records: Sequence[ImageRecord]) -> None:
+def check_units(records: Records) -> None:
     """Raise a ``ConfigError`` if all boxes are relative to the image, or corners, not sizes."""
     boxes = [(found.box, record) for record in records for found in record.instances]
     if not boxes:
@@ -158,22 +156,15 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     """Cut a box at the edges of its image; whether enough of it is left."""
     left, top, width, height = found.box
     where = f'{_short(found.box)} of {found.origin}'
-    if width < 0 or height < 0:
-        findings.reject('boxes have a negative width or height', CORRECT, where, tolerated=True)
-        return False
     right, bottom = min(left + width, record.size[0]), min(top + height, record.size[1])
     cut = max(left, 0.0), max(top, 0.0), right - max(left, 0.0), bottom - max(top, 0.0)
-    if min(width, height) < LEAST:
-        findings.reject('boxes have a side of less than a pixel', CORRECT, where, tolerated=True)
-        return False
     if min(cut[2:]) < LEAST:
-        size = f'{record.size[0]} x {record.size[1]}'
-        findings.reject(
-            'boxes lie outside of their image',
-            CORRECT,
-            f'{where}, an image of {size}',
-            tolerated=True,
-        )
+        wrong = 'lie outside of their image'
+        if min(width, height) < LEAST:
+            small = min(width, height) >= 0
+            wrong = f'have a {"side of less than a pixel" if small else "negative width or height"}'
+        size = f'an image of {record.size[0]} x {record.size[1]}'
+        findings.reject(f'boxes {wrong}', CORRECT, f'{where}, {size}', tolerated=True)
         return False
     if max(map(abs, map(sub, cut, found.box))) > 1e-3:
         findings.note('boxes cut at the edges of their image', where)

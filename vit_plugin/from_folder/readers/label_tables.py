@@ -10,14 +10,14 @@ from .class_names import class_name
 from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
 from .label_values import QUOTES, separator_in
-from .records import ImageRecord
+from .records import ImageRecord, Records
 from .table_columns import ON, ImageTable, find_table
 from .tables import FORMS, Row
 
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 
 
-def read_tables(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], bool, list[Path]]:
+def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Path]]:
     """The images that tables give classes to.
 
     A table has a column of images, with or without their suffix, and either one of labels, maybe
@@ -74,9 +74,7 @@ def _tables(tree: Tree) -> Iterator[ImageTable]:
                 yield table
 
 
-def _of_one_class(
-    found: list[ImageRecord], in_columns: bool, findings: Findings
-) -> list[ImageRecord] | None:
+def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Records | None:
     """The images of one class, or None if those of several or of none are learned, too."""
     others = [record for record in found if len(record.labels) != 1]
     several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)

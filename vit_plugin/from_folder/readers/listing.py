@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +18,7 @@ from .class_names import class_name
 from .findings import Findings
 from .identity import folder_of
 from .mask_values import MaskValues
-from .records import ImageRecord
-from .splits import Split
+from .records import ImageRecord, Parts, Records
 
 
 @dataclass
@@ -42,7 +41,7 @@ class Listing:
     form: str
     folder: Path
     classes: tuple[str, ...]
-    parts: dict[Split, list[ImageRecord]]
+    parts: Parts
     held_out: bool
     findings: Findings
     masks: MaskValues | None = None
@@ -89,12 +88,12 @@ class Listing:
         return next(iter(known), 0)
 
     @property
-    def train(self) -> list[ImageRecord]:
+    def train(self) -> Records:
         """The images to train on."""
         return self.parts['train']
 
     @property
-    def val(self) -> list[ImageRecord]:
+    def val(self) -> Records:
         """The images to validate on."""
         return self.parts['val']
 
@@ -128,7 +127,7 @@ class Listing:
             counts.update(record.labels or objects)
         return counts
 
-    def as_coco(self, part: Sequence[ImageRecord]) -> str:
+    def as_coco(self, part: Records) -> str:
         """Images with boxes, as the text of a COCO JSON file that any COCO reader accepts."""
         numbers = {name: number for number, name in enumerate(self.classes, 1)}
         images: list[dict[str, Any]] = []
@@ -164,7 +163,7 @@ class Listing:
             )
         )
 
-    def as_lines(self, part: Sequence[ImageRecord], labeled: bool) -> str:
+    def as_lines(self, part: Records, labeled: bool) -> str:
         """Images as lines of text, each with the number of its class if ``labeled``.
 
         Raises:
@@ -182,7 +181,7 @@ class Listing:
             lines.append(f'{name} {numbers[record.labels[0]]}' if labeled else name)
         return ''.join(f'{line}\n' for line in lines)
 
-    def as_json(self, part: Sequence[ImageRecord]) -> str:
+    def as_json(self, part: Records) -> str:
         """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
         numbers = {name: number for number, name in enumerate(self.classes)}
         rows: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ from .findings import Findings
 from .identity import KINDS, Index
 from .image_tree import Tree
 from .mask_names import cityscapes_kind
-from .records import ImageRecord
+from .records import Records
 from .split_lists import read_lists
 from .splits import without_split
 
@@ -28,7 +28,7 @@ def has_masks(tree: Tree) -> bool:
     return 4 * len(pairs_of(tree, Findings())[0]) > len(tree.images)
 
 
-def pairs_of(tree: Tree, findings: Findings) -> tuple[list[ImageRecord], list[Path]]:
+def pairs_of(tree: Tree, findings: Findings) -> tuple[Records, list[Path]]:
     """The images with a mask, and the lists of their parts.
 
     An image without a mask is rejected if it lies where others have one.

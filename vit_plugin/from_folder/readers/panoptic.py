@@ -20,7 +20,7 @@ from .instances import with_right_size
 from .listing import Listing
 from .pixel_maps import look_at_maps
 from .polygons import box_of_mask
-from .records import ImageRecord, Instance, is_yes, reading
+from .records import ImageRecord, Instance, Records, is_yes, reading
 
 SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
 
@@ -74,7 +74,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             f'--data: {str(tree.folder)!r} has no panoptic annotations; put a panoptic_*.json of '
             'COCO there, and its PNGs into a folder of the same name.'
         )
-    findings, records, kinds = Findings(skip_invalid), list[ImageRecord](), dict[str, bool]()
+    findings, records, kinds = Findings(skip_invalid), Records(), dict[str, bool]()
     for file, content in files.items():
         with reading(file, 'an image or a segment', 'COCO panoptic'):
             records += _records(tree, file, content, kinds, findings)
@@ -164,7 +164,7 @@ def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -
     )
 
 
-def as_panoptic(listing: Listing, part: Sequence[ImageRecord]) -> dict[str, Any]:
+def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
     """Images with their segments, as the content of a file of panoptic annotations."""
     numbers = {name: number for number, name in enumerate(listing.classes, 1)}
     things = len(numbers) - (listing.stuff or 0)

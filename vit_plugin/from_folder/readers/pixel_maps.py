@@ -9,13 +9,13 @@ from vit_plugin.config import data_workers
 from vit_plugin.errors import first_line
 
 from .findings import Findings
-from .records import ImageRecord
+from .records import ImageRecord, Records
 
 Facts = TypeVar('Facts')
 
 
 def look_at_maps(
-    records: Sequence[ImageRecord],
+    records: Records,
     look: Callable[[Path], tuple[Sequence[int], Facts]],
     what: str,
     findings: Findings,

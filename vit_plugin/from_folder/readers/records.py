@@ -88,6 +88,10 @@ class ImageRecord:
         return [*self.labels, *(found.name for found in self.instances if found.name)]
 
 
+Records = list[ImageRecord]
+Parts = dict[Split, Records]
+
+
 def text_of(value: Any) -> str:
     """A name in JSON, empty for null."""
     return '' if value is None else str(value).strip()
@@ -117,6 +121,6 @@ def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
 class Annotations(NamedTuple):
     """Result of a reader."""
 
-    records: list[ImageRecord]
+    records: Records
     names: Sequence[str] = ()  # of the classes, if the form gives them an order
     used: Sequence[Path] = ()  # further files that were read

@@ -11,7 +11,7 @@ from vit_plugin.files.text import read_lines
 from .findings import Findings
 from .image_tree import Tree, read_sizes
 from .name_files import NAMES, Names, Settings, find_names
-from .records import Annotations, ImageRecord
+from .records import Annotations, Records
 from .split_lists import images_of
 from .splits import SPLITS, Split, split_in
 from .yolo_lines import LABEL, form_of, instance_in
@@ -76,7 +76,7 @@ def read_yolo(
 
 
 def _read_objects(
-    records: Sequence[ImageRecord],
+    records: Records,
     of_image: Mapping[Path, Path],
     named: Names,
     settings: Settings | None,
