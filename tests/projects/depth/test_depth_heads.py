@@ -48,7 +48,7 @@ def test_a_depth_for_each_pixel_and_gradients_for_each_weight(name, kind):
 @pytest.mark.parametrize('readout_type', ['ignore', 'add', 'project'])
 def test_the_three_ways_to_read_the_class_token(readout_type):
     """Equations 2 to 4 of the paper."""
-    part = Reassemble(4, 4, readout_type, 1)
+    part = Reassemble(4 if readout_type == 'ignore' else 8, 4, readout_type, 1)
     part.projection = torch.nn.Identity()
     tokens, class_token = torch.randn(2, 6, 4), torch.randn(2, 1, 4)
     both = torch.cat((tokens, class_token.expand_as(tokens)), dim=-1)

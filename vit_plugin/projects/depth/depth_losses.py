@@ -101,12 +101,10 @@ class ScaleShiftInvariantLoss(DepthLoss):
         loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)
         for scale in range(self.scales):
             part, there = (x[:: 2**scale, :: 2**scale] for x in (difference, known))
-            steps = [
-                (part.diff(dim=axis).abs() * (there & there.roll(-1, axis)).narrow(axis, 0, length))
-                for axis in (0, 1)
-                if (length := there.shape[axis] - 1) > 0
-            ]
-            total = sum(step.sum() for step in steps)
+            total = 0
+            for axis in (0, 1):
+                both = (there & there.roll(-1, axis)).narrow(axis, 0, there.shape[axis] - 1)
+                total = total + (part.diff(dim=axis).abs() * both).sum()
             loss = loss + self.gradient_weight * total / there.sum().clamp(min=1)
         return loss
 

@@ -1,51 +1,34 @@
 """The names of DPT and Depth Anything in transformers."""
 
-from collections.abc import Mapping
-
-from torch import Tensor
-
-from vit_plugin.weights.formats.hugging_face import HF, HF_DINOV2
+from vit_plugin.weights.formats.hugging_face import HF, HF_DINOV2, resnet
 from vit_plugin.weights.rules import Format, Rule, pair
 from vit_plugin.weights.traits import traits
 
-_BIT = 'embeddings.backbone.bit'
+_UNIT = 'neck.fusion_stage.layers.{i}.residual_layer{k}'
 _NECK = (
     *pair('neck.reassemble_stage.readout_projects.{i}.0.', 'decode_head.reassemble.{i}.read'),
     Rule('neck.reassemble_stage.layers.{i}.{rest}', 'decode_head.reassemble.{i}.{rest}'),
     Rule('neck.convs.{i}.weight', 'decode_head.convs.{i}.weight'),
     *pair('neck.fusion_stage.layers.{i}.projection.', 'decode_head.fusion.{i}.projection'),
-    *(
-        Rule(
-            f'neck.fusion_stage.layers.{{i}}.residual_layer{{k}}.{theirs}{n}.{{rest}}',
-            f'decode_head.fusion.{{i}}.unit{{k}}.{ours}{n}.{{rest}}',
-        )
-        for n in (1, 2)
-        for theirs, ours in (('convolution', 'conv'), ('batch_norm', 'norm'))
-    ),
+    Rule(f'{_UNIT}.convolution{{n}}.{{rest}}', 'decode_head.fusion.{i}.unit{k}.conv{n}.{rest}'),
+    Rule(f'{_UNIT}.batch_norm{{n}}.{{rest}}', 'decode_head.fusion.{i}.unit{k}.norm{n}.{rest}'),
 )
 _OUTSIDE = ('neck.', 'head.')
-
-
-def _is_hybrid(state: Mapping[str, Tensor]) -> bool:
-    return 'hybrid' in traits(state)
-
 
 HF_DPT = Format(
     'hf_dpt',
     (
         *_NECK,
         *(
-            rule
-            for k in (0, 1, 2)
-            for rule in pair(f'head.head.{2 * k}.', f'decode_head.conv{k + 1}')
+            Rule(f'head.head.{2 * k}.{{rest}}', f'decode_head.conv{k + 1}.{{rest}}')
+            for k in range(3)
         ),
-        Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
-        *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
-        Rule(
-            f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}',
-            'patch_embed.backbone.stages.{i}.blocks.{rest}',
+        *resnet('embeddings.backbone.bit'),
+        *pair(
+            'embeddings.projection.',
+            'patch_embed.proj',
+            written=lambda state: 'hybrid' in traits(state),
         ),
-        *pair('embeddings.projection.', 'patch_embed.proj', written=_is_hybrid),
         *HF.rules,
     ),
     ('dpt.',),

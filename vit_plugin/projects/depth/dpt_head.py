@@ -21,8 +21,8 @@ class Reassemble(nn.Module):
     """Section 3.1: read, concatenate and resample the tokens of a block to a map of a size.
 
     Args:
-        in_channels: channels C of the tokens' map, which with ``'add'`` and ``'project'`` are
-            followed by as many of the class token.
+        in_channels: channels of the tokens' map. With ``'add'`` and ``'project'`` the second half
+            are those of the class token.
         out_channels: channels of the result.
         readout_type: what becomes of the class token, Equations 2 to 4.
         factor: of the height and width, a whole number or one over it.
@@ -33,6 +33,8 @@ class Reassemble(nn.Module):
     ) -> None:
         super().__init__()
         self.readout_type = readout_type
+        if readout_type != 'ignore':
+            in_channels //= 2
         if readout_type == 'project':
             self.read = nn.Linear(2 * in_channels, in_channels)
         self.projection = nn.Conv2d(in_channels, out_channels, 1)
@@ -44,7 +46,7 @@ class Reassemble(nn.Module):
             self.resize = nn.Conv2d(out_channels, out_channels, 3, down, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The map (B, C or 2 * C, h, w) -> (B, C_out, h', w')."""
+        """The map (B, in_channels, h, w) -> (B, out_channels, h', w')."""
         if self.readout_type == 'add':
             x = sum(x.chunk(2, dim=1))
         elif self.readout_type == 'project':
@@ -140,29 +142,19 @@ class DPTDepthHead(DepthHead):
                 f'map, but {len(in_channels)}, {len(strides)} and {len(level_channels or ())}.'
             )
         self.reassemble, self.convs = nn.ModuleList(), nn.ModuleList()
-        keeps = max(len(strides) - 2, 0)
-        for i, (width, stride) in enumerate(zip(in_channels, strides, strict=True)):
-            # How much finer the map becomes.
-            factor = Fraction(stride, strides[keeps]) * Fraction(2) ** (keeps - i)
-            of_tokens = stride == strides[-1]
-            wanted = level_channels[i] if level_channels else channels
-            if min(factor.as_integer_ratio()) > 1:
+        for i, (width, factor) in enumerate(zip(in_channels, finer_by(strides), strict=True)):
+            of_tokens = strides[i] == self.stride
+            as_it_is = factor == 1 and not of_tokens
+            usual = width if as_it_is else channels
+            wanted = level_channels[i] if level_channels else usual
+            if as_it_is and wanted != width:
                 raise ConfigError(
-                    f'DPTDepthHead: a map of stride {stride} does not become {float(factor):g} '
-                    f'times as fine; leave stride {stride} out of the maps.'
+                    f'DPTDepthHead: level_channels[{i}]={wanted}, but the map of the CNN has '
+                    f'{width} channels; give these.'
                 )
-            if factor == 1 and not of_tokens:
-                if level_channels and wanted != width:
-                    raise ConfigError(
-                        f'DPTDepthHead: level_channels[{i}]={wanted}, but the map of the CNN has '
-                        f'{width} channels; give these.'
-                    )
-                self.reassemble.append(nn.Identity())
-                wanted = width
-            else:
-                read = readout_type if of_tokens else 'ignore'
-                width //= 1 + (read != 'ignore')
-                self.reassemble.append(Reassemble(width, wanted, read, factor))
+            read = readout_type if of_tokens else 'ignore'
+            layer = nn.Identity() if as_it_is else Reassemble(width, wanted, read, factor)
+            self.reassemble.append(layer)
             self.convs.append(nn.Conv2d(wanted, channels, 3, padding=1, bias=False))
         self.fusion = nn.ModuleList(Fusion(channels, norm_cfg) for _ in strides)
         self.fusion[0].unit1.requires_grad_(False)  # DDP would wait for its gradient
@@ -185,3 +177,21 @@ class DPTDepthHead(DepthHead):
         x = F.interpolate(self.conv1(x), pixels, mode='bilinear', align_corners=True)
         x = self.conv3(self.conv2(x).relu())
         return x.relu() if self.max_depth is None else self.max_depth * x.sigmoid()
+
+
+def finer_by(strides: Sequence[int]) -> list[Fraction]:
+    """How many times finer the maps of these strides become; see :class:`DPTDepthHead`.
+
+    Raises:
+        ConfigError: if it is neither a whole number nor one over it.
+    """
+    keeps = max(len(strides) - 2, 0)
+    factors = []
+    for i, stride in enumerate(strides):
+        factors.append(Fraction(stride, strides[keeps]) * Fraction(2) ** (keeps - i))
+        if min(factors[-1].as_integer_ratio()) > 1:
+            raise ConfigError(
+                f'DPTDepthHead: a map of stride {stride} does not become {float(factors[-1]):g} '
+                f'times as fine; leave stride {stride} out of the maps.'
+            )
+    return factors

@@ -1,15 +1,16 @@
 """DPT and Depth Anything in the form of transformers."""
 
-import math
 from collections.abc import Mapping
+
+import torch
 
 from vit_plugin.arguments.fields import Positive, PositiveInts, Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.weights.published import Published, filled, required, segmentor_settings, told
 
 FACTORS = [4, 2, 1, 0.5]  # of the sizes of the maps, by the tokens'
-TOKENS = 'embeddings.position_embeddings'
-BIT = 'dpt.embeddings.backbone.bit.'
+RESNET = 'patch_embed.backbone.'
 OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # models of depth
 UNSUPPORTED = {  # entries of a config.json, and what they make of the model
     'add_projection': 'its head has one more convolution',
@@ -35,20 +36,29 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     encoder = told(config, 'backbone_config', Mapping, {})
     _check_parts(published.kind, config, encoder)
     make = _dpt if published.kind == 'dpt' else _depth_anything
-    backbone, head = make(published, config, encoder)
+    backbone, head = make(published, encoder)
     if head.get('target') == 'disparity':  # whose scale and shift are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
-    patch = backbone.pop('stride')
+    with torch.device('meta'):
+        built = VisionTransformer(**backbone)
+    head |= dict(
+        type='vit_plugin.DPTDepthHead',
+        in_channels=list(built.channels),
+        strides=list(built.strides),
+        level_channels=list(required(config, 'neck_hidden_sizes', PositiveInts)),
+        channels=published.shape('neck.convs.0.weight')[0],
+    )
     model = dict(
         type='DepthEstimator',
         backbone=dict(type='vit_plugin.VisionTransformer', **backbone),
-        decode_head=dict(_head(published, backbone, patch), **head),
+        decode_head=head,
         test_cfg=dict(mode='whole'),
     )
     pixels = published.pixels(backbone['img_size'])
     settings = segmentor_settings(model, [], **pixels)
     steps: list[Section] = settings['test_dataloader']['dataset']['pipeline']
     if told(published.processor, 'keep_aspect_ratio', bool, False):
+        patch = built.patch_embed.stride
         multiple = told(published.processor, 'ensure_multiple_of', int, patch)
         steps.insert(2, dict(type='ResizeToMultiple', size_divisor=max(multiple, patch)))
     else:
@@ -70,86 +80,44 @@ def _check_parts(kind: str, config: Mapping, encoder: Mapping) -> None:
         )
 
 
-def _head(published: Published, backbone: Mapping, patch: int) -> Section:
-    """The head for four maps: the finer ones of a hybrid's CNN, and the others of the tokens."""
-    widths = list(required(published.config, 'neck_hidden_sizes', PositiveInts))
-    finer = widths[: 4 - len(backbone['out_indices'])]
-    tokens = 4 - len(finer)
-    width = backbone['arch']['embed_dims'] * (1 + (backbone['out_type'] == 'pyramid_cls'))
-    return dict(
-        type='vit_plugin.DPTDepthHead',
-        in_channels=[*finer, *[width] * tokens],
-        strides=[*[patch // 4, patch // 2][: len(finer)], *[patch] * tokens],
-        level_channels=widths,
-        channels=published.shape('neck.convs.0.weight')[0],
+def _dpt(published: Published, bit: Mapping) -> tuple[Section, Section]:
+    """The arguments of DPT's backbone, whose maps are not normed, and of its head."""
+    config = filled(
+        published.config,
+        dict(readout_type='project', use_batch_norm_in_fusion_residual=False),
     )
-
-
-def _dpt(published: Published, config: Mapping, bit: Mapping) -> tuple[Section, Section]:
-    """The arguments of DPT's backbone and of its head. Its maps are not normed."""
-    told_of = filled(config, dict(readout_type='project', layer_norm_eps=1e-12))
-    blocks = 'dpt.encoder.layer.'
-    arch = _arch(published, blocks, 'intermediate.dense', config)
-    indices, readout = required(config, 'backbone_out_indices', list), told_of['readout_type']
-    if bit:
-        stages = f'{BIT}encoder.stages.'
-        depths = [published.count(f'{stages}{i}.layers.') for i in range(published.count(stages))]
-        width = published.shape(f'{BIT}embedder.convolution.weight')[0]
-        arch |= dict(resnet=dict(stage_depths=depths, width=width), patch_size=1)
-        indices, stride = indices[2:], 2 ** (len(depths) + 1)
-    else:
-        kernel = published.shape('dpt.embeddings.patch_embeddings.projection.weight')
-        arch['patch_size'] = stride = kernel[-1]
-    backbone = dict(
-        arch=arch,
-        stride=stride,
-        img_size=_side(published, 'dpt.') * stride,
-        numerics=dict(base='timm', norm_cfg=dict(eps=told_of['layer_norm_eps'])),
+    backbone, readout = published.vit(config, eps=1e-12), config['readout_type']
+    indices = required(config, 'backbone_out_indices', list)
+    if bit:  # whose maps are the first two
+        indices, stages = indices[2:], f'{RESNET}stages.'
+        depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
+        width = published.shape(f'{RESNET}stem.conv.weight')[0]
+        backbone['arch']['resnet'] = dict(stage_depths=depths, width=width)
+        backbone['img_size'] *= 2 ** (len(depths) + 1)
+    backbone |= dict(
         encoder=dict(final_norm=False),
         pos_embed=dict(type='learned', interpolate_mode='bilinear_mmpretrain'),
         out_indices=indices,
         out_type='pyramid' if readout == 'ignore' else 'pyramid_cls',
     )
-    norms = told(config, 'use_batch_norm_in_fusion_residual', bool, False)
-    norm = dict(norm_cfg=dict(type='BN')) if norms else {}
-    return backbone, dict(readout_type=readout, target='disparity', **norm)
+    has_norms = config['use_batch_norm_in_fusion_residual']
+    norm = dict(type='BN') if has_norms else None
+    return backbone, dict(readout_type=readout, target='disparity', norm_cfg=norm)
 
 
-def _depth_anything(
-    published: Published, config: Mapping, encoder: Mapping
-) -> tuple[Section, Section]:
+def _depth_anything(published: Published, encoder: Mapping) -> tuple[Section, Section]:
     """The arguments of Depth Anything's DINOv2 and of its head."""
-    told_of = filled(encoder, dict(layer_norm_eps=1e-6, apply_layernorm=True))
-    arch = _arch(published, 'backbone.encoder.layer.', 'mlp.fc1', encoder)
-    patch = published.shape('backbone.embeddings.patch_embeddings.projection.weight')[-1]
+    has_norm = told(encoder, 'apply_layernorm', bool, True)
     backbone = dict(
-        arch=dict(arch, patch_size=patch),
-        stride=patch,
-        img_size=_side(published, 'backbone.') * patch,
-        numerics=dict(base='timm', norm_cfg=dict(eps=told_of['layer_norm_eps'])),
-        encoder=dict(layer_scale_init_value=1.0, final_norm=told_of['apply_layernorm']),
+        published.vit(encoder),
+        encoder=dict(layer_scale_init_value=1.0, final_norm=has_norm),
         pos_embed=dict(type='learned', interpolate_mode='bicubic_mmpretrain'),
         out_indices=[i - 1 for i in required(encoder, 'out_indices', PositiveInts)],
         out_type='featmap',
     )
     head: Section = dict(head_channels=published.shape('head.conv2.weight')[0])
-    if told(config, 'depth_estimation_type', str, 'relative') == 'metric':
-        head['max_depth'] = required(config, 'max_depth', Positive)
+    if told(published.config, 'depth_estimation_type', str, 'relative') == 'metric':
+        head['max_depth'] = required(published.config, 'max_depth', Positive)
     else:
         head['target'] = 'disparity'
     return backbone, head
-
-
-def _arch(published: Published, blocks: str, fc1: str, config: Mapping) -> Section:
-    width = published.shape(f'{blocks}0.attention.output.dense.weight')[0]
-    return dict(
-        embed_dims=width,
-        num_layers=published.count(blocks),
-        num_heads=filled(config, dict(num_attention_heads=12))['num_attention_heads'],
-        feedforward_channels=published.shape(f'{blocks}0.{fc1}.weight')[0],
-    )
-
-
-def _side(published: Published, prefix: str) -> int:
-    """The side of the position table, in tokens."""
-    return math.isqrt(published.shape(f'{prefix}{TOKENS}')[1] - 1)

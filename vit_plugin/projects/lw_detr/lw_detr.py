@@ -5,14 +5,9 @@ The names of the files come first: those that ``save_pretrained`` of transformer
 modules.
 """
 
-from vit_plugin.weights.rules import (
-    ROW_MORE,
-    Format,
-    Rule,
-    Transform,
-    pair,
-    separate_qkv,
-)
+from vit_plugin.weights.formats.hugging_face import HF_DINOV2
+from vit_plugin.weights.formats.plain_block import plain_block
+from vit_plugin.weights.rules import ROW_MORE, Format, Rule, Transform, pair, separate_qkv
 from vit_plugin.weights.traits import EPS_1E_6, GELU, KnownNumerics
 
 # For a class token, which LW-DETR lacks.
@@ -54,55 +49,19 @@ def _decoder(of_files: bool) -> tuple[Rule, ...]:
         return f'({"|".join(names if of_files else names[::-1])})'
 
     layer = f'{name(*_LAYERS)}.{{i}}'
-    whole = tuple(
-        Rule(
-            f'{layer}.self_attn.in_proj_{kind}',
-            f'{_OURS}.self_attn.in_proj_{kind}',
-            written=of_files,
-        )
-        for kind in ('weight', 'bias')
-    )
-    thirds = tuple(
-        Rule(
-            tuple(f'{layer}.self_attn.{part}_proj.{kind}' for part in 'qkv'),
-            f'{_OURS}.self_attn.in_proj_{kind}',
-            written=not of_files,
-        )
-        for kind in ('weight', 'bias')
-    )
+    thirds = tuple(f'{layer}.self_attn.{part}_proj.{{rest}}' for part in 'qkv')
+    whole, ours = f'{layer}.self_attn.in_proj_{{rest}}', f'{_OURS}.self_attn.in_proj_{{rest}}'
     return (
         *(
             Rule(f'{name(file, module)}.{{rest}}', f'{_H}{ours}.{{rest}}')
             for file, module, ours in _DECODER
         ),
-        *whole,
-        *thirds,
+        Rule(whole, ours, written=of_files),
+        Rule(thirds, ours, written=not of_files),
         *(
             Rule(f'{layer}.{name(file, module)}.{{rest}}', f'{_OURS}.{ours}.{{rest}}')
             for file, module, ours in _LAYER
         ),
-    )
-
-
-def _encoder(norms: tuple[str, str], mlp: str, scale: str, out: str) -> tuple[Rule, ...]:
-    """The rules of the blocks, with these names of the parts that differ."""
-    query, key, value = (f'(attention.{word}|{word[0]}_proj)' for word in ('query', 'key', 'value'))
-    return (
-        *(
-            rule
-            for k in (1, 2)
-            for rule in (
-                *pair(f'{_BLOCK}.{norms[k - 1]}.', f'blocks.{{i}}.norm{k}'),
-                Rule(f'{_BLOCK}.{scale.format(k=k)}', f'blocks.{{i}}.ls{k}.gamma'),
-                *pair(f'{_BLOCK}.{mlp}.fc{k}.', f'blocks.{{i}}.mlp.fc{k}'),
-            )
-        ),
-        *separate_qkv(f'{_BLOCK}.attention.', (query, key, value)),
-        *(
-            Rule(f'{_BLOCK}.attention.{theirs}.bias', f'blocks.{{i}}.attn.qkv.{ours}_bias')
-            for theirs, ours in ((query, 'q'), (value, 'v'))
-        ),
-        *pair(f'{_BLOCK}.attention.({out}|o_proj).', 'blocks.{i}.attn.proj'),
     )
 
 
@@ -111,12 +70,25 @@ _NUMERICS = (KnownNumerics(GELU | EPS_1E_6),)
 _SCALE, _LEVEL = 'model.backbone.projector.scale_layers.{i}', 'neck.levels.{i}'
 _BOTTLENECK = 'c2f.bottlenecks.{j}.{k}'
 
+_QUERY, _KEY, _VALUE = (f'(attention.{word}|{word[0]}_proj)' for word in ('query', 'key', 'value'))
+
 HF_LW_DETR = Format(
     'hf_lw_detr',
     (
         Rule('embeddings.position_embeddings', 'pos_embed', _UNUSED_ROW),
         *pair('embeddings.projection.', 'patch_embed.proj'),
-        *_encoder(('layernorm_before', 'layernorm_after'), 'intermediate', 'gamma_{k}', 'output'),
+        *plain_block(
+            _BLOCK,
+            'layernorm_before',
+            'attention.(output|o_proj)',
+            'layernorm_after',
+            'intermediate.fc1',
+            'intermediate.fc2',
+        ),
+        Rule(f'{_BLOCK}.gamma_{{k}}', 'blocks.{i}.ls{k}.gamma'),
+        *separate_qkv(f'{_BLOCK}.attention.', (_QUERY, _KEY, _VALUE)),
+        Rule(f'{_BLOCK}.attention.{_QUERY}.bias', 'blocks.{i}.attn.qkv.q_bias'),
+        Rule(f'{_BLOCK}.attention.{_VALUE}.bias', 'blocks.{i}.attn.qkv.v_bias'),
         Rule(
             f'{_SCALE}.sampling_layers.{{j}}.layers.{{k}}.{{rest}}',
             f'{_LEVEL}.resize.{{j}}.{{k}}.{{rest}}',
@@ -134,53 +106,36 @@ HF_LW_DETR = Format(
     _NUMERICS,
 )
 
-# RF-DETR's projector: C2f, norm and level in files, of which there may be several, and in modules.
-_PROJECTORS = (
-    ('backbone.0.projector.stages.{i}.0', 'backbone.0.projector.stages.{i}.1', _LEVEL),
-    (
-        'model.backbone.projector.projector_layer',
-        'model.backbone.projector.layer_norm',
-        'neck.levels.0',
-    ),
-)
 _SAMPLING = 'backbone.0.projector.stages_sampling.{i}.{j}.0'
 
 
-def _projector(c2f: str, norm: str, level: str) -> tuple[Rule, ...]:
-    """The rules of a level. Those of files are written."""
-    written = 'stages' in c2f
+def _projector(c2f: str, norm: str, level: str, written: bool) -> tuple[Rule, ...]:
+    """The rules of a level of RF-DETR's projector, whose C2f and norm have these names."""
+    bottleneck, ours = f'{c2f}.(m|bottlenecks).{{j}}.(cv|conv){{k+1}}', f'{level}.{_BOTTLENECK}'
+    conv, its = f'{c2f}.(cv|conv){{k}}', f'{level}.c2f.conv{{k}}'
     return (
-        *(
-            rule
-            for theirs, ours in (('conv', 'conv'), ('(bn|norm)', 'norm'))
-            for rule in (
-                Rule(
-                    f'{c2f}.(m|bottlenecks).{{j}}.(cv|conv){{k+1}}.{theirs}.{{rest}}',
-                    f'{level}.{_BOTTLENECK}.{ours}.{{rest}}',
-                    written=written,
-                ),
-                Rule(
-                    f'{c2f}.(cv|conv){{k}}.{theirs}.{{rest}}',
-                    f'{level}.c2f.conv{{k}}.{ours}.{{rest}}',
-                    written=written,
-                ),
-            )
-        ),
+        Rule(f'{bottleneck}.(bn|norm).{{rest}}', f'{ours}.norm.{{rest}}', written=written),
+        Rule(f'{bottleneck}.{{rest}}', f'{ours}.{{rest}}', written=written),
+        Rule(f'{conv}.(bn|norm).{{rest}}', f'{its}.norm.{{rest}}', written=written),
+        Rule(f'{conv}.{{rest}}', f'{its}.{{rest}}', written=written),
         *pair(f'{norm}.', f'{level}.norm', written=written),
     )
 
 
+_IN_FILES, _IN_MODULES = 'backbone.0.projector.stages.{i}', 'model.backbone.projector'
 HF_RF_DETR = Format(
     'hf_rf_detr',
     (
-        Rule('embeddings.cls_token', 'cls_token'),
-        Rule('embeddings.position_embeddings', 'pos_embed'),
-        *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
-        *_encoder(('norm1', 'norm2'), 'mlp', 'layer_scale{k}.lambda1', 'output.dense'),
-        *pair('layernorm.', 'norm'),
-        *(rule for names in _PROJECTORS for rule in _projector(*names)),
+        *HF_DINOV2.rules,
+        # In files there may be several levels, and in modules one.
+        *_projector(f'{_IN_FILES}.0', f'{_IN_FILES}.1', _LEVEL, written=True),
+        *_projector(
+            f'{_IN_MODULES}.projector_layer',
+            f'{_IN_MODULES}.layer_norm',
+            'neck.levels.0',
+            written=False,
+        ),
         Rule('segmentation_head.{rest}', 'bbox_head.masks.{rest}'),
-        Rule(f'{_SAMPLING}.conv.{{rest}}', f'{_LEVEL}.resize.{{j}}.0.conv.{{rest}}'),
         Rule(f'{_SAMPLING}.bn.{{rest}}', f'{_LEVEL}.resize.{{j}}.0.norm.{{rest}}'),
         Rule(f'{_SAMPLING}.{{rest}}', f'{_LEVEL}.resize.{{j}}.0.{{rest}}'),
         *_decoder(of_files=True),
@@ -188,5 +143,5 @@ HF_RF_DETR = Format(
     ('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),
     ('backbone.0.projector.', 'segmentation_head.', *_OUTSIDE),
     _NUMERICS,
-    ignored={'embeddings.mask_token': 'of masked pre-training'},
+    ignored=HF_DINOV2.ignored,
 )

@@ -4,28 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmengine.model import bias_init_with_prob
+from mmengine.model import bias_init_with_prob, constant_init
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import (
-    Depth,
-    InitConfig,
-    NotNegative,
-    PositiveInt,
-    Section,
-    Typed,
-)
+from vit_plugin.arguments.fields import Depth, InitConfig, NotNegative, PositiveInt, Section, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from .decoder_memory import DecoderMemory, Sizes, moved
-from .query_decoder import (
-    DecoderCfg,
-    DecoderLayer,
-    QueryTest,
-    read_test_cfg,
-)
+from .query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
 
 with needed_by('LWDETRHead'):
     leave_out_multimodal()
@@ -127,7 +115,6 @@ class LWDETRHead(DETRHead):
         )
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
         self.empty_proposals = empty_proposals
-        dims, groups = embed_dims, range(num_groups)
         rows = self.cls_out_channels + len(unused_rows)
         classes = [row for row in range(rows) if row not in unused_rows]
         if len(classes) != self.cls_out_channels:
@@ -136,14 +123,19 @@ class LWDETRHead(DETRHead):
                 f'{rows - 1}, for num_classes={num_classes}.'
             )
         self.register_buffer('class_rows', torch.tensor(classes), persistent=False)
-        self.reference = nn.Embedding(num_groups * num_queries, 4)
-        self.content = nn.Embedding(num_groups * num_queries, dims)
+        self._build_layers(rows, num_layers, **layer)
+
+    def _build_layers(self, rows: int, num_layers: int, **layer: Any) -> None:
+        """The queries, what makes proposals of each group, and the decoder."""
+        dims, groups = self.embed_dims, range(self.num_groups)
+        queries = self.num_groups * self.num_queries
+        self.reference, self.content = nn.Embedding(queries, 4), nn.Embedding(queries, dims)
         self.proposal_fc = nn.ModuleList(nn.Linear(dims, dims) for _ in groups)
         self.proposal_norm = nn.ModuleList(nn.LayerNorm(dims) for _ in groups)
         self.proposal_cls = nn.ModuleList(nn.Linear(dims, rows) for _ in groups)
         self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
         self.layers = nn.ModuleList(
-            DecoderLayer(dims, num_levels, **layer) for _ in range(num_layers)
+            DecoderLayer(dims, self.num_levels, **layer) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(dims)
         self.position = MLP(2 * dims, dims, dims, 2)
@@ -160,8 +152,7 @@ class LWDETRHead(DETRHead):
         for fc_cls in (self.fc_cls, *self.proposal_cls):
             nn.init.constant_(fc_cls.bias, bias_init_with_prob(0.01))
         for fc_reg in (self.fc_reg, *self.proposal_reg):
-            nn.init.zeros_(fc_reg.layers[-1].weight)
-            nn.init.zeros_(fc_reg.layers[-1].bias)
+            constant_init(fc_reg.layers[-1], 0)
 
     def forward(
         self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
@@ -257,7 +248,6 @@ class LWDETRHead(DETRHead):
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
-        metas = [sample.metainfo for sample in batch_data_samples]
         sizes = self.sizes_of(batch_data_samples, x[0])
         logits, boxes, *proposals = self(x, sizes, self.num_groups)[:4]
         # Each group is matched alone, as if it were one more image.
