@@ -100,10 +100,8 @@ def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndar
     labels = [
         patch_labels(data.masks[i], maps[i].shape[:2], data.num_classes).ravel() for i in chosen
     ]
-    seen, patches = (
-        np.concatenate(labels),
-        np.concatenate([maps[i].reshape(-1, maps[i].shape[-1]) for i in chosen]),
-    )
+    seen = np.concatenate(labels)
+    patches = np.concatenate([maps[i].reshape(-1, maps[i].shape[-1]) for i in chosen])
     known = seen != NOT_LABELED
     if len(np.unique(seen[known])) < 2:
         raise ConfigError(
@@ -113,12 +111,10 @@ def score(probe: str, maps: Sequence[np.ndarray], data: Labeled, chosen: np.ndar
 
     def segmented() -> Iterator[np.ndarray]:
         for x, mask in zip(maps[data.num_train :], data.masks[data.num_train :], strict=True):
-            shares = model.predict_proba(x.reshape(-1, x.shape[-1]).astype(np.float32)).astype(
-                np.float32
-            )
-            shares = torch.from_numpy(shares).unflatten(0, x.shape[:2]).permute(2, 0, 1)[None]
+            shares = model.predict_proba(x.reshape(-1, x.shape[-1]).astype(np.float32))
+            shares = torch.from_numpy(shares).float().unflatten(0, x.shape[:2]).permute(2, 0, 1)
             yield model.classes_[
-                F.interpolate(shares, mask.shape, mode='bilinear')[0].argmax(0).numpy()
+                F.interpolate(shares[None], mask.shape, mode='bilinear')[0].argmax(0).numpy()
             ]
 
     return mean_iou(segmented(), data.masks[data.num_train :], data.num_classes)

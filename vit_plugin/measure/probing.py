@@ -1,7 +1,6 @@
 """Probes of frozen features: nearest neighbors, a linear classifier, few images per class."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -158,8 +157,10 @@ def probe(
         name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'
     }
     if 'fewshot' in probes:
-        found['fewshot'] = {number: [] for number in shots}
-        for number, seed in product(shots, range(seeds)):
-            score = accuracy('fewshot', draw_shots(train[1], number, seed))
-            found['fewshot'][number].append(score)
+        found['fewshot'] = {
+            number: [
+                accuracy('fewshot', draw_shots(train[1], number, seed)) for seed in range(seeds)
+            ]
+            for number in shots
+        }
     return found

@@ -143,9 +143,8 @@ def _begin(
 ) -> subprocess.Popen:
     print(f'{run.folder.name}: begins', flush=True)
     settings = {**options, **run.values, SEED: run.seed}
-    command = [sys.executable, str(script), run.config, '--work-dir', str(run.folder)]
-    command += ['--resume', '--cfg-options']
-    command += [f'{key}={value}' for key, value in settings.items()]
+    command = [sys.executable, str(script), run.config, '--work-dir', str(run.folder), '--resume']
+    command += ['--cfg-options', *(f'{key}={value}' for key, value in settings.items())]
     run.folder.mkdir(parents=True, exist_ok=True)
     with open(run.folder / LOG, 'a') as log:
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env)
@@ -163,8 +162,8 @@ def table(runs: Sequence[Run], metric: str | None = None) -> str:
     """
     rows = []
     for (config, values), some in groupby(runs, lambda run: run[:2]):
-        finished = [run.folder / RECORD for run in some if (run.folder / FINISHED).is_file()]
-        records = [json.loads(path.read_text()) for path in finished]
+        finished = [run.folder for run in some if (run.folder / FINISHED).is_file()]
+        records = [json.loads((folder / RECORD).read_text()) for folder in finished]
         for record in records:
             metric = metric or next(iter(record['last']), None)
             if metric not in record['last']:

@@ -84,8 +84,9 @@ class Work(TorchDispatchMode):
             return NotImplemented
         if func is torch.ops.prim.device.default:  # two of three calls, and no work
             return args[0].__torch_dispatch__(func, types, args)
+        kwargs = kwargs or {}
         try:
-            out = func(*args, **(kwargs or {}))
+            out = func(*args, **kwargs)
         except DataDependentOutputException:
             if func not in READS:
                 raise
@@ -93,9 +94,7 @@ class Work(TorchDispatchMode):
         counts, sends = func._overloadpacket in flop_registry, func in SENDS
         if (counts or sends) and active_fake_mode() is self.fake:
             if counts:
-                self.flops += flop_registry[func._overloadpacket](
-                    *args, **(kwargs or {}), out_val=out
-                )
+                self.flops += flop_registry[func._overloadpacket](*args, **kwargs, out_val=out)
             if sends:
                 self._send(func, out, args, kwargs)
         return out
