@@ -60,7 +60,7 @@ SAID = {
     'the first word': '',
     'its memory': 'of memory',
     'its duration': 'on this machine',
-    'ten steps': 'Epoch(train)',
+    'the first step': 'Epoch 1/',
 }
 
 

@@ -11,7 +11,7 @@ from vit_plugin.engine.console import (
     FILE_ONLY,
     LoggedEvaluator,
     PerCentLogProcessor,
-    is_for_the_console,
+    Without,
     printing_logged,
     quieten,
     without_stderr,
@@ -30,10 +30,8 @@ from vit_plugin.files.untrusted_text import PrintableMessages
     ],
 )
 def test_messages_of_the_console(message, shown):
-    assert (
-        is_for_the_console(logging.LogRecord('mmengine', logging.INFO, '', 0, message, (), None))
-        == shown
-    )
+    record = logging.LogRecord('mmengine', logging.INFO, '', 0, message, (), None)
+    assert Without(FILE_ONLY)(record) == shown
 
 
 def test_files_get_everything_and_a_second_call_changes_nothing(tmp_path):

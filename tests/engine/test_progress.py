@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from benchmarks.tiny_run import build, tiny_cfg
+from vit_plugin.engine import progress
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 HOOKS = [dict(type=f'vit_plugin.{name}') for name in ('ReportHook', 'ProgressHook')]
@@ -70,11 +71,18 @@ def test_the_line_has_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
     assert re.search(r'Epoch 1/1 \S+ 100%, loss [\d.]+, top5 [\d.]+,', shown)
 
 
-def test_a_pipe_has_plain_lines(tmp_path, monkeypatch):
-    shown = shown_by(tmp_path, monkeypatch, io.StringIO())
-    assert '\r' not in shown
-    assert 'Epoch 1/3' not in shown
+@pytest.mark.parametrize(('seconds', 'lines'), [(1e9, 1), (0, 12)])
+def test_a_pipe_has_a_plain_line_at_the_first_step_and_then_at_intervals(
+    tmp_path, monkeypatch, seconds, lines
+):
+    monkeypatch.setattr(progress, 'EVERY', seconds)
+    shown = shown_by(tmp_path, monkeypatch, stream := io.StringIO())
+    assert '\r' not in stream.getvalue()
+    found = re.findall(r'Epoch (\d)/3, step (\d) of 4, loss [\d.]+, 0\d:\d\d left, .*, lr', shown)
+    assert found == [(str(i // 4 + 1), str(i % 4 + 1)) for i in range(12)][:lines]
     assert shown.count('Epoch(val)') == 3
+    assert 'Epoch(train)' not in shown
+    assert 'Epoch(train)' in next(tmp_path.rglob('*.log')).read_text()
 
 
 @pytest.mark.nightly

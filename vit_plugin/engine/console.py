@@ -4,8 +4,9 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from typing import Any
 
 from mmengine.dist import get_backend, get_world_size
@@ -40,11 +41,11 @@ FILE_ONLY = (
     'segm_mAP_copypaste',
     'Average ',  # pycocotools' twelve lines
 )  # the last ones repeat the line of the validation
-# The same of a training that ProgressHook shows in a terminal: its line has these numbers.
-SHOWN_LIVE = (
-    'Epoch(train)',
+# The same of a training that ProgressHook shows: its lines have these numbers.
+STEPS = ('Epoch(train)', 'Iter(train)')
+SHOWN_LIVE = (  # in a terminal
+    *STEPS,
     'Epoch(val)',
-    'Iter(train)',
     'Iter(val)',
     'Saving checkpoint at',
     'The best checkpoint with',
@@ -66,27 +67,21 @@ CHATTER = (
 )
 
 
-def is_for_the_console(record: logging.LogRecord) -> bool:
-    """True if a message is of use to somebody who watches the run."""
-    return not _begins(record, FILE_ONLY)
+@dataclass(frozen=True)
+class Without:
+    """Keeps the messages that begin with none of these words."""
+
+    starts: tuple[str, ...]
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        return not record.getMessage().lstrip('\n -').startswith(self.starts)
 
 
-def is_not_shown_live(record: logging.LogRecord) -> bool:
-    """True unless the line of a live training has it."""
-    return not _begins(record, SHOWN_LIVE)
-
-
-def _begins(record: logging.LogRecord, starts: tuple[str, ...]) -> bool:
-    return record.getMessage().lstrip('\n -').startswith(starts)
-
-
-def quieten(
-    logger: logging.Logger, keep: Callable[[logging.LogRecord], bool] = is_for_the_console
-) -> None:
-    """Leave to the files of a logger what a filter does not keep for the console."""
+def quieten(logger: logging.Logger, starts: tuple[str, ...] = FILE_ONLY) -> None:
+    """Leave to the files of a logger the messages that begin with one of these words."""
     print_safely(logger)
     for handler in consoles(logger):
-        handler.addFilter(keep)
+        handler.addFilter(Without(starts))
         if in_terminal():
             handler.setFormatter(Plain())
 

@@ -1,5 +1,6 @@
-"""A live line for each epoch of a training in a terminal."""
+"""The progress of a training: a live line for each epoch in a terminal, and lines in a pipe."""
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -15,13 +16,15 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from vit_plugin.registry import HOOKS
 
-from .console import in_terminal, is_not_shown_live, quieten
+from .console import SHOWN_LIVE, STEPS, in_terminal, quieten
 from .validation_record import in_per_cent
 
 LOSSES = 10  # steps that the loss is the mean of, as in MMEngine's lines
 RATES = ('train/base_lr', 'train/lr')  # the second is that of the first group alone
 SLOW = 10  # images/s below which a decimal is shown
+EVERY = 5.0  # seconds between the lines of a pipe
 LAYOUT = '{desc} {bar:8} {percentage:3.0f}%{postfix}'
+LAYOUT_OF_PIPE = '{desc}, step {n:,} of {total:,}{postfix}'
 NARROW, LAYOUT_OF_NARROW = 80, '{desc}{postfix}'  # letters of a terminal that lacks room for a bar
 
 
@@ -34,35 +37,41 @@ class ProgressHook(Hook):
     the next. MMEngine's own lines of the training then go to the log file alone, unless the config
     has ``verbose=True``.
 
-    It does nothing where the output is a file or a pipe, and in other processes than the first.
+    A file or a pipe gets such a line at the first step, and then every 5 seconds, in place of
+    MMEngine's lines of steps. Other processes than the first do nothing.
     """
 
     priority = 'BELOW_NORMAL'  # after the LoggerHook, and before the ReportHook ends the output
     _line: tqdm | None = None
     _start: tuple[int, float] | None = None  # the iteration at which this run began, and when
-    _is_live = False
+    _is_shown = False
 
     def before_train(self, runner: Runner) -> None:
-        self._stack, self._is_live = ExitStack(), is_main_process() and in_terminal()
-        if self._is_live:
-            self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
+        self._stack, self._is_shown, self._is_live = ExitStack(), is_main_process(), in_terminal()
+        self._said = -math.inf  # when a pipe got the last line
+        if self._is_shown:
+            if self._is_live:
+                self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
             if not runner.cfg.get('verbose', True):
                 quieten(runner.logger)
-                quieten(runner.logger, is_not_shown_live)
+                quieten(runner.logger, SHOWN_LIVE if self._is_live else STEPS)
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
-        if self._is_live and (self._line is None or self._line.n == self._line.total):
+        if self._is_shown and (self._line is None or self._line.n == self._line.total):
             self._end_line()
-            self._line = new_line(runner)
+            self._line = new_line(runner, self._is_live)
             self._start = self._start or (runner.iter, time.perf_counter())
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self._line is not None:
             self._tell(runner, f'{self._time_left(runner)} left')
             self._line.update()
+            if not self._is_live and (now := time.perf_counter()) - self._said >= EVERY:
+                print(self._line, flush=True)
+                self._said = now
 
     def before_val_epoch(self, runner: Runner) -> None:
-        if self._line is not None:
+        if self._line is not None and self._is_live:
             self._tell(runner, 'validating')
             self._line.refresh()
 
@@ -76,7 +85,7 @@ class ProgressHook(Hook):
 
     def close(self) -> None:
         """Leave the last line as it is, and log as before."""
-        if self._is_live:
+        if self._is_shown:
             self._end_line()
             self._stack.close()
 
@@ -98,21 +107,26 @@ class ProgressHook(Hook):
         return tqdm.format_interval(seconds)
 
 
-def new_line(runner: Runner) -> tqdm:
-    """The line from the current iteration to the end of its epoch, or to the next validation."""
+def new_line(runner: Runner, is_live: bool = True) -> tqdm:
+    """The line from the current iteration to the end of its epoch, or to the next validation.
+
+    It writes itself only if it is live.
+    """
     loop: Any = runner.train_loop
     by_epoch = isinstance(loop, EpochBasedTrainLoop)
     length = len(runner.train_dataloader) if by_epoch else loop.val_interval
     start = runner.iter // length * length
     end = min(start + length, runner.max_iters)
+    layout = LAYOUT if get_terminal_size().columns >= NARROW else LAYOUT_OF_NARROW
     return tqdm(
         desc=f'Epoch {runner.epoch + 1}/{runner.max_epochs}'
         if by_epoch
         else f'Iteration {end:,}/{runner.max_iters:,}',
         initial=runner.iter - start,
         total=end - start,
-        bar_format=LAYOUT if get_terminal_size().columns >= NARROW else LAYOUT_OF_NARROW,
+        bar_format=layout if is_live else LAYOUT_OF_PIPE,
         dynamic_ncols=True,
+        delay=0 if is_live else math.inf,
         file=sys.stdout,
     )
 

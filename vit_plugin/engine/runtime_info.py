@@ -74,7 +74,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         if (
             logged
             or self.end_of_epoch(runner.train_dataloader, batch_idx)
-            or runner.iter + 1 == runner.max_iters
+            or runner.iter + 1 in (1, runner.max_iters)
         ):
             self._record(runner, together=True)
 
