@@ -30,7 +30,7 @@ from vit_plugin.inference.image_transforms import PipelineTransform
 from vit_plugin.inference.load import imagenet_classes, load
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.inference.unusual_sizes import say_once
+from vit_plugin.inference.unusual_sizes import SAID
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.report.pictures.pictures import draw_maps
@@ -87,7 +87,7 @@ def test_pixels_are_the_files(tmp_path, digits):
 
 def test_images_become_as_large_as_those_of_training(digits, capsys):
     """The pipeline of the recipe keeps their size, and 2,048 pixels would take minutes."""
-    say_once.cache_clear()
+    SAID.clear()
     model = load(digits, device='cpu')
     for shape in ((40, 60, 3), (2, 3, 3)):
         assert model.sample(np.zeros(shape, np.uint8))['inputs'].shape == (1, 8, 8)
@@ -97,8 +97,14 @@ def test_images_become_as_large_as_those_of_training(digits, capsys):
 def test_what_will_take_minutes_is_said_before(digits, capsys):
     model = load(digits, device='cpu')
     del model.cfg.model.backbone['img_size']  # of which the pipeline would make images
-    model.features([model.sample(np.zeros((33, 32, 3), np.uint8))])
-    assert '32 x 33 pixels goes into the model, 16 times those of 8 x 8' in capsys.readouterr().err
+    image, said = np.zeros((33, 32, 3), np.uint8), '32 x 33 pixels go into the model, 16 times'
+    model.features([model.sample(image)])
+    assert f'\n{said} those of 8 x 8' in capsys.readouterr().err
+    model.predict([image], ['a.png'])
+    assert not capsys.readouterr().err  # the second of them
+    SAID.clear()
+    model.predict([image[:8], image], ['b.png', 'c.png'])
+    assert capsys.readouterr().err.startswith(f'c.png: {said}')
 
 
 def test_threads_that_ask_first_build_the_steps_once(digits, monkeypatch):

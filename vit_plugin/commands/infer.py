@@ -87,7 +87,9 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
         sliced = Sliced(model.predict, side, model.classes, args.score_thr, args.batch_size)
         read = getattr(model, 'read', lambda image: image)
         return lambda frames: sliced([read(takes(frame)) for frame in frames])
-    return lambda frames: model.predict([takes(frame) for frame in frames])
+    return lambda frames: model.predict(
+        [takes(frame) for frame in frames], [frame.source.name for frame in frames]
+    )
 
 
 def main(args: Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,10 @@ class OnnxModel:
         """The prediction for the pixels (H, W, 3) of an image, in BGR."""
         return self.predict([image])[0]
 
-    def predict(self, images: Sequence[np.ndarray]) -> list[Prediction]:
+    def predict(self, images: Sequence[np.ndarray], names: Sequence[str] = ()) -> list[Prediction]:
         """The same of several images, in one run if they have one size there.
+
+        The names of their files are for messages.
 
         Raises:
             ConfigError: if the outputs become segments outside of the file, or if it cannot be run
@@ -85,22 +88,23 @@ class OnnxModel:
         """
         fitted = [self.fitted(image) for image in images]
         inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
+        for (pixels, _), name in zip_longest(inputs, names, fillvalue=''):
+            say_if_far(pixels.shape[1:], self.facts.get('usual'), name)
         together = len({pixels.shape for pixels, _ in inputs}) == 1
         parts = [inputs] if together else [[one] for one in inputs]
-        names = [output.name for output in self.session.get_outputs()]
+        fields = [output.name for output in self.session.get_outputs()]
         outputs: list[dict[str, np.ndarray]] = []
         for part in parts:
             stacked = map(np.stack, zip(*part, strict=True))
             # Sizes only where the file takes them.
             given = dict(zip(self.inputs, stacked, strict=False))
-            height, width = size = given[self.inputs[0]].shape[2:]
-            say_if_far(size, self.facts.get('usual'))
+            height, width = given[self.inputs[0]].shape[2:]
             with rejecting(
                 f'The file cannot be run on an image of {width} x {height} pixels',
                 'give a larger image, or export with --img-size',
             ):
                 arrays = self.session.run(None, given)
-            outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
+            outputs += [dict(zip(fields, one, strict=True)) for one in zip(*arrays, strict=True)]
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
     def fitted(self, image: np.ndarray) -> Placed:

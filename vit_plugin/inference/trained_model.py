@@ -165,8 +165,10 @@ class TrainedModel:
         return self.predict([image])[0]
 
     @torch.no_grad()
-    def predict(self, images: Sequence[str | Path | np.ndarray]) -> list[Prediction]:
-        """Predictions for images, see :meth:`sample`.
+    def predict(
+        self, images: Sequence[str | Path | np.ndarray], names: Sequence[str] = ()
+    ) -> list[Prediction]:
+        """Predictions for images, see :meth:`sample`; names of their files are for messages.
 
         Images whose samples have one size are computed at once. Others are not, since padding would
         change what is found in them.
@@ -180,6 +182,8 @@ class TrainedModel:
                 'names of classes; give --config with the config of a classifier.'
             )
         samples = [self.sample(image, i) for i, image in enumerate(images)]
+        for sample, name in zip(samples, names, strict=False):
+            sample['data_samples'].set_metainfo(dict(img_path=name))
         sizes = [self._size_of(sample) for sample in samples]
         found: dict[int, Prediction] = {}
         for _, group in groupby(
@@ -196,7 +200,8 @@ class TrainedModel:
     def _batch(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Samples together. It is said first if one is so large that the model takes long."""
         for sample in samples:
-            say_if_far(sample['inputs'].shape[1:], self.usual)
+            file = getattr(sample.get('data_samples'), 'img_path', '')
+            say_if_far(sample['inputs'].shape[1:], self.usual, file)
         return pseudo_collate(samples)
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:

@@ -3,27 +3,32 @@
 import math
 import sys
 from collections.abc import Sequence
-from functools import cache
+
+from vit_plugin.files.untrusted_text import printable
 
 FAR = 16  # times the pixels of training, from which on a wait is explained
+SAID: set[str] = set()
 
 
-@cache
-def say_once(sentence: str) -> None:
-    """Print a sentence to stderr, where it was not printed before."""
-    print(sentence, file=sys.stderr)
+def say_once(sentence: str, of: str = '') -> None:
+    """Print a sentence to stderr the first time, after the name of what it is said of."""
+    if sentence not in SAID:
+        SAID.add(sentence)
+        print(printable(f'{of}: {sentence}' if of else sentence), file=sys.stderr)
 
 
-def say_if_far(size: Sequence[int], usual: Sequence[int] | None) -> None:
+def say_if_far(size: Sequence[int], usual: Sequence[int] | None, name: str = '') -> None:
     """Say that an image takes long, before it does.
 
     Args:
         size: its height and width as the model gets it.
         usual: those of training, if they are known.
+        name: that of its file, if it is known.
     """
     if usual and (ratio := math.prod(size) / math.prod(usual)) > FAR:
         say_once(
-            f'An image of {size[1]:,} x {size[0]:,} pixels goes into the model, {ratio:,.0f} times '
-            f'those of {usual[1]:,} x {usual[0]:,} on which it was trained: this may take minutes. '
-            'Smaller images are faster, and are what it knows.'
+            f'{size[1]:,} x {size[0]:,} pixels go into the model, {ratio:,.0f} times those of '
+            f'{usual[1]:,} x {usual[0]:,} on which it was trained: this may take minutes. Smaller '
+            'images are faster, and are what it knows.',
+            name,
         )
