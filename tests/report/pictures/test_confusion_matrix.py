@@ -5,10 +5,10 @@ from vit_plugin.report.pictures import draw_confusion_matrix
 
 
 def test_confusion_matrix_counts_and_names():
-    figure = draw_confusion_matrix(np.array([[3, 1], [0, 4]]), ['cat', 'dog'])
+    figure = draw_confusion_matrix(np.array([[3, 1], [0, 1236]]), ['cat', 'dog'])
     axes = figure.axes[0]
-    assert axes.get_title() == '87.50 % of 8 right'
-    assert sorted(text.get_text() for text in axes.texts) == ['1', '3', '4']
+    assert axes.get_title() == '99.92 % of 1,240 right'
+    assert sorted(text.get_text() for text in axes.texts) == ['1', '1,236', '3']
     assert [label.get_text() for label in axes.get_yticklabels()] == ['cat', 'dog']
 
 

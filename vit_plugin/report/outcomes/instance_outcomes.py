@@ -115,8 +115,10 @@ class InstanceOutcomes(Outcomes):
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         one, f1 = self._seen[position], self._main.image_f1().get(position)
-        predicted = one.predicted.above(self._main.best_score)
-        title = f'{len(predicted)} predicted' + ('' if f1 is None else f', F1 {f1:.1f} %')
+        score = self._main.best_score
+        predicted = one.predicted.above(score)
+        title = f'{len(predicted)} predicted above {score:.2f}'
+        title += '' if f1 is None else f', F1 {f1:.1f} %'
         return [
             Panel(
                 image, Annotations(one.frame, instances=one.true), f'{len(one.true.objects)} true'

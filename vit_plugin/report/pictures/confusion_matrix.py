@@ -61,7 +61,7 @@ def draw_confusion_matrix(
     )
     number = there[-1] if background else there.sum()  # one that is not found is counted nowhere
     share = 100 * np.trace(matrix) / max(number, 1)
-    title = ' '.join(filter(None, [f'{share:.2f} % of {number}', unit, 'right']))
+    title = ' '.join(filter(None, [f'{share:.2f} % of {number:,}', unit, 'right']))
     axes.set(xlabel='predicted', ylabel='true')
     axes.set_title('\n'.join(filter(None, [title, note])), fontsize='medium')
     if count <= MAX_NAMED:

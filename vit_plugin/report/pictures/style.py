@@ -72,7 +72,7 @@ def abbreviated(number: float) -> str:
     for scale, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
         if number >= max(scale, 1e4):
             return f'{number / scale:.3g}{suffix}'
-    return f'{number:g}'
+    return f'{number:,g}'
 
 
 def shortened(name: str, length: int) -> str:
