@@ -153,12 +153,16 @@ def test_pictures(of_file, outputs):
     assert (draw(image, found, 0.3) != 128).any()
 
 
-def test_several_images_are_those_alone(of_file):
-    model = of_file(LOGITS, True)
+def test_several_images_are_those_alone_and_large_ones_are_named(of_file, capsys):
+    model = of_file(LOGITS, True, usual=[1, 1])
     images = [
         np.full((8, 12, 3), color, np.uint8) for color in ((200, 0, 0), (0, 200, 0), (0, 0, 200))
     ]
-    assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
+    files = ['1.png', '2.png', '3.png']
+    assert [found.names[0] for found in model.predict(images, files)] == ['cow', 'dog', 'cat']
+    said = capsys.readouterr().err
+    assert said.startswith('1.png: 12 x 8 pixels go into the model, 96 times')
+    assert '2.png' not in said
 
 
 def test_each_of_several_classes_has_its_own_probability(of_file):

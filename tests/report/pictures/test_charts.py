@@ -19,6 +19,13 @@ def test_learning_curve_shows_every_metric(tmp_path):
     assert (tmp_path / 'curve.png').stat().st_size > 1000
 
 
+def test_the_mean_of_few_epochs_is_at_the_points():
+    loss = np.exp(-np.arange(104) / 20)
+    raw, mean = draw_learning_curve(loss, 52, {}).axes[0].get_lines()
+    there = np.interp(mean.get_xdata(), raw.get_xdata(), raw.get_ydata())
+    np.testing.assert_allclose(mean.get_ydata(), there, rtol=0.03)
+
+
 def test_learning_curve_of_less_than_an_epoch():
     assert draw_learning_curve(np.ones(3), 10, {}).axes[0].get_lines()
 
