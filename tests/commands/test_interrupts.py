@@ -102,24 +102,22 @@ def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, numb
     shared = {*os.listdir('/dev/shm')}
     with open(tmp_path / 'log', 'w') as log:
         run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not (tmp_path / 'reached').exists():
         assert run.poll() is None, (tmp_path / 'log').read_text()
         assert time.monotonic() < deadline
         time.sleep(0.1)
     run.send_signal(number)
-    status = run.wait(timeout=60)
+    status = run.wait(timeout=600)
     assert status == {signal.SIGINT: 1, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
-    deadline = time.monotonic() + 30  # workers look every 5 s whether the main process is there
+    deadline = time.monotonic() + 300  # workers look every 5 s whether the main process is there
     while left_of(str(tmp_path)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     if number != signal.SIGKILL:  # nobody can remove its folder then
         assert not [*temporary.glob('pymp-*')]
     assert not {*os.listdir('/dev/shm')} - shared
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not [*(tmp_path / 'work').glob('.*')]
 

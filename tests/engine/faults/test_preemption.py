@@ -129,7 +129,7 @@ def test_forked_processes_end_by_the_signal(tmp_path):
         process = forks.Process(target=time.sleep, args=(60,), daemon=True)
         process.start()
         process.terminate()  # while it starts
-        process.join(20)
+        process.join(200)
         assert process.exitcode == -signal.SIGTERM
         for _ in range(20):
             with forks.Pool(2) as pool:  # terminates it
