@@ -215,6 +215,7 @@ def test_bfloat16(train, tmp_path):
     assert (tmp_path / 'half.pt2').stat().st_size < (tmp_path / 'model.pt2').stat().st_size
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('with_onnx')
 def test_int8(deployed, tmp_path):
     assert 1e-5 < export(deployed(), tmp_path / 'int8.onnx', SIZE, 'int8') < 0.2

@@ -68,6 +68,7 @@ def test_nothing_is_read_between_logs(tmp_path, options):
         tmp_path,
         loop='iter',
         **{
+            'train_cfg.max_iters': 8,
             'optim_wrapper.optimizer': dict(type='AdamW', lr=1e-3, fused=True),
             'default_hooks.logger.interval': 4,
             'default_hooks.checkpoint.interval': 100,
@@ -80,7 +81,7 @@ def test_nothing_is_read_between_logs(tmp_path, options):
 
 
 def test_a_read_is_found(tmp_path):
-    runner = build(tiny_cfg(tmp_path, loop='iter', **{'default_hooks.logger.interval': 6}))
+    runner = build(tiny_cfg(tmp_path, loop='iter', **{'train_cfg.max_iters': 3}))
     loss = runner.model.head.loss_module.forward
     runner.model.head.loss_module.forward = lambda *args, **kwargs: (
         loss(*args, **kwargs) * float(torch.ones(()))

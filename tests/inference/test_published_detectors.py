@@ -47,6 +47,7 @@ def test_converted_it_is_a_checkpoint_of_this_package(tmp_path):
     assert np.array_equal(before.boxes, after.boxes)
 
 
+@pytest.mark.nightly
 def test_its_graph_predicts_the_same(tmp_path):
     trained = load(roboflow_file(tmp_path / 'rf-detr.pth'), device='cpu')
     model = deploy(trained.model)

@@ -117,6 +117,7 @@ def leave_a_step_out(work_dir: str) -> None:
     assert all(value.full_tensor().isfinite().all() for value in runner.model.parameters())
 
 
+@pytest.mark.nightly
 def test_sharded_ranks_leave_out_the_bad_loss_of_one(tmp_path):
     on_ranks(2, tmp_path, leave_a_step_out, str(tmp_path / 'work'))
     assert (tmp_path / 'work/non_finite_step_5.json').is_file()
