@@ -7,7 +7,7 @@ import pytest
 import torch
 from published_models import roboflow_file, transformers_folder
 
-from vit_plugin.commands import convert, flags
+from vit_plugin.commands import convert, entry
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import inputs, trace
 from vit_plugin.inference.load import load
@@ -40,7 +40,7 @@ def test_at_an_address_by_its_name(tmp_path, monkeypatch):
 
 def test_converted_it_is_a_checkpoint_of_this_package(tmp_path):
     published, ours = roboflow_file(tmp_path / 'rf-detr.pth'), tmp_path / 'ours.pth'
-    args = flags.parser_of(convert).parse_args([str(published), '--out', str(ours)])
+    args = entry.parser_of(convert).parse_args([str(published), '--out', str(ours)])
     convert.main(args)
     assert any(name.startswith('backbone.blocks.') for name in torch.load(ours)['state_dict'])
     before, after = (load(path, device='cpu')(IMAGE) for path in (published, ours))

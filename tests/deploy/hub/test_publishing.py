@@ -16,7 +16,7 @@ from timm.data import create_transform, resolve_data_config
 from tiny_models import TINY
 
 import vit_plugin
-from vit_plugin.commands import convert, flags
+from vit_plugin.commands import convert, entry
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.inference.load import load
 from vit_plugin.models import VisionTransformer, load_weights
@@ -196,8 +196,8 @@ def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     publish(str(saved()), str(folder))
     call = [str(folder), '--out', str(file)]
     with rejects('has the names of another library; the commands take'):
-        convert.main(flags.parser_of(convert).parse_args(call))
-    convert.main(flags.parser_of(convert).parse_args([*call, '--to', 'vit_plugin']))
+        convert.main(entry.parser_of(convert).parse_args(call))
+    convert.main(entry.parser_of(convert).parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(TINY, 32), file).format == 'vit_plugin'
 
 
