@@ -92,8 +92,11 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         request.work_dir = folder
         return {NAME: placed(text_of(recipe, request), first, folder), **recipe.files}
 
-    chosen = free_folder(first, files_in(first), not request.chooses_folder, resume)
-    folder, files = Path(chosen), files_in(chosen)
+    files = files_in(first)
+    chosen = free_folder(first, files, not request.chooses_folder, resume)
+    if chosen != first:
+        files = files_in(chosen)
+    folder = Path(chosen)
     facts = data_report.facts_of(listing)
     if not holds_run(folder):
         task.write_maps(folder)

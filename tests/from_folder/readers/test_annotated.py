@@ -1608,3 +1608,22 @@ def test_a_table_of_boxes_may_say_the_part(tmp_path, column, words):
         rows += [f'{words[i > 7]},{i}.png,{name},{str(box)[1:-1]}' for name, box in boxes]
     write(tmp_path, 'boxes.csv', '\n'.join(rows))
     assert [photo.path.stem for photo in read(tmp_path).parts['test']] == ['8', '9']
+
+
+def test_an_object_may_be_all_of_an_image_of_one_pixel(tmp_path):
+    """A box of 1 x 1 pixels is no share of the image then."""
+    for i in range(4):
+        save(tmp_path, f'images/{i}.png', np.full((1, 1, 3), 50 * i, np.uint8))
+        write(tmp_path, f'labels/{i}.txt', '0 0.5 0.5 1 1')
+    write(tmp_path, 'classes.txt', 'dot')
+    assert boxes_of(read(tmp_path)) == {('dot', 0, 0, 1, 1): 4}
+
+
+def test_voc_in_utf_8_that_says_gb2312(tmp_path):
+    write_voc(tmp_path)
+    for path in tmp_path.rglob('*.xml'):
+        text = path.read_text().replace('bar', '方块')
+        path.write_text(f'\n<?xml version="1.0" encoding="gb2312"?>{text}', encoding='utf-8')
+    found = read(tmp_path)
+    assert found.classes == ('square', '方块')
+    assert any('say another encoding, read as UTF-8' in row[0] for row in found.findings.rows())

@@ -162,9 +162,9 @@ def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[P
     numbers |= {label: own[path] for path, label in lists.labels.items() if label and path in own}
     for path in listed:
         label = lists.labels[path]
-        short = label.split(' ')[0]  # in a table of ImageNet, before boxes
-        name = numbers.get(label) or next((one for one in (label, short) if one in classes), '')
-        if name:
+        # In a table of ImageNet, boxes follow.
+        tried = (numbers.get(label), label, label.split(' ')[0])
+        if name := next((one for one in tried if one in classes), None):
             records.append(ImageRecord(path, tree.split(path), labels=(name,)))
             findings.note(
                 'images in no folder of a class, which a list gives one', f'{path}: {name}'

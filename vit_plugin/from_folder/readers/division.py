@@ -121,8 +121,11 @@ def _note_copies(parts: Parts, findings: Findings) -> None:
 
 
 def _digest(path: Path, size: int) -> str:
-    with open(path, 'rb', buffering=0) as file:  # fewer system calls than of Path.read_bytes
-        return digest_of(file.read(size))
+    file = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))  # half the time of open()
+    try:
+        return digest_of(os.read(file, size))
+    finally:
+        os.close(file)
 
 
 def _describe(record: ImageRecord) -> object:

@@ -132,7 +132,7 @@ def check_units(records: Records) -> None:
     if not boxes:
         return
     first = f'the first is {_short(boxes[0][0])} in {str(boxes[0][1].path)!r}'
-    if all(max(box) <= 1 for box, _ in boxes):
+    if all(max(box) <= 1 < max(record.size) for box, record in boxes):
         raise ConfigError(
             f'--data: all boxes have values from 0 to 1, {first}; multiply them by the width and '
             'height of their image.'

@@ -34,7 +34,7 @@ def voc_root(file: Path) -> ET.Element | None:
         encoding = ''  # .NET says UTF-16 of strings that it saves in UTF-8
     with rejecting(f'--data: {str(file)!r} is not XML', 'correct it', (ET.ParseError,), named_line):
         # The parser itself knows no encoding of Chinese or Japanese.
-        root = ET.fromstring(read_text(file, encoding))
+        root = ET.fromstring(read_text(file, encoding).strip())
     return root if root.tag == 'annotation' else None
 
 
@@ -134,7 +134,7 @@ def _instance(node: ET.Element, file: Path) -> Instance:
         each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
     }
     degrees: Any = attributes.get('rotation')
-    crowd = is_ignored({each.tag: each.text for each in node}, attributes)
+    crowd = is_ignored({each.tag.lower(): each.text for each in node}, attributes)
     if node.find('robndbox') is not None:  # of roLabelImg, in radians
         x, y, width, height, turn = (
             float(_text(node, f'robndbox/{name}')) for name in ('cx', 'cy', 'w', 'h', 'angle')
