@@ -240,7 +240,7 @@ def test_a_window_of_values_is_in_no_file():
     load = SimpleNamespace(transforms=[LoadImage(window=(0, 4095))])
     trained = SimpleNamespace(
         has_pixels=True,
-        pixels=SimpleNamespace(transforms=[], load=load),
+        pixels=SimpleNamespace(transforms=[], custom_reader=load),
         model=SimpleNamespace(data_preprocessor=None),
     )
     with rejects('reads a window of values.*images of 8 bits'):
