@@ -1,3 +1,4 @@
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
@@ -21,9 +22,12 @@ class Done:
 
 @pytest.fixture
 def run_command(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
-    """Runs a command in this process, which spares the start and the imports."""
+    """Runs a command in this process, which spares the start and the imports.
 
-    def run(name: str, *arguments: object) -> Done:
+    It is given as a line, or a part of it, and the arguments that follow.
+    """
+
+    def run(line: str, *arguments: object) -> Done:
         monkeypatch.setattr(sys, 'argv', sys.argv)  # which a command sets
         # As the launcher's flag sets it, and does not take it back.
         monkeypatch.setenv('LOCAL_RANK', '0')
@@ -34,7 +38,7 @@ def run_command(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             try:
-                code = main([name, *map(str, arguments)])
+                code = main([*shlex.split(line), *map(str, arguments)])
             except SystemExit as end:
                 code = end.code or 0
         stdout, stderr = capsys.readouterr()

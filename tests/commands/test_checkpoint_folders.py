@@ -31,7 +31,7 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize('target', ['out.pth', 'out.safetensors', 'out.npz'])
 def test_one_command_makes_a_plain_file(run_command, trained, tmp_path, target):
-    done = run_command('convert', trained[1], '--out', tmp_path / target)
+    done = run_command(f'convert {trained[1]} --out {tmp_path}/{target}')
     assert done.returncode == 0, done.stderr
     before, after = open_checkpoint(trained[1]).weights, open_checkpoint(tmp_path / target).weights
     assert set(before) == set(after)
@@ -42,19 +42,11 @@ def test_one_command_makes_a_plain_file(run_command, trained, tmp_path, target):
 
 @pytest.mark.nightly
 def test_it_is_tested_as_a_file_is(run_command, trained, tmp_path):
-    run_command('convert', trained[1], '--out', tmp_path / 'out.pth')
+    run_command(f'convert {trained[1]} --out {tmp_path}/out.pth')
     for checkpoint in (trained[1], tmp_path / 'out.pth'):
         out = tmp_path / f'{Path(checkpoint).stem}.json'
         done = run_command(
-            'test',
-            trained[0],
-            checkpoint,
-            '--out',
-            out,
-            '--out-item',
-            'metrics',
-            '--work-dir',
-            tmp_path,
+            f'test {trained[0]} {checkpoint} --out {out} --out-item metrics --work-dir {tmp_path}'
         )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / 'epoch_1.json').read_text() == (tmp_path / 'out.json').read_text()

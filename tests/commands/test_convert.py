@@ -11,7 +11,7 @@ from vit_plugin.weights.reading.files import read_checkpoint
 @pytest.fixture
 def convert(run_command):
     def run(checkpoint, out, *arguments):
-        return run_command('convert', checkpoint, '--out', out, *arguments)
+        return run_command(f'convert {checkpoint} --out {out}', *arguments)
 
     return run
 

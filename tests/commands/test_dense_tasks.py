@@ -53,26 +53,15 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
         *(f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test')),
     ]
     work = tmp_path / 'work'
-    done = run_command('train', config, '--work-dir', work, '--cfg-options', *options)
+    done = run_command(f'train {config} --work-dir {work} --cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert 'coco/bbox_mAP' in json.loads((work / 'metrics.json').read_text())['last']
     assert {'epoch_2.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
 
     metrics = tmp_path / 'metrics.json'
     done = run_command(
-        'test',
-        config,
-        work / 'epoch_2.pth',
-        '--work-dir',
-        work,
-        '--tta',
-        '--out',
-        metrics,
-        '--out-item',
-        'metrics',
-        '--show-dir',
-        tmp_path / 'shown',
-        '--cfg-options',
+        f'test {config} {work}/epoch_2.pth --work-dir {work} --tta --out {metrics} '
+        f'--out-item metrics --show-dir {tmp_path}/shown --cfg-options',
         *options,
     )
     assert done.returncode == 0, done.stderr
@@ -104,19 +93,12 @@ train_dataloader = dict(dataset=dict(pipeline=[
         *(f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test')),
     ]
     work = tmp_path / 'work'
-    done = run_command('train', config, '--work-dir', work, '--cfg-options', *options)
+    done = run_command(f'train {config} --work-dir {work} --cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert 'mIoU' in json.loads((work / 'metrics.json').read_text())['last']
     (checkpoint,) = work.glob('best_mIoU_*.pth')
     done = run_command(
-        'test',
-        config,
-        checkpoint,
-        '--work-dir',
-        work,
-        '--show-dir',
-        tmp_path / 'shown',
-        '--cfg-options',
+        f'test {config} {checkpoint} --work-dir {work} --show-dir {tmp_path}/shown --cfg-options',
         *options,
     )
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ CONFIG = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 @pytest.fixture
 def export(run_command):
     def run(checkpoint, out, *arguments):
-        return run_command('export', checkpoint, '--config', CONFIG, '--out', out, *arguments)
+        return run_command(f'export {checkpoint} --config {CONFIG} --out {out}', *arguments)
 
     return run
 

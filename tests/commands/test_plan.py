@@ -12,11 +12,8 @@ STRATEGIES, RECOMPUTING = ('DDP', 'FSDP2 of 2'), (False, 'selective', True)
 def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
     out = tmp_path / 'plan.json'
     done = run_command(
-        'plan',
-        *(
-            f'{PURE} --gpus 2 --gpu-memory 0.1 --num-images 1000 --price 2 --out {out} '
-            '--cfg-options model.backbone.arch.num_layers=2'
-        ).split(),
+        f'plan {PURE} --gpus 2 --gpu-memory 0.1 --num-images 1000 --price 2 --out {out} '
+        '--cfg-options model.backbone.arch.num_layers=2'
     )
     assert done.returncode == 0, done.stderr
     for words in (*STRATEGIES, 'GPU-days', 'TPUv3-core-days', 'parameters, computes in float32'):
@@ -50,7 +47,7 @@ def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
     ],
 )
 def test_bad_input_is_one_sentence(run_command, arguments, words):
-    done = run_command('plan', *arguments.split(), '--gpu-memory', 1)
+    done = run_command(f'plan --gpu-memory 1 {arguments}')
     assert done.returncode == 1
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -59,11 +56,8 @@ def test_bad_input_is_one_sentence(run_command, arguments, words):
 @pytest.mark.nightly
 def test_what_does_not_fit_says_by_how_much(run_command):
     done = run_command(
-        'plan',
-        *(
-            f'{PURE} --gpus 1 --gpu-memory 0.1 --reserved 0.9 --batch-size 1 --num-images '
-            '1000 --cfg-options model.backbone.img_size=256'
-        ).split(),
+        f'plan {PURE} --gpus 1 --gpu-memory 0.1 --reserved 0.9 --batch-size 1 --num-images 1000 '
+        '--cfg-options model.backbone.img_size=256'
     )
     assert done.returncode == 1
     assert (
@@ -81,6 +75,6 @@ def test_what_does_not_fit_says_by_how_much(run_command):
     ],
 )
 def test_numbers_that_are_no_plan(run_command, gpus, memory, words):
-    done = run_command('plan', PURE, '--gpus', gpus, '--gpu-memory', memory)
+    done = run_command(f'plan {PURE} --gpus {gpus} --gpu-memory {memory}')
     assert done.returncode == 2
     assert words in done.stderr

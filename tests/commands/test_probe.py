@@ -20,17 +20,8 @@ FEW = (
 
 def test_digits_are_told_apart_without_training(run_command, tmp_path):
     done = run_command(
-        'probe',
-        '--config',
-        CONFIG,
-        '--out',
-        tmp_path / 'found.json',
-        '--shots',
-        3,
-        '--seeds',
-        2,
-        '--work-dir',
-        tmp_path,
+        f'probe --config {CONFIG} --out {tmp_path}/found.json --shots 3 --seeds 2 '
+        f'--work-dir {tmp_path}',
         *FEW,
     )
     assert not done.returncode, done.stderr
@@ -42,8 +33,8 @@ def test_digits_are_told_apart_without_training(run_command, tmp_path):
 
 
 def test_what_cannot_be_written_or_read_is_a_sentence(run_command, tmp_path):
-    assert 'written as .json' in run_command('probe', '--config', CONFIG, '--out', 'x.txt').stderr
-    done = run_command('probe', 'absent.pth', '--config', CONFIG, '--work-dir', tmp_path)
+    assert 'written as .json' in run_command(f'probe --config {CONFIG} --out x.txt').stderr
+    done = run_command(f'probe absent.pth --config {CONFIG} --work-dir {tmp_path}')
     assert "no checkpoint file 'absent.pth'" in done.stderr
 
 
@@ -102,7 +93,7 @@ def test_what_does_not_go_with_masks_is_a_sentence(run_command, shapes, tmp_path
     (file := tmp_path / 'x.pth').touch()
     assert (
         'a mask has several'
-        in run_command('probe', file, '--masks', shapes, '--probes', 'fewshot').stderr
+        in run_command(f'probe {file} --masks {shapes} --probes fewshot').stderr
     )
     assert 'give checkpoints' in run_command('probe', '--masks', shapes).stderr
     assert 'compared on --masks' in run_command('probe', file, file).stderr

@@ -61,17 +61,8 @@ def test_training_tells_its_progress_and_leaves_its_results(trained):
 def test_resume_goes_on(run_command, trained, tmp_path):
     folder, _ = trained
     done = run_command(
-        'train',
-        CONFIG,
-        '--work-dir',
-        tmp_path,
-        '--resume',
-        folder / 'epoch_3.pth',
-        '--amp',
-        '--no-validate',
-        '--no-pin-memory',
-        '--no-persistent-workers',
-        '--cfg-options',
+        f'train {CONFIG} --work-dir {tmp_path} --resume {folder}/epoch_3.pth --amp '
+        '--no-validate --no-pin-memory --no-persistent-workers --cfg-options',
         *SHORT,
         'train_cfg.max_epochs=4',
     )
@@ -84,16 +75,8 @@ def test_resume_goes_on(run_command, trained, tmp_path):
 def test_test_repeats_the_metrics_and_writes_predictions(run_command, trained, tmp_path):
     folder, _ = trained
     done = run_command(
-        'test',
-        CONFIG,
-        folder / 'epoch_3.pth',
-        '--work-dir',
-        tmp_path,
-        '--out',
-        tmp_path / 'out.json',
-        '--out-item',
-        'metrics',
-        '--cfg-options',
+        f'test {CONFIG} {folder}/epoch_3.pth --work-dir {tmp_path} --out '
+        f'{tmp_path}/out.json --out-item metrics --cfg-options',
         *SHORT,
     )
     assert done.returncode == 0, done.stderr
@@ -101,15 +84,8 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_command, trained, t
     assert metrics == json.loads((folder / 'metrics.json').read_text())['last']
 
     done = run_command(
-        'test',
-        CONFIG,
-        folder / 'epoch_3.pth',
-        '--work-dir',
-        tmp_path,
-        '--out',
-        tmp_path / 'out.pkl',
-        '--tta',
-        '--cfg-options',
+        f'test {CONFIG} {folder}/epoch_3.pth --work-dir {tmp_path} --out '
+        f'{tmp_path}/out.pkl --tta --cfg-options',
         *SHORT,
     )
     assert done.returncode == 0, done.stderr

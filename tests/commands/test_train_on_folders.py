@@ -30,21 +30,10 @@ def tool(run_command, monkeypatch, tmp_path):
     return run_command
 
 
-def train_on_digits(tool, *more):
+def train_on_digits(tool, more=''):
     """Train for an epoch on 15 images in the directory of the test."""
     return tool(
-        'train',
-        '--data',
-        'digits',
-        '--arch',
-        ARCH,
-        '--epochs',
-        1,
-        '--img-size',
-        32,
-        *more,
-        '--cfg-options',
-        *QUICK,
+        f'train --data digits --arch {ARCH} --epochs 1 --img-size 32 {more} --cfg-options', *QUICK
     )
 
 
@@ -58,15 +47,8 @@ def test_a_folder_is_trained_on_and_its_model_predicts(tool, tmp_path):
     assert text.startswith('"""timm://test_vit on digits, 3 classes.')
 
     done = tool(
-        'infer',
-        'work_dirs/digits/epoch_1.pth',
-        'digits/digit 1/000.png',
-        '--out',
-        'pictures',
-        '--out',
-        'found.json',
-        '--out',
-        'found.csv',
+        'infer work_dirs/digits/epoch_1.pth "digits/digit 1/000.png" --out pictures '
+        '--out found.json --out found.csv'
     )
     assert done.returncode == 0, done.stderr
     assert 'digit 1 0.' in done.stdout
@@ -81,7 +63,7 @@ def test_its_config_is_enough_for_the_rest(tool, tmp_path):
     assert train_on_digits(tool).returncode == 0
     config, checkpoint = 'work_dirs/digits/config.py', 'work_dirs/digits/epoch_1.pth'
 
-    done = tool('test', 'work_dirs/digits', '--out', 'metrics.json', '--out-item', 'metrics')
+    done = tool('test work_dirs/digits --out metrics.json --out-item metrics')
     assert done.returncode == 0, done.stderr
     assert (
         json.loads(Path('metrics.json').read_text())
@@ -98,11 +80,11 @@ def test_its_config_is_enough_for_the_rest(tool, tmp_path):
     np.testing.assert_allclose(first['features'], second['features'], atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(first['features'], axis=1), 1, atol=1e-5)
 
-    done = tool('train', config, '--resume', '--cfg-options', 'train_cfg.max_epochs=2')
+    done = tool(f'train {config} --resume --cfg-options train_cfg.max_epochs=2')
     assert done.returncode == 0, done.stderr
     assert Path('work_dirs/digits/epoch_2.pth').is_file()
 
-    done = train_on_digits(tool, '--weights', checkpoint, '--work-dir', 'tuned')
+    done = train_on_digits(tool, f'--weights {checkpoint} --work-dir tuned')
     assert done.returncode == 0, done.stderr
     assert 'Load checkpoint from work_dirs/digits/epoch_1.pth' in done.stdout + done.stderr
 
@@ -111,7 +93,7 @@ def test_its_config_is_enough_for_the_rest(tool, tmp_path):
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 def test_data_are_checked_without_a_training(tool, tmp_path):
     write_voc(tmp_path / 'cells')
-    done = tool('train', '--data', 'cells', '--task', 'detection', '--check')
+    done = tool('train --data cells --task detection --check')
     assert done.returncode == 0, done.stderr
     assert 'train  4       8        2        bar (4)         square (4)' in done.stdout
     assert {path.name for path in Path('work_dirs/cells').iterdir()} == {
@@ -130,58 +112,34 @@ def test_data_are_checked_without_a_training(tool, tmp_path):
 def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     write_voc(tmp_path / 'cells')
     done = tool(
-        'train',
-        '--data',
-        'cells',
-        '--task',
-        'detection',
-        '--arch',
-        ARCH,
-        '--epochs',
-        1,
-        '--cfg-options',
-        *QUICK,
+        f'train --data cells --task detection --arch {ARCH} --epochs 1 --cfg-options', *QUICK
     )
     assert done.returncode == 0, done.stderr
     assert 'cells: 2 classes. 4 images to train on, 2 images to validate.' in done.stdout
-    done = tool('infer', 'work_dirs/cells', 'cells/JPEGImages', '--out', 'pictures')
+    done = tool('infer work_dirs/cells cells/JPEGImages --out pictures')
     assert done.returncode == 0, done.stderr
     assert len(list(Path('pictures').iterdir())) == 6
 
 
 @pytest.mark.parametrize(
-    ('name', 'arguments', 'words'),
+    ('line', 'words'),
     [
+        (f'train {CONFIG} --batch-size 3', '--batch-size goes with --data'),
+        (f'train {CONFIG} --check', '--check goes with --data'),
+        ('train --data digits --weights real.pth', "'real.pth' cannot be read"),
+        (f'train --data tools --arch {ARCH}', "there are no images in 'tools'"),
+        ('embed w.pth digits --out o.csv', 'embeddings are written as .npz'),
+        ('embed real.pth "digits/digit 0" --out o.npz', "'real.pth' cannot be read"),
         (
-            'train',
-            [CONFIG, '--data', 'digits'],
-            f"Both the config '{CONFIG}' and --data 'digits' say what to train",
-        ),
-        ('train', [], 'Give a config, or --data with a folder of images'),
-        ('train', [CONFIG, '--batch-size', 3], '--batch-size goes with --data'),
-        ('train', [CONFIG, '--check'], '--check goes with --data'),
-        ('train', ['--data', 'digits', '--weights', 'real.pth'], "'real.pth' cannot be read"),
-        ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
-        ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
-        ('embed', ['w.pth', 'none.jpg', '--out', 'o.npz'], "There is no image 'none.jpg'"),
-        ('embed', ['w.pth', 'digits', '--out', 'o.csv'], 'embeddings are written as .npz'),
-        (
-            'embed',
-            ['w.pth', 'digits/digit 0', '--out', 'o.npz'],
-            "There is no checkpoint file 'w.pth'",
-        ),
-        ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
-        (
-            'embed',
-            ['real.pth', 'digits/digit 0', '--out', 'o.npz', '--config', CONFIG, '--arch', 'B/16'],
+            f'embed real.pth "digits/digit 0" --out o.npz --config {CONFIG} --arch B/16',
             'give one of them',
         ),
     ],
 )
-def test_bad_input_is_one_sentence(tool, tmp_path, name, arguments, words):
+def test_bad_input_is_one_sentence(tool, tmp_path, line, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)
     (tmp_path / 'real.pth').touch()
-    done = tool(name, *arguments)
+    done = tool(line)
     assert done.returncode == 1
     assert words in done.stderr.splitlines()[-1]
     assert not (tmp_path / 'work_dirs').exists()

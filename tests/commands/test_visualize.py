@@ -51,14 +51,8 @@ def checkpoint(tmp_path) -> Path:
 def test_pictures_with_a_config(run_command, image, checkpoint, tmp_path, picture, written):
     images = [] if picture == 'posembed' else [image]
     done = run_command(
-        'visualize',
-        checkpoint,
-        picture,
+        f'visualize --config {DIGITS} --out {tmp_path}/out {checkpoint} {picture}',
         *images,
-        '--config',
-        DIGITS,
-        '--out',
-        tmp_path / 'out',
         *WITH_TOKEN,
     )
     assert done.returncode == 0, done.stderr
@@ -67,19 +61,9 @@ def test_pictures_with_a_config(run_command, image, checkpoint, tmp_path, pictur
 
 
 def test_class_activation_by_the_name_of_a_class(run_command, image, checkpoint, tmp_path):
-    call = (
-        'visualize',
-        checkpoint,
-        'cam',
-        image,
-        '--config',
-        DIGITS,
-        '--out',
-        tmp_path / 'out',
-        *WITH_TOKEN,
-    )
-    assert run_command(*call, '--class', 'c').returncode == 0
-    assert "no class 'k'; give one of a, b" in run_command(*call, '--class', 'k').stderr
+    call = f'visualize {checkpoint} cam {image} --config {DIGITS} --out {tmp_path}/out --class'
+    assert run_command(call, 'c', *WITH_TOKEN).returncode == 0
+    assert "no class 'k'; give one of a, b" in run_command(call, 'k', *WITH_TOKEN).stderr
 
 
 def test_weights_without_a_head_give_all_pictures_but_class_activation(
@@ -90,11 +74,11 @@ def test_weights_without_a_head_give_all_pictures_but_class_activation(
     save_file(
         {name: value for name, value in state.items() if not name.startswith('head.')}, weights
     )
-    call = (image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
-    assert run_command('visualize', weights, 'features', *call).returncode == 0
+    call = f'visualize {weights} {{}} {image} --config {DIGITS} --out {tmp_path}/out'
+    assert run_command(call.format('features'), *WITH_TOKEN).returncode == 0
     assert (
         'is not of the complete model: it has no values for head.'
-        in run_command('visualize', weights, 'cam', *call).stderr
+        in run_command(call.format('cam'), *WITH_TOKEN).stderr
     )
 
 
@@ -110,25 +94,9 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_command, image, tmp_pat
             np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8),
         )
     done = run_command(
-        'visualize',
-        tmp_path / 'ti.pth',
-        'attention',
-        folder,
-        '--arch',
-        'Ti/16',
-        '--img-size',
-        '48',
-        '--blocks',
-        '1',
-        '-1',
-        '--heads',
-        '2',
-        '--formats',
-        'png',
-        '--out',
-        tmp_path / 'out',
-        '--cfg-options',
-        'img_size=32',
+        f'visualize {tmp_path}/ti.pth attention {folder} --arch Ti/16 --img-size 48 '
+        f'--blocks 1 -1 --heads 2 --formats png --out {tmp_path}/out --cfg-options '
+        'img_size=32'
     )
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / 'out').iterdir()} == {
