@@ -124,7 +124,7 @@ def categories_of(content: Json) -> Sequence[Json]:
     by_name = all(isinstance(value, int) for value in found.values())
     pairs = (pair[::-1] if by_name else pair for pair in found.items())
     return [
-        dict(id=key, name=key) | (value if isinstance(value, Mapping) else dict(name=value))
+        {'id': key, 'name': key, **(value if isinstance(value, Mapping) else dict(name=value))}
         for key, value in pairs
     ]
 

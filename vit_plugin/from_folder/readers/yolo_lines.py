@@ -79,7 +79,8 @@ def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
 
 def _are_boxes(values: np.ndarray) -> np.ndarray:
     """Whether each of some rows (N, 4 or more) begins with a box that is within the image (N)."""
-    return (np.abs(values[:, :2] - 0.5) + values[:, 2:4] / 2 <= 0.5 + BEYOND).all(axis=-1)
+    ends = np.abs(values[:, :2] - 0.5) + values[:, 2:4] / 2
+    return np.max(ends, axis=-1) <= 0.5 + BEYOND
 
 
 def _begin_with_boxes(values: np.ndarray) -> bool:
@@ -106,9 +107,10 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
             f'their looks, such as {longest!r}; {remedy}, and the boxes are read, or kpt_shape: '
             '[0, 2] if they are polygons.'
         )
-    short = rows.get(6)
-    may_be_boxes = short is not None and len(rows) == 1 and _are_boxes(short).mean() > MAINLY
-    if may_be_boxes and (len(short) < FEW or _begin_with_boxes(short)):
+    short = rows[6] if {*rows} == {6} else None
+    if short is None or _are_boxes(short).mean() <= MAINLY:
+        return
+    if len(short) < FEW or _begin_with_boxes(short):
         raise ConfigError(
             f'--data: lines of a class and six numbers, such as {longest!r}, may be a box and '
             'two more values, or a polygon of three points; remove what follows the box, or '
