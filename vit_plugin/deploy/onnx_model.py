@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,8 @@ class OnnxModel:
         """
         fitted = [self.fitted(image) for image in images]
         inputs = [(self.channels_of(placed.pixels), np.array(placed.inner)) for placed in fitted]
-        for (pixels, _), name in zip_longest(inputs, names, fillvalue=''):
+        for i, (pixels, _) in enumerate(inputs):
+            name = names[i] if names else ''
             say_if_far(pixels.shape[1:], self.facts.get('usual'), name)
         together = len({pixels.shape for pixels, _ in inputs}) == 1
         parts = [inputs] if together else [[one] for one in inputs]

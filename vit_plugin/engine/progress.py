@@ -107,7 +107,7 @@ class ProgressHook(Hook):
         return tqdm.format_interval(seconds)
 
 
-def new_line(runner: Runner, is_live: bool = True) -> tqdm:
+def new_line(runner: Runner, is_live: bool) -> tqdm:
     """The line from the current iteration to the end of its epoch, or to the next validation.
 
     It writes itself only if it is live.
