@@ -100,8 +100,7 @@ def _dpt(published: Published, bit: Mapping) -> tuple[Section, Section]:
         out_indices=indices,
         out_type='pyramid' if readout == 'ignore' else 'pyramid_cls',
     )
-    has_norms = config['use_batch_norm_in_fusion_residual']
-    norm = dict(type='BN') if has_norms else None
+    norm = dict(type='BN') if config['use_batch_norm_in_fusion_residual'] else None
     return backbone, dict(readout_type=readout, target='disparity', norm_cfg=norm)
 
 

@@ -17,41 +17,29 @@ class DecoderMemory(NamedTuple):
 
     Attributes:
         elements: their channels (B, N, C).
-        grids: rows and columns of each map.
         anchors: a box at each element (B, N, 4), which is (x, y, w, h) as fractions of the image.
             The sides double from one map to the next.
         padding: the elements outside of the image (B, N).
         ratios: width and height (B, levels, 2) of the image over those of each map.
+        grids: rows and columns of each map.
     """
 
     elements: Tensor
-    grids: list[Grid]
     anchors: Tensor
     padding: Tensor
     ratios: Tensor
+    grids: list[Grid]
 
     @classmethod
-    def of(cls, maps: Sequence[Tensor], sizes: Sizes | None = None) -> 'DecoderMemory':
+    def of(cls, maps: Sequence[Tensor], sizes: Sizes | None) -> 'DecoderMemory':
         """Maps (B, C, h, w) in order of their strides; without ``sizes``, nothing is padded."""
-        elements = torch.cat([level.flatten(2).mT for level in maps], dim=1)
-        levels = [_positions(level, 0.05 * 2**k, sizes) for k, level in enumerate(maps)]
-        anchors, padding, ratios = (torch.cat(parts, dim=1) for parts in zip(*levels, strict=True))
+        levels = [_level(level, 0.05 * 2**k, sizes) for k, level in enumerate(maps)]
         grids = [(level.shape[-2], level.shape[-1]) for level in maps]
-        return cls(elements, grids, anchors, padding, ratios)
-
-    @property
-    def valid(self) -> Tensor:
-        """The elements (B, N, 1) in the image and not at its border."""
-        inside = (self.anchors > 0.01) & (self.anchors < 0.99)
-        return (inside.all(-1) & ~self.padding)[..., None]
-
-    def on_maps(self, boxes: Tensor) -> Tensor:
-        """Boxes (B, Q, 4) of the image as fractions of each map (B, Q, levels, 4)."""
-        return boxes[:, :, None] * self.ratios.repeat(1, 1, 2)[:, None]
+        return cls(*(torch.cat(parts, dim=1) for parts in zip(*levels, strict=True)), grids)
 
 
-def _positions(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Anchors (B, h*w, 4), padding (B, h*w) and ratio (B, 1, 2) of a map (B, C, h, w)."""
+def _level(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
+    """Elements (B, h*w, C), anchors, padding and ratio of a map (B, C, h, w)."""
     rows, columns = level.shape[-2:]
     dtype = torch.promote_types(level.dtype, torch.float32)
     if sizes is None:
@@ -65,7 +53,7 @@ def _positions(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor,
     centers = at / end  # (B, h*w, 2)
     anchors = torch.cat((centers, torch.full_like(centers, side)), dim=-1)
     ratio = torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1)
-    return anchors, (at > end).any(-1), ratio
+    return level.flatten(2).mT, anchors, (at > end).any(-1), ratio
 
 
 def moved(boxes: Tensor, deltas: Tensor) -> Tensor:

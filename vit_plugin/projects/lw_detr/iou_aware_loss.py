@@ -1,7 +1,5 @@
 """The classification loss of LW-DETR."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -39,8 +37,7 @@ class IoUAwareBCELoss(QualityFocalLoss):
         pred: Tensor,
         target: tuple[Tensor, Tensor],
         weight: Tensor | None = None,
-        avg_factor: Any = None,
-        reduction_override: str | None = None,
+        avg_factor: float | Tensor = 1.0,
     ) -> Tensor:
         """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
 
@@ -56,4 +53,4 @@ class IoUAwareBCELoss(QualityFocalLoss):
         negative = torch.where(matched, 1 - quality, scores**self.beta)
         loss = -positive * F.logsigmoid(pred) - negative * F.logsigmoid(-pred)
         weight = 1 if weight is None else weight[:, None]
-        return self.loss_weight * (loss * weight).sum() / (1 if avg_factor is None else avg_factor)
+        return self.loss_weight * (loss * weight).sum() / avg_factor

@@ -79,7 +79,7 @@ class LWDETRHead(DETRHead):
             it gets other maps, or maps with fewer positions than queries.
     """
 
-    outputs: tuple[str, ...] = ('boxes', 'scores', 'labels')  # of a graph, see `best`
+    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `best`
     class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
 
@@ -170,9 +170,9 @@ class LWDETRHead(DETRHead):
             proposals, and the features (..., C) of both. Boxes are (x, y, w, h) of their center and
             size, as fractions of the image. Q counts all groups.
         """
-        self._check_maps(x)
-        memory = DecoderMemory.of(x, sizes)
-        number, valid = self._num_queries(memory), memory.valid
+        number, memory = self._num_queries(x), DecoderMemory.of(x, sizes)
+        inside = ((memory.anchors > 0.01) & (memory.anchors < 0.99)).all(-1)
+        valid = (inside & ~memory.padding)[..., None]  # (B, N, 1)
         candidates = memory.elements * valid, memory.anchors * valid, valid
         best = [self._propose(group, number, *candidates) for group in range(num_groups)]
         logits, proposals, features = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
@@ -182,15 +182,20 @@ class LWDETRHead(DETRHead):
         )
         references = moved(proposals.detach(), shifts)
         hidden = self._decode(content, references, memory, num_groups)
-        boxes = moved(references, self.fc_reg(hidden))
-        of_layers = self._of_classes(self.fc_cls(hidden)), boxes
-        return *of_layers, self._of_classes(logits), proposals, hidden, features
+        return (
+            self._of_classes(self.fc_cls(hidden)),
+            moved(references, self.fc_reg(hidden)),
+            self._of_classes(logits),
+            proposals,
+            hidden,
+            features,
+        )
 
     @staticmethod
     def sizes_of(samples: Sequence[Any], like: Tensor) -> Sizes:
         """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
-        inner = [sample.img_shape[:2] for sample in samples]
-        return torch.tensor(inner, device=like.device), tuple(samples[0].batch_input_shape[:2])
+        inner = torch.tensor([sample.img_shape[:2] for sample in samples], device=like.device)
+        return inner, tuple(samples[0].batch_input_shape[:2])
 
     def _of_classes(self, logits: Tensor) -> Tensor:
         """Logits without those of rows that are no class."""
@@ -198,18 +203,20 @@ class LWDETRHead(DETRHead):
             return logits
         return logits.index_select(-1, self.class_rows)
 
-    def _check_maps(self, x: Sequence[Tensor]) -> None:
-        if len(x) != self.num_levels or any(level.shape[1] != self.embed_dims for level in x):
+    def _num_queries(self, x: Sequence[Tensor]) -> int:
+        """The number of queries of a group.
+
+        Raises:
+            ConfigError: if it gets other maps, or maps with fewer positions than queries.
+        """
+        if [level.shape[1] for level in x] != [self.embed_dims] * self.num_levels:
             raise ConfigError(
                 f'LWDETRHead got {[tuple(level.shape) for level in x]} but takes '
                 f'num_levels={self.num_levels} maps of embed_dims={self.embed_dims} channels: '
                 'change these, or the neck.'
             )
-
-    def _num_queries(self, memory: DecoderMemory) -> int:
-        """The queries of a group, which must not be more than the positions of the maps."""
         number = self.num_queries if self.training else self.test_cfg['num_queries']
-        positions = memory.elements.shape[1]
+        positions = sum(level[0, 0].numel() for level in x)
         if number > positions:
             raise ConfigError(
                 f'LWDETRHead has {number} queries, and the maps only {positions} positions; '
@@ -237,7 +244,8 @@ class LWDETRHead(DETRHead):
         self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
     ) -> Tensor:
         """Queries (Q, C) at boxes (B, Q, 4) -> normed outputs of the layers (layers, B, Q, C)."""
-        boxes = memory.on_maps(references)
+        # As fractions of each map, (B, Q, levels, 4).
+        boxes = references[:, :, None] * memory.ratios.repeat(1, 1, 2)[:, None]
         encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
         position = self.position(encoded.to(memory.elements))  # (B, Q, C)
         query, outs = content.expand(position.shape[0], -1, -1), []
@@ -248,12 +256,11 @@ class LWDETRHead(DETRHead):
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
-        sizes = self.sizes_of(batch_data_samples, x[0])
-        logits, boxes, *proposals = self(x, sizes, self.num_groups)[:4]
+        outputs = self(x, self.sizes_of(batch_data_samples, x[0]), self.num_groups)
         # Each group is matched alone, as if it were one more image.
         logits, boxes, *proposals = (
             part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
-            for part in (logits, boxes, *(part[None] for part in proposals))
+            for part in (*outputs[:2], *(part[None] for part in outputs[2:4]))
         )
         samples = [sample for sample in batch_data_samples for _ in range(self.num_groups)]
         objects = [sample.gt_instances for sample in samples]
@@ -266,8 +273,8 @@ class LWDETRHead(DETRHead):
         self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
     ) -> list[Any]:
         """The boxes, scores and classes of each image, best first."""
-        metas = [sample.metainfo for sample in batch_data_samples]
         logits, boxes, *_ = self(x, self.sizes_of(batch_data_samples, x[0]))
+        metas = [sample.metainfo for sample in batch_data_samples]
         return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
     def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
@@ -278,10 +285,10 @@ class LWDETRHead(DETRHead):
         """
         logits, boxes, _, _, features, _ = self(x, sizes)
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        scores = logits[-1].to(dtype).sigmoid().flatten(1)
-        scores, best = scores.topk(self.test_cfg['max_per_img'])
+        scores, best = logits[-1].to(dtype).sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
+        rows = (best // self.num_classes)[..., None]
         boxes, features = (
-            part[-1].gather(1, (best // self.num_classes)[..., None].expand(-1, -1, part.shape[-1]))
+            part[-1].gather(1, rows.expand(-1, -1, part.shape[-1]))
             for part in (boxes.to(dtype), features)
         )
         return boxes, scores, best % self.num_classes, features

@@ -12,26 +12,29 @@ def _lw_detr(facts: ModelFacts) -> Section:
     else:
         depths = facts.depths()
         backbone = facts.backbone('featmap', out_indices=depths)
-        maps, strides = [facts.built.embed_dims] * len(depths), [facts.built.patch_embed.stride]
-        neck = dict(type='vit_plugin.C2fProjector', in_channels=maps, out_channels=width)
+        strides = [facts.built.patch_embed.stride]
+        neck = dict(
+            type='vit_plugin.C2fProjector',
+            in_channels=[facts.built.embed_dims] * len(depths),
+            out_channels=width,
+        )
     queries = facts.queries('lw-detr', 300 if wide else 60, strides)
-    decoder: Section = dict(num_points=2)
+    decoder = dict(num_points=2)
     if not wide:
         decoder |= dict(num_layers=2, num_heads=4, num_cross_heads=8, feedforward_channels=384)
-    head = dict(
-        type='vit_plugin.LWDETRHead',
-        num_classes=facts.classes,
-        num_queries=queries,
-        num_groups=13 if wide else 4,
-        num_levels=len(strides),
-        embed_dims=width,
-        decoder=decoder,
-    )
     return dict(
         type='SingleStageDetector',
         backbone=backbone,
         neck=neck,
-        bbox_head=head,
+        bbox_head=dict(
+            type='vit_plugin.LWDETRHead',
+            num_classes=facts.classes,
+            num_queries=queries,
+            num_groups=13 if wide else 4,
+            num_levels=len(strides),
+            embed_dims=width,
+            decoder=decoder,
+        ),
         test_cfg=dict(max_per_img=queries),
     )
 

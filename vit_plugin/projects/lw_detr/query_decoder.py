@@ -103,8 +103,6 @@ class DecoderLayer(nn.Module):
         x = self.self_attn(placed, placed, x, need_weights=False)[0]  # (B * groups, Q, C)
         x = x.unflatten(0, (-1, num_groups)).flatten(1, 2)
         x = self.norms[0](query + self.drop(x))
-        attended = self.cross_attn(
-            x + position, boxes, memory.elements, memory.grids, memory.padding
-        )
-        x = self.norms[1](x + self.drop(attended))
+        maps = memory.elements, memory.grids, memory.padding
+        x = self.norms[1](x + self.drop(self.cross_attn(x + position, boxes, *maps)))
         return self.norms[2](x + self.drop(self.mlp(x)))

@@ -1,6 +1,5 @@
 """The models that Roboflow publishes, in its own files and in those of transformers."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,9 +10,8 @@ from vit_plugin.weights.published import Classes, Published, detector_settings, 
 PREFIX = 'backbone.0.'
 EMBEDDINGS = f'{PREFIX}encoder.encoder.embeddings.'
 TABLE = f'{EMBEDDINGS}position_embeddings'
-BLOCKS = f'{PREFIX}encoder.encoder.encoder.layer.'
 LAYERS = 'transformer.decoder.layers.'
-HEAD_DIMS, SELF_DIMS, CROSS_DIMS = 64, 32, 16  # channels of a head: DINOv2's, and the decoder's
+SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
 MASKS, MASK_STRIDE = 'segmentation_head.bias', 4  # pixels of the image
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
@@ -59,18 +57,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     rows, dims = published.shape('class_embed.weight')
     classes = Classes(rows, published.names)
     backbone, side = _backbone(published)
-    groups = published.count('transformer.enc_output.')
-    queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
-    scales = _scales(published)
-    config, settings = published.config, published.settings
-    heads, cross = (
-        told(config, name, PositiveInt, told(settings, theirs, PositiveInt, dims // channels))
-        for name, theirs, channels in (
-            ('decoder_self_attention_heads', 'sa_nheads', SELF_DIMS),
-            ('decoder_cross_attention_heads', 'ca_nheads', CROSS_DIMS),
-        )
-    )
-    places = published.shape(f'{LAYERS}0.cross_attn.attention_weights.weight')[0]
+    scales, queries = _scales(published), _queries(published)
     model: Section = dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -81,7 +68,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             scales=scales,
             num_blocks=published.count(f'{PREFIX}projector.stages.0.0.m.'),
             # transformers names another eps than the authors' code has.
-            norm_cfg=dict(type='LN2d', eps=told(config, 'layer_norm_eps', float, 1e-6)),
+            norm_cfg=dict(type='LN2d', eps=told(published.config, 'layer_norm_eps', float, 1e-6)),
             widest=None,
         ),
         bbox_head=dict(
@@ -89,48 +76,66 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             num_classes=len(classes.names),
             unused_rows=classes.unused,
             empty_proposals=not published.kind,  # transformers' code leaves them out
-            num_queries=queries,
-            num_groups=groups,
             num_levels=len(scales),
             embed_dims=dims,
-            decoder=dict(
-                num_layers=published.count(LAYERS),
-                num_heads=heads,
-                num_cross_heads=cross,
-                num_points=places // (cross * len(scales)),
-                feedforward_channels=published.shape(f'{LAYERS}0.linear1.weight')[0],
-            ),
+            decoder=_decoder(published, dims, len(scales)),
+            **queries,
         ),
-        test_cfg=dict(max_per_img=told(settings, 'num_select', PositiveInt, queries)),
+        test_cfg=dict(
+            max_per_img=told(published.settings, 'num_select', PositiveInt, queries['num_queries'])
+        ),
     )
     if masks := MASKS in published.weights:
-        ratio = told(settings, 'mask_downsample_ratio', PositiveInt, MASK_STRIDE)
+        ratio = told(published.settings, 'mask_downsample_ratio', PositiveInt, MASK_STRIDE)
         scale = backbone['arch']['patch_size'] / ratio
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
     pixels = published.pixels(side)
     return detector_settings(model, classes.names, masks=masks, **pixels), classes.names
 
 
+def _queries(published: Published) -> Section:
+    """The groups of queries, and how many are in each."""
+    groups = published.count('transformer.enc_output.')
+    queries = published.shape('refpoint_embed.weight')[0]
+    return dict(num_groups=groups, num_queries=queries // max(groups, 1))
+
+
+def _decoder(published: Published, dims: int, num_levels: int) -> Section:
+    """The options of the decoder, whose queries have so many channels."""
+    heads, cross = (
+        told(
+            published.config,
+            name,
+            PositiveInt,
+            told(published.settings, theirs, PositiveInt, dims // channels),
+        )
+        for name, theirs, channels in (
+            ('decoder_self_attention_heads', 'sa_nheads', SELF_DIMS),
+            ('decoder_cross_attention_heads', 'ca_nheads', CROSS_DIMS),
+        )
+    )
+    places = published.shape(f'{LAYERS}0.cross_attn.attention_weights.weight')[0]
+    return dict(
+        num_layers=published.count(LAYERS),
+        num_heads=heads,
+        num_cross_heads=cross,
+        num_points=places // (cross * num_levels),
+        feedforward_channels=published.shape(f'{LAYERS}0.linear1.weight')[0],
+    )
+
+
 def _backbone(published: Published) -> tuple[Section, int]:
     """The backbone, and the side of its images."""
-    width, _, patch, _ = published.shape(f'{EMBEDDINGS}patch_embeddings.projection.weight')
-    side, blocks = math.isqrt(published.shape(TABLE)[1] - 1), published.count(BLOCKS)
-    trunk, settings = TRUNKS.get((patch, side), Trunk()), published.settings
     config = told(published.config, 'backbone_config', Mapping, {})
+    backbone = published.vit(config, num_heads=0)
+    blocks, patch = (backbone['arch'][name] for name in ('num_layers', 'patch_size'))
+    side = backbone['img_size']
+    trunk, settings = TRUNKS.get((patch, side // patch), Trunk()), published.settings
     known = told(settings, 'out_feature_indexes', Sequence[PositiveInt], trunk.stages)
     stages = told(config, 'out_indices', Sequence[PositiveInt], known)
     windows = told(settings, 'num_windows', PositiveInt, trunk.windows)
-    backbone = dict(
+    backbone |= dict(
         type='vit_plugin.WindowedViT',
-        arch=dict(
-            embed_dims=width,
-            num_layers=blocks,
-            num_heads=told(config, 'num_attention_heads', PositiveInt, width // HEAD_DIMS),
-            feedforward_channels=published.shape(f'{BLOCKS}0.mlp.fc1.weight')[0],
-            patch_size=patch,
-        ),
-        img_size=side * patch,
-        numerics='timm',
         out_indices=[stage - 1 for stage in stages],
         pos_embed=dict(interpolate_mode='bicubic'),
         encoder=dict(
@@ -141,7 +146,7 @@ def _backbone(published: Published) -> tuple[Section, int]:
             layer_scale_init_value=1.0,
         ),
     )
-    return backbone, told(settings, 'resolution', PositiveInt, trunk.resolution or side * patch)
+    return backbone, told(settings, 'resolution', PositiveInt, trunk.resolution or side)
 
 
 def _scales(published: Published) -> list[float]:

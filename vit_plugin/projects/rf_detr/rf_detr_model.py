@@ -13,8 +13,8 @@ from .windowed_vit import WindowedViT
 WINDOWS = 2  # along a side
 
 
-def _rf_detr(facts: ModelFacts, layers: int) -> Section:
-    """Windows between global blocks, four depths in one map, and so many layers of a decoder.
+def _backbone(facts: ModelFacts) -> tuple[Section, WindowedViT]:
+    """Windows between global blocks: the arguments, and the backbone without memory.
 
     Raises:
         ConfigError: if the backbone has no windows with a class token.
@@ -36,12 +36,17 @@ def _rf_detr(facts: ModelFacts, layers: int) -> Section:
     }
     try:
         with torch.device('meta'):
-            built = WindowedViT(**backbone)
+            return backbone, WindowedViT(**backbone)
     except ConfigError as error:
         raise ConfigError(
             f'--model rf-detr: its windows do not fit the backbone ({error}) Give another --arch, '
             'such as S/16, or --model lw-detr, which takes any.'
         ) from error
+
+
+def _rf_detr(facts: ModelFacts, layers: int) -> Section:
+    """A backbone in windows, four depths in one map, and so many layers of a decoder."""
+    backbone, built = _backbone(facts)
     width, stride = facts.channels, built.patch_embed.stride
     decoder: Section = dict(num_layers=layers, num_points=2)
     if not facts.is_wide:
@@ -52,7 +57,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> Section:
         backbone=dict(type='vit_plugin.WindowedViT', **backbone),
         neck=dict(
             type='vit_plugin.C2fProjector',
-            in_channels=[built.embed_dims] * len(depths),
+            in_channels=[built.embed_dims] * len(built.out_indices),
             out_channels=width,
             norm_cfg=dict(type='LN2d', eps=1e-6),
         ),
