@@ -175,6 +175,13 @@ def test_a_checkpoint_names_no_code(tmp_path, text, words):
         load(tmp_path / 'x.pth', device='cpu')
 
 
+def test_a_model_of_transformers_that_is_not_read_is_named(tmp_path):
+    save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
+    (tmp_path / 'config.json').write_text('{"architectures": ["DetrForObjectDetection"]}')
+    with rejects("no config but that of transformers' DetrForObjectDetection, which is not read"):
+        load(tmp_path, device='cpu')
+
+
 def test_a_checkpoint_may_name_what_our_recipes_import(tmp_path, monkeypatch):
     """Queries need both, and a process that predicts has imported neither."""
     imported = []

@@ -86,15 +86,15 @@ class PanopticSegmentation(Detection):
 
     def dataset(self, split: Split) -> Section:
         """MMDetection's data set."""
-        dataset = super().dataset(split)
         images = self.listing.parts[split][0].path.parent.absolute()
         prefix = dict(img=str(images), seg=self.list_path(f'{MAPS}/{split}'))
-        return dict(dataset, type='CocoPanopticDataset', data_prefix=prefix)
+        return dict(super().dataset(split), type='CocoPanopticDataset', data_prefix=prefix)
 
     def metric(self, split: Split) -> Section:
-        """The panoptic quality (PQ)."""
+        """The panoptic quality (PQ), also of each class."""
         return dict(
             type='CocoPanopticMetric',
+            classwise=True,
             ann_file=self.list_path(self.list_name(split)),
             seg_prefix=self.list_path(f'{MAPS}/{split}'),
         )

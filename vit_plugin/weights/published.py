@@ -24,6 +24,7 @@ Colors = Annotated[Sequence[float], Len(3, 3)]
 HEAD_DIMS = 64  # channels of a head of DINOv2 and DINOv3
 LIGHTNING = 'model.'  # before each name
 DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
+COCO_ROWS = (91, 90, 80)  # of classification layers
 NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
 # What a test runs on, until it is told of other data.
 COCO = dict(
@@ -123,11 +124,15 @@ class Published:
 
     @cached_property
     def names(self) -> dict[int, str]:
-        """The names of the classes by their numbers, as far as they are told."""
+        """The names of the classes by their numbers, as far as they are told.
+
+        As many default names as COCO has classes are none.
+        """
         labels = told(self.config, 'id2label', Mapping, {})
         pairs = {int(key): name for key, name in labels.items() if str(key).isdecimal()}
-        if fits(dict[int, str], pairs) and not all(
-            name.startswith(DEFAULT_NAME) for name in pairs.values()
+        if (pairs and fits(dict[int, str], pairs)) and not (
+            len(pairs) in COCO_ROWS
+            and all(name.startswith(DEFAULT_NAME) for name in pairs.values())
         ):
             return pairs
         return dict(enumerate(told(self.settings, 'class_names', Sequence[str], ())))

@@ -41,6 +41,11 @@ def test_semantic_masks(tmp_path):
     assert prediction.map.shape == IMAGE.shape[:2]
 
 
+def test_every_row_is_a_class_where_none_has_a_name(tmp_path):
+    folder = eomt_folder(tmp_path / 'a', 'Eomt', classes=0, do_split_image=True)
+    assert load(folder, device='cpu').classes == [f'class {i}' for i in range(5)]
+
+
 def test_masks_of_which_the_config_says_too_little_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.SCENES', (133, 4))
     with rejects('which of its 5 classes are things'):

@@ -131,7 +131,7 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
 @pytest.mark.parametrize(
     ('key', 'message'),
     [
-        ('keypoint_head.a.weight', 'it predicts keypoints'),
+        ('keypoint_embed.a.weight', 'it predicts keypoints'),
         ('backbone.0.encoder.encoder.embeddings.register_tokens', 'has registers'),
     ],
 )

@@ -2,6 +2,7 @@ import pickle
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -112,6 +113,13 @@ def test_no_code_of_a_hostile_file_runs(tmp_path, suffix, form):
     assert not sign.exists()
     pickle.loads(pickle.dumps(Hostile(sign)))
     assert sign.exists()  # the file is hostile indeed
+
+
+def test_settings_as_attributes_are_plain_values(tmp_path):
+    """What ``rfdetr`` writes to deploy a model has its settings in a ``SimpleNamespace``."""
+    settings = SimpleNamespace(resolution=384, class_names=['a'])
+    torch.save(dict(model=STATE, args=settings), tmp_path / 'weights.pt')
+    assert read_checkpoint(tmp_path / 'weights.pt')['args'] == settings
 
 
 def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):

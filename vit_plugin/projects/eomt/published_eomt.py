@@ -32,7 +32,9 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
     rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
     names = published.names
     classes = (
-        [names.get(i, f'class {i}') for i in range(rows)] if names else Classes(rows, {}).names
+        [names.get(i, f'class {i}') for i in range(rows)]
+        if names or rows != SCENES[1]
+        else Classes(rows, {}).names
     )
     backbone, side = _backbone(published, rows)
     pixels = published.pixels(side)

@@ -15,7 +15,7 @@ SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
 MASKS, MASK_STRIDE = 'segmentation_head.bias', 4  # pixels of the image
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
-    'keypoint_head.': 'it predicts keypoints, which no model here does',
+    'keypoint_embed.': 'it predicts keypoints, which no model here does',
     f'{PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
 }
@@ -58,6 +58,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     classes = Classes(rows, published.names)
     backbone, side = _backbone(published)
     scales, queries = _scales(published), _queries(published)
+    said = {**published.settings, **published.config}
     model: Section = dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -68,7 +69,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             scales=scales,
             num_blocks=published.count(f'{PREFIX}projector.stages.0.0.m.'),
             # transformers names another eps than the authors' code has.
-            norm_cfg=dict(type='LN2d', eps=told(published.config, 'layer_norm_eps', float, 1e-6)),
+            norm_cfg=dict(type='LN2d', eps=told(said, 'layer_norm_eps', float, 1e-6)),
             widest=None,
         ),
         bbox_head=dict(
@@ -78,15 +79,13 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             empty_proposals=not published.kind,  # transformers' code leaves them out
             num_levels=len(scales),
             embed_dims=dims,
-            decoder=_decoder(published, dims, len(scales)),
+            decoder=_decoder(published, said, dims, len(scales)),
             **queries,
         ),
-        test_cfg=dict(
-            max_per_img=told(published.settings, 'num_select', PositiveInt, queries['num_queries'])
-        ),
+        test_cfg=dict(max_per_img=told(said, 'num_select', PositiveInt, queries['num_queries'])),
     )
     if masks := MASKS in published.weights:
-        ratio = told(published.settings, 'mask_downsample_ratio', PositiveInt, MASK_STRIDE)
+        ratio = told(said, 'mask_downsample_ratio', PositiveInt, MASK_STRIDE)
         scale = backbone['arch']['patch_size'] / ratio
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
     pixels = published.pixels(side)
@@ -100,15 +99,10 @@ def _queries(published: Published) -> Section:
     return dict(num_groups=groups, num_queries=queries // max(groups, 1))
 
 
-def _decoder(published: Published, dims: int, num_levels: int) -> Section:
-    """The options of the decoder, whose queries have so many channels."""
+def _decoder(published: Published, said: Section, dims: int, num_levels: int) -> Section:
+    """The options of the decoder, by its shapes and what its file says."""
     heads, cross = (
-        told(
-            published.config,
-            name,
-            PositiveInt,
-            told(published.settings, theirs, PositiveInt, dims // channels),
-        )
+        told(said, name, PositiveInt, told(said, theirs, PositiveInt, dims // channels))
         for name, theirs, channels in (
             ('decoder_self_attention_heads', 'sa_nheads', SELF_DIMS),
             ('decoder_cross_attention_heads', 'ca_nheads', CROSS_DIMS),
@@ -130,23 +124,22 @@ def _backbone(published: Published) -> tuple[Section, int]:
     backbone = published.vit(config, num_heads=0)
     blocks, patch = (backbone['arch'][name] for name in ('num_layers', 'patch_size'))
     side = backbone['img_size']
-    trunk, settings = TRUNKS.get((patch, side // patch), Trunk()), published.settings
-    known = told(settings, 'out_feature_indexes', Sequence[PositiveInt], trunk.stages)
-    stages = told(config, 'out_indices', Sequence[PositiveInt], known)
-    windows = told(settings, 'num_windows', PositiveInt, trunk.windows)
+    trunk, said = TRUNKS.get((patch, side // patch), Trunk()), {**published.settings, **config}
+    known = told(said, 'out_feature_indexes', Sequence[PositiveInt], trunk.stages)
+    stages = told(said, 'out_indices', Sequence[PositiveInt], known)
     backbone |= dict(
         type='vit_plugin.WindowedViT',
         out_indices=[stage - 1 for stage in stages],
         pos_embed=dict(interpolate_mode='bicubic'),
         encoder=dict(
             window=dict(
-                number=told(config, 'num_windows', PositiveInt, windows),
+                number=told(said, 'num_windows', PositiveInt, trunk.windows),
                 global_blocks=[stage for stage in stages if stage < blocks],
             ),
             layer_scale_init_value=1.0,
         ),
     )
-    return backbone, told(settings, 'resolution', PositiveInt, trunk.resolution or side)
+    return backbone, told(said, 'resolution', PositiveInt, trunk.resolution or side)
 
 
 def _scales(published: Published) -> list[float]:

@@ -88,18 +88,17 @@ class RFDETRSegHead(Base):
         """The losses of every layer, and with ``enc_`` those of the proposals."""
         sizes = self.sizes_of(batch_data_samples, x[0])
         logits, boxes, *proposals, hidden, features = self(x, sizes, self.num_groups)
-        losses: dict[str, Tensor] = {}
-        last = len(logits) - 1
-        names = ['enc_', *(f'd{i}.' for i in range(last)), '']
+        names = ['enc_', *(f'd{i}.' for i in range(len(logits) - 1)), '']
         outputs: list[Any] = [
             (*proposals, features),
             *zip(logits, boxes, hidden, strict=True),
         ]
         targets = [Targets.of(sample) for sample in batch_data_samples]
-        for name, level, found in zip(names, self.masks.maps(x[0]), outputs, strict=True):
-            parts = self._losses(level, found, targets)
-            losses |= {f'{name}loss_{key}': value for key, value in parts.items()}
-        return losses
+        return {
+            f'{name}loss_{key}': value
+            for name, level, found in zip(names, self.masks.maps(x[0]), outputs, strict=True)
+            for key, value in self._losses(level, found, targets).items()
+        }
 
     def _losses(
         self,

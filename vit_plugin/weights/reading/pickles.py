@@ -5,6 +5,7 @@ import collections
 import io
 import math
 import pickle
+import types
 import zipfile
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -96,6 +97,7 @@ def _stand_in(part: Any, name: str) -> Any:
 ADMITTED = [
     HistoryBuffer,
     argparse.Namespace,
+    types.SimpleNamespace,
     _stand_in(_history_method, 'builtins.getattr'),
     _stand_in(_Array, 'numpy.ndarray'),
     _stand_in(_DType, 'numpy.dtype'),
