@@ -58,7 +58,8 @@ def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypa
     )
     assert ours == theirs
     assert [len(values) for values in ours.values()] == [steps, steps]
-    assert set(reads) == {2, 3, 6, 7, 10, 11}  # every third iteration of an epoch, and its last
+    # The first, every third iteration of an epoch, and its last.
+    assert set(reads) == {0, 2, 3, 6, 7, 10, 11}
     assert set(their_reads) == set(range(steps))
 
 

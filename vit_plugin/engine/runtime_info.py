@@ -18,7 +18,9 @@ from .step import Update
 
 @HOOKS.register_module()
 class RuntimeInfoHook(EagerRuntimeInfoHook):
-    """MMEngine's hook, but it reads the losses from the device only for logging, all at once.
+    """MMEngine's hook, but it reads losses from the device only to log them, all at once.
+
+    It also reads those of the first step, which the line of progress shows.
 
     MMEngine's hook reads them after every iteration, so the device must wait for the CPU. The
     recorded values are the same. With the optimizer wrappers of this package, this also applies to
