@@ -104,6 +104,13 @@ def test_a_declaration_imports_nothing(project):
     assert ast.get_docstring(tree)
 
 
+@pytest.mark.parametrize('project', FOLDERS)
+def test_a_readme_says_on_a_page_what_a_project_is(project):
+    lines = (PACKAGE / 'projects' / project / 'README.md').read_text().splitlines()
+    assert lines[0].startswith('# ')
+    assert len(lines) <= 60
+
+
 def declaration(project: str) -> Project:
     return import_module(f'vit_plugin.projects.{project}').PROJECT
 
