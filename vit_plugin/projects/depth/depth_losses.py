@@ -101,10 +101,12 @@ class ScaleShiftInvariantLoss(DepthLoss):
         loss = difference[known].abs().sort().values[:kept].sum() / (2 * number)
         for scale in range(self.scales):
             part, there = (x[:: 2**scale, :: 2**scale] for x in (difference, known))
-            total = 0
-            for axis in (0, 1):
-                both = (there & there.roll(-1, axis)).narrow(axis, 0, there.shape[axis] - 1)
-                total = total + (part.diff(dim=axis).abs() * both).sum()
+            steps = [
+                part.diff(dim=axis).abs()
+                * (there & there.roll(-1, axis)).narrow(axis, 0, there.shape[axis] - 1)
+                for axis in (0, 1)
+            ]
+            total = sum(step.sum() for step in steps)
             loss = loss + self.gradient_weight * total / there.sum().clamp(min=1)
         return loss
 

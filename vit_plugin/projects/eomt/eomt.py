@@ -10,7 +10,7 @@ from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.window import InWindows
 from vit_plugin.registry import MODELS
 
-from .mask_queries import MaskQueries, Prediction
+from .mask_queries import MaskQueries
 
 
 @MODELS.register_module()
@@ -68,7 +68,7 @@ class EoMT(VisionTransformer):
             self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
         )
 
-    def forward(self, images: Tensor) -> tuple[Prediction, ...]:
+    def forward(self, images: Tensor) -> tuple[Any, ...]:
         """Images (B, in_channels, H, W) -> pairs of class and mask logits.
 
         Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4).

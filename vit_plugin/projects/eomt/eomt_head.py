@@ -120,7 +120,7 @@ class EoMTHead(Mask2FormerHead):
             setattr(self, name, value)
         costs = []
         for name, (usual, loss, cost) in TERMS.items():
-            weight = (loss_weights or {}).get(name, usual)
+            weight = {**(loss_weights or {})}.get(name, usual)
             costs.append(dict(cost, weight=weight))
             setattr(self, f'loss_{name}', MMDET_MODELS.build(dict(loss, loss_weight=weight)))
         self.class_weight = [1.0] * self.num_classes + [no_object_weight]

@@ -16,7 +16,7 @@ from vit_plugin.models.layers.numerics import build_map_norm, build_norm, get_nu
 from vit_plugin.models.layers.rotary import build_rotary
 from vit_plugin.registry import MODELS
 
-from .mask_queries import MaskQueries, Prediction
+from .mask_queries import MaskQueries
 
 
 class Lateral(nn.Module):
@@ -128,7 +128,7 @@ class PMT(VisionTransformer):
             self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
         )
 
-    def forward(self, images: Tensor) -> tuple[Prediction, ...]:
+    def forward(self, images: Tensor) -> tuple[Any, ...]:
         """Images (B, in_channels, H, W) -> class and mask logits, as in an EoMT.
 
         See :class:`~vit_plugin.models.EoMT`.

@@ -35,7 +35,8 @@ class DecoderMemory(NamedTuple):
         """Maps (B, C, h, w) in order of their strides; without ``sizes``, nothing is padded."""
         levels = [_level(level, 0.05 * 2**k, sizes) for k, level in enumerate(maps)]
         grids = [(level.shape[-2], level.shape[-1]) for level in maps]
-        return cls(*(torch.cat(parts, dim=1) for parts in zip(*levels, strict=True)), grids)
+        joined = (torch.cat(parts, dim=1) for parts in zip(*levels, strict=True))
+        return cls._make([*joined, grids])
 
 
 def _level(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
