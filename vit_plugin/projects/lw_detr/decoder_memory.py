@@ -35,8 +35,7 @@ class DecoderMemory(NamedTuple):
         """Maps (B, C, h, w) in order of their strides; without ``sizes``, nothing is padded."""
         levels = [_level(level, 0.05 * 2**k, sizes) for k, level in enumerate(maps)]
         grids = [(level.shape[-2], level.shape[-1]) for level in maps]
-        joined = (torch.cat(parts, dim=1) for parts in zip(*levels, strict=True))
-        return cls._make([*joined, grids])
+        return cls._make([*(torch.cat(parts, dim=1) for parts in zip(*levels, strict=True)), grids])
 
 
 def _level(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...]:
