@@ -86,8 +86,10 @@ class PanopticSegmentation(Detection):
 
     def dataset(self, split: Split) -> Section:
         """MMDetection's data set."""
-        images = self.listing.parts[split][0].path.parent.absolute()
-        prefix = dict(img=str(images), seg=self.list_path(f'{MAPS}/{split}'))
+        prefix = dict(
+            img=str(self.listing.parts[split][0].path.parent.absolute()),
+            seg=self.list_path(f'{MAPS}/{split}'),
+        )
         return dict(super().dataset(split), type='CocoPanopticDataset', data_prefix=prefix)
 
     def metric(self, split: Split) -> Section:

@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.published_run import as_run
+from vit_plugin.weights.published_run import as_run, unread
 from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
 from vit_plugin.zoo.data_config import data_config_of
 
@@ -78,8 +78,8 @@ class StartingPoint:
             parse_arch(self.arch)
         elif self.weights and not (self.detector or self.saved_backbone):
             raise ConfigError(
-                f'--weights {self.weights!r} do not say which model they are for; give --arch, its '
-                'name, such as R50+B/16.'
+                f'--weights {self.weights!r} do not say which model they are '
+                f'for{unread(self.opened)}; give --arch, its name, such as R50+B/16.'
             )
 
     @property

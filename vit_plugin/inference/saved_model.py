@@ -19,8 +19,7 @@ from vit_plugin.files.place import moved
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published import told
-from vit_plugin.weights.published_run import address_of, as_run
+from vit_plugin.weights.published_run import address_of, as_run, unread
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
 
@@ -109,11 +108,9 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
     """
     path, settings = checkpoint.source, settings_of(checkpoint)
     if not isinstance(settings.get('model'), Mapping):
-        theirs = told(checkpoint.beside.get('config'), 'architectures', Sequence[str], ())
-        but = f" but that of transformers' {theirs[0]}, which is not read here" if theirs else ''
         raise ConfigError(
-            f'The checkpoint {path!r} holds no config{but}; give it with --config, or to predict '
-            'with weights alone, their arch with --arch, such as B/16.'
+            f'The checkpoint {path!r} holds no config{unread(checkpoint)}; give it with '
+            '--config, or to predict with weights alone, their arch with --arch, such as B/16.'
         )
     imports = settings.get('custom_imports')
     modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()

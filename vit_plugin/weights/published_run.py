@@ -15,7 +15,7 @@ from vit_plugin.errors import naming, rejecting
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
-from .published import Published
+from .published import Published, told
 from .reading.lazy import Lazy, Weights
 
 
@@ -50,6 +50,12 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
         if found is not None:
             return replace(checkpoint, content=_content(published.ours, *found))
     return checkpoint
+
+
+def unread(checkpoint: Checkpoint) -> str:
+    """What is said of a folder of transformers whose config does not become a model here."""
+    kinds = told(checkpoint.beside.get('config'), 'architectures', Sequence[str], ())
+    return f" (transformers' {kinds[0]} is not read by its config)" if kinds else ''
 
 
 def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
