@@ -3,7 +3,9 @@ from collections import OrderedDict
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sharded_load
 import timm
 import torch
 import torch.distributed as dist
@@ -509,6 +511,19 @@ def test_a_sharded_neck(process_group, neck):
     model.load_state_dict({f'neck.{key}': value for key, value in state.items()})
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter.full_tensor(), state[name.removeprefix('neck.')]), name
+
+
+@pytest.mark.nightly
+def test_a_model_divided_among_two_processes(tiny, tmp_path):
+    source = VisionTransformer(**tiny)
+    for parameter in source.parameters():
+        torch.nn.init.normal_(parameter)
+    torch.save(source.state_dict(), tmp_path / 'ours.pth')
+    np.savez(
+        tmp_path / 'theirs.npz',
+        **{key: value.numpy() for key, value in exported(source, 'jax').items()},
+    )
+    torch.multiprocessing.spawn(sharded_load.load, (tiny, str(tmp_path)), nprocs=2)
 
 
 def heads_of(model: torch.nn.Module, heads: int) -> dict:

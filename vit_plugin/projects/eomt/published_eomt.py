@@ -13,7 +13,6 @@ from vit_plugin.weights.traits import is_gated
 
 from .eomt_model import instances
 
-KINDS = ('eomt', 'eomt_dinov3')
 SCENES = (133, 80)  # COCO's panoptic classes, and how many of them are things
 ROTARY = dict(form='centred', planes='halves')
 
@@ -27,7 +26,7 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if it is one that cannot be built here.
     """
-    if published.kind not in KINDS:
+    if published.kind not in ('eomt', 'eomt_dinov3'):
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
     names = published.names
@@ -60,7 +59,7 @@ def _backbone(published: Published, rows: int) -> tuple[Section, int]:
     """The backbone with its queries, and the side of its images."""
     if is_gated(published.ours):
         raise ConfigError('its MLPs have gates, as those of the largest models; give a smaller one')
-    config, is_v3 = filled(published.config, dict(image_size=640)), published.kind == KINDS[1]
+    config, is_v3 = filled(published.config, dict(image_size=640)), published.kind == 'eomt_dinov3'
     backbone = dict(
         published.vit(config, num_heads=0),
         type='vit_plugin.EoMT',
