@@ -117,7 +117,7 @@ def test_no_code_of_a_hostile_file_runs(tmp_path, suffix, form):
 
 def test_settings_as_attributes_are_plain_values(tmp_path):
     """What ``rfdetr`` writes to deploy a model has its settings in a ``SimpleNamespace``."""
-    settings = SimpleNamespace(resolution=384, class_names=['a'])
+    settings = SimpleNamespace(resolution=384)
     torch.save(dict(model=STATE, args=settings), tmp_path / 'weights.pt')
     assert read_checkpoint(tmp_path / 'weights.pt')['args'] == settings
 
