@@ -183,7 +183,8 @@ class TrainedModel:
             )
         samples = [self.sample(image, i) for i, image in enumerate(images)]
         for sample, name in zip(samples, names, strict=False):
-            sample['data_samples'].set_metainfo(dict(img_path=name))
+            if 'data_samples' in sample:  # timm's transform gives the pixels alone
+                sample['data_samples'].set_metainfo(dict(img_path=name))
         sizes = [self._size_of(sample) for sample in samples]
         found: dict[int, Prediction] = {}
         for _, group in groupby(
