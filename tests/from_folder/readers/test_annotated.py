@@ -7,6 +7,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from listings import notes_of, sizes_of
 from PIL import Image
 from rejection import rejects
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.readers.annotated import read_annotated_folder
 from vit_plugin.from_folder.readers.drawn_masks import class_map
 from vit_plugin.from_folder.readers.findings import Findings
@@ -1444,6 +1446,7 @@ def datumaro(folder: Path) -> None:
         left, top, width, height = first.pop('bbox')
         around = [left, top, left + width, top, left + width, top + height, left, top + height]
         shapes[0] = dict(first, type='polygon', points=around)
+        shapes.append(dict(id=2, type='polyline', label_id=0, points=around))
         image = dict(path=Path(name).name, size=[48, 64])
         items.append(dict(id=Path(name).stem, annotations=shapes, attr={}, image=image))
     labels = [dict(name=name, parent='', attributes=[]) for name in names]
@@ -1475,7 +1478,7 @@ def test_lists_of_images_have_the_same_boxes(tmp_path, write_form):
     assert found.classes == ('bar', 'square')
     assert boxes_of(found) == LISTED
     left_out = notes_of(found)
-    assert (('objects without a box left out', 8) in left_out) == (write_form is bdd)
+    assert (('objects without a box left out', 8) in left_out) == (write_form in (bdd, datumaro))
 
 
 def test_a_table_has_a_box_column_or_no_classes(tmp_path):
@@ -1489,6 +1492,24 @@ def test_a_table_has_a_box_column_or_no_classes(tmp_path):
     write(tmp_path, 'train.csv', (tmp_path / 'train.csv').read_text().replace('64,48', '99,48'))
     with rejects('images have another size than their annotation says'):
         read(tmp_path)
+
+
+def test_boxes_in_what_is_held_out_alone_are_nothing_to_train_on(tmp_path):
+    """One of eight images is held out."""
+    scenes_as(tmp_path, 'train')
+    trained = []
+    for only in range(8):
+        rows = [f'{i},"[4, 6, 20, 24]"' if i == only else f'{i},' for i in range(8)]
+        write(tmp_path, 'train.csv', '\n'.join(['image_id,bbox', *rows]))
+        with suppress(ConfigError):
+            trained.append(read(tmp_path).classes)
+    assert trained == [('object',)] * 7
+
+
+def test_other_json_with_items_and_categories_is_no_list_of_images(tmp_path):
+    write_voc(tmp_path)
+    write(tmp_path, 'shop.json', json.dumps(dict(items=[{}], categories=['a'])))
+    assert read(tmp_path).form == 'Pascal VOC'
 
 
 def test_a_table_beside_other_boxes_is_left_out(tmp_path):

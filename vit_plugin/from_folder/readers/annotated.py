@@ -154,8 +154,10 @@ def read_format(
     findings.note_all(
         'images without an object', (record.path for record in records if not record.instances)
     )
-    _check_any_box(tree, records, findings)
+    to_train = [record for record in records if record.split in (None, 'train')]
+    _check_any_box(tree, to_train, findings)
     parts, held_out, known = divide(records, tree, findings)
+    _check_any_box(tree, parts['train'], findings)  # which may lack those held out
     # Where it was held out, maybe the only objects of a class.
     what = 'objects left out, of a class of which no other is there'
     _leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
@@ -199,9 +201,8 @@ def _leave_out(
         record.instances = [found for found in record.instances if not leaves(found)]
 
 
-def _check_any_box(tree: Tree, records: Records, findings: Findings) -> None:
-    """Raise a ``ConfigError`` if there is nothing to train on."""
-    part = [record for record in records if record.split in (None, 'train')]
+def _check_any_box(tree: Tree, part: Records, findings: Findings) -> None:
+    """Raise a ``ConfigError`` if images to train on have nothing to train on."""
     if part and all(found.crowd for record in part for found in record.instances):
         rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
         reasons = f' ({"; ".join(rows)})' if rows else ''

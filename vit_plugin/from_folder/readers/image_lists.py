@@ -125,21 +125,28 @@ def _plain(title: str) -> str:
 
 def _entries(content: Any) -> Sequence[Json]:
     """The images of a list, which newer files of BDD100K call frames."""
-    if isinstance(content, Mapping) and {'items', 'categories'} <= content.keys():
-        return _of_datumaro(content)
+    match content:
+        case {'items': [*items], 'categories': {'label': {'labels': [*labels]}}}:
+            return _of_datumaro(items, [label['name'] for label in labels])
     found = content.get('frames') if isinstance(content, Mapping) else content
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def _of_datumaro(content: Json) -> Sequence[Json]:
-    """The images of Datumaro's JSON, whose objects have numbers of labels."""
-    names = [label['name'] for label in content['categories']['label']['labels']]
+def _of_datumaro(items: Sequence[Json], names: Sequence[str]) -> Sequence[Json]:
+    """The images of Datumaro's JSON, whose objects have numbers of these names.
+
+    Its keypoints and open lines have points, too, but are no polygons.
+    """
     entries = []
-    for item in content['items']:
+    for item in items:
         image = item.get('image', {})
         height, width = image.get('size', (0, 0))
         shapes = [
-            dict(one, label=names[one['label_id']])
+            dict(
+                one,
+                label=names[one['label_id']],
+                points=one['points'] if one['type'] == 'polygon' else None,
+            )
             for one in item['annotations']
             if one.get('label_id') is not None
         ]
