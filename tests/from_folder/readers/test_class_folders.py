@@ -536,6 +536,7 @@ def test_folders_of_results_are_classes_only_if_they_have_images_alone(tmp_path,
     (folder / 'Output').mkdir()
     for i in range(3):
         save(folder / f'Output/{i}.png')
+    (folder / 'Output/Thumbs.db').touch()
     if with_table:
         (folder / 'Output/scores.csv').write_text('a,b')
     found = read_class_folders(Tree(tmp_path))

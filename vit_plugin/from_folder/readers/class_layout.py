@@ -39,10 +39,8 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
     parts = {top: split for top, split in splits.items() if '' not in tops[top]}
     flat = {top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}}
     classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
-    # Or parts without folders of classes.
-    if 'train' in parts.values() or (
-        splits.keys() >= classes.keys() and len(classes) + len(flat) > 1
-    ):
+    without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat) > 1
+    if 'train' in parts.values() or without_classes:
         classes = {}
     elif parts and not any(name in classes for top in parts for name in tops[top]):
         raise ConfigError(
@@ -77,7 +75,11 @@ def _without_results(
     named = [name for name in classes if name.casefold() in RESULTS]
     if len(classes) - len(named) < 2:
         return {**classes}
-    results = [name for name in named if not all(map(is_image, (folder / name).iterdir()))]
+    results = [
+        name
+        for name in named
+        if not all(is_image(path) or is_os_metadata(path) for path in (folder / name).iterdir())
+    ]
     findings.note_all(
         'folders left out, which are named as results and have more than images',
         (folder / name for name in results),
