@@ -72,9 +72,9 @@ def _compare_palettes(looks: Mapping[Path | None, MaskLook], findings: Findings)
     """Reject masks that have another color of a number than the first that has it."""
     first: dict[int, tuple[tuple[int, ...], Path | None]] = {}
     for mask, look in looks.items():
-        for value in look.counts.keys() & look.palette.keys():
-            color, other = first.setdefault(value, (look.palette[value], mask))
-            if color != look.palette[value]:
+        for value, own in look.palette.items():
+            color, other = first.setdefault(value, (own, mask))
+            if color != own:
                 findings.reject(
                     'masks have other colors of one number in their palettes',
                     'save all with one palette, or as RGB',

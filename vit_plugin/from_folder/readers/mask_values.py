@@ -60,7 +60,7 @@ class MaskLook(NamedTuple):
     Attributes:
         counts: the pixels of each value, or color.
         at_edges: those near a lower and a higher value.
-        palette: the color of each number, of a file that has them.
+        palette: the color of each of these values, in a file that has a palette.
     """
 
     counts: Counter[int]
@@ -101,8 +101,8 @@ def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], Mas
         pixels, square = values.astype(np.uint8), np.ones((NEAR, NEAR), np.uint8)
         between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
         at_edges = _counted(values[between])
-    colors = dict(enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist())))
-    return values.shape, MaskLook(counts, at_edges, colors)
+    colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
+    return values.shape, MaskLook(counts, at_edges, {i: one for i, one in colors if i in counts})
 
 
 def _counted(values: np.ndarray) -> Counter[int]:
