@@ -1,7 +1,7 @@
 """Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
@@ -68,7 +68,7 @@ def _tables(tree: Tree) -> Iterator[ImageTable]:
         is_text = file.suffix.lower() == '.txt'
         if not (is_text or file.suffix.lower() in FORMS) or SAMPLE in file.stem.casefold():
             continue
-        with suppress(*[ConfigError] * is_text):  # notes in another encoding
+        with suppress(ConfigError) if is_text else nullcontext():  # notes in another encoding
             table = find_table(tree, file)
             if table and not (is_text and [*table.rows[0]].index(table.images)):
                 yield table

@@ -55,7 +55,7 @@ class ImageTable:
 
     @property
     def has_header(self) -> bool:
-        """True if the first row is no name of the columns."""
+        """True if the table has names of its columns; else the first row serves as these, too."""
         return self.rows[0][self.images] != self.images
 
     def part_of(self, row: Row) -> Split | None:

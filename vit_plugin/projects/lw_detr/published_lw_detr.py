@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from vit_plugin.arguments.fields import PositiveInts, Section
 from vit_plugin.weights.published import Classes, Published, detector_settings, filled, required
 
-# Our names of what it says of the decoder, whose defaults are the same, and its own.
+# What its config says of the decoder, by our names. The defaults are the same.
 DECODER = dict(
     num_layers='decoder_layers',
     num_heads='decoder_self_attention_heads',
