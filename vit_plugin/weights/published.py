@@ -91,11 +91,16 @@ class Published:
             config: that of the backbone in transformers, for what shapes do not tell.
             num_heads: number of heads, unless the config says it. 0: heads of 64 channels.
             eps: of the norms, unless the config says it.
+
+        Raises:
+            ConfigError: if it is of images that are not RGB.
         """
         known = filled(
             config, dict(image_size=224, num_attention_heads=num_heads, layer_norm_eps=eps)
         )
-        width, _, _, patch = self.shape('patch_embed.proj.weight')
+        width, channels, _, patch = self.shape('patch_embed.proj.weight')
+        if channels != 3:
+            raise ConfigError(f'its images have {channels} channels; give a model of RGB images')
         side = known['image_size'] // patch
         if 'pos_embed' in self.ours:  # a square, which may have a row for the class token
             side = math.isqrt(self.shape('pos_embed')[1])

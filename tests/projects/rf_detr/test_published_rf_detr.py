@@ -18,16 +18,19 @@ from published_models import (
 )
 
 from vit_plugin.inference.load import load
-from vit_plugin.projects.rf_detr.published_rf_detr import rf_detr
+from vit_plugin.projects.rf_detr.published_rf_detr import EMBEDDINGS, rf_detr
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.published import Published
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 
-def settings_of(weights: dict, **content) -> dict:
+def settings_of(weights: dict, config: dict | None = None, **content) -> dict:
     """The config that is read from a file, and its classes under ``classes``."""
-    settings, classes = rf_detr(Published(Checkpoint('a.pth', dict(model=weights, **content))))
+    beside = dict(config=config or {})
+    settings, classes = rf_detr(
+        Published(Checkpoint('a.pth', dict(model=weights, **content), beside))
+    )
     return dict(settings, classes=classes)
 
 
@@ -59,9 +62,8 @@ def test_a_bare_file_is_read_from_its_shapes():
 )
 def test_sizes_that_are_published(patch, side, windows, stages, size):
     weights = roboflow_weights()
-    start = 'backbone.0.encoder.encoder.embeddings.'
-    weights[f'{start}patch_embeddings.projection.weight'] = torch.zeros(64, 3, patch, patch)
-    weights[f'{start}position_embeddings'] = torch.zeros(1, side**2 + 1, 64)
+    weights[f'{EMBEDDINGS}patch_embeddings.projection.weight'] = torch.zeros(64, 3, patch, patch)
+    weights[f'{EMBEDDINGS}position_embeddings'] = torch.zeros(1, side**2 + 1, 64)
     settings = settings_of(weights)
     backbone = settings['model']['backbone']
     assert backbone['out_indices'] == [stage - 1 for stage in stages]
@@ -86,6 +88,13 @@ def test_what_a_training_saved_counts_more():
     assert model['backbone']['encoder']['window'] == dict(number=4, global_blocks=[1, 2])
     assert model['test_cfg'] == dict(max_per_img=4)
     assert settings['test_dataloader']['dataset']['pipeline'][1]['scale'] == (128, 128)
+
+
+@pytest.mark.parametrize(('said', 'side'), [(dict(), 4), (dict(mask_downsample_ratio=8), 2)])
+def test_the_size_of_masks_is_that_of_the_config(said, side):
+    config = dict(model_type='rf_detr', **said)
+    head = settings_of(roboflow_weights(masks=True), config)['model']['bbox_head']
+    assert head['mask_scale'] == side
 
 
 def test_predicts_and_every_weight_is_used(tmp_path):
@@ -129,16 +138,16 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
 
 
 @pytest.mark.parametrize(
-    ('key', 'message'),
+    ('key', 'shape', 'message'),
     [
-        ('keypoint_embed.a.weight', 'it predicts keypoints'),
-        ('backbone.0.encoder.encoder.embeddings.register_tokens', 'has registers'),
+        ('keypoint_embed.a.weight', (1, 4, 64), 'it predicts keypoints'),
+        (f'{EMBEDDINGS}register_tokens', (1, 4, 64), 'has registers'),
+        (f'{EMBEDDINGS}patch_embeddings.projection.weight', (64, 4, 16, 16), 'have 4 channels'),
     ],
 )
-def test_others_are_refused_in_one_sentence(tmp_path, key, message):
-    path = roboflow_file(
-        tmp_path / 'a.pth', model=dict(roboflow_weights(), **{key: torch.ones(1, 4, 64)})
-    )
+def test_others_are_refused_in_one_sentence(tmp_path, key, shape, message):
+    weights = dict(roboflow_weights(), **{key: torch.ones(shape)})
+    path = roboflow_file(tmp_path / 'a.pth', model=weights)
     with rejects(message):
         load(path, device='cpu')
 
