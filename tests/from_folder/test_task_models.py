@@ -5,6 +5,7 @@ from rejection import rejects
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 import copy
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +17,7 @@ from foreign_data import cvat_coco
 from image_folders import write_masks, write_panoptic
 from mmengine.dataset import pseudo_collate
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import DATASETS, MODELS, init_default_scope
+from mmengine.registry import DATASETS, METRICS, MODELS, init_default_scope
 from published_models import roboflow_file
 
 from vit_plugin.config import check_config, read_config
@@ -150,6 +151,27 @@ def test_things_and_stuff(folder, name, monkeypatch):
         assert {*np.unique(numbers_in(Path(info['seg_map_path'])))} - {0} == numbers
     assert cfg.val_evaluator.seg_prefix == cfg.val_dataloader.dataset.data_prefix.seg
     MODELS.build(cfg.model)
+
+
+def test_the_quality_of_each_class_is_logged(folder, monkeypatch):
+    pytest.importorskip('panopticapi')
+    from mmdet.evaluation.metrics import coco_panoptic_metric
+
+    cfg, texts = read_config(write_config(Request('panoptic', task='panoptic', epochs=1))), []
+    monkeypatch.setattr(coco_panoptic_metric, 'print_log', lambda text, **_: texts.append(text))
+    init_default_scope('mmdet')
+    dataset = DATASETS.build(dict(cfg.val_dataloader.dataset, pipeline=[]))
+    metric, info = METRICS.build(cfg.val_evaluator), dataset.get_data_info(0)
+    metric.dataset_meta = dataset.metainfo
+    found = torch.full((1, 48, 64), 2)  # the floor, where the bar is, too
+    left, top, right, bottom = info['instances'][0]['bbox']
+    found[:, top:bottom, left:right] = 1000  # the first square
+    predicted = dict(info, ori_shape=(48, 64), pred_panoptic_seg=dict(sem_seg=found))
+    metric.process({}, [predicted])
+    metric.evaluate(1)
+    quality = {name: float(pq) for name, pq in re.findall(r'(\w+) +\| ([\d.]+)', texts[-1])}
+    assert (quality['square'], quality['bar']) == (100, 0)
+    assert 80 < quality['floor'] < 100
 
 
 def test_images_whose_pngs_would_not_be_found_are_refused(folder, monkeypatch):
