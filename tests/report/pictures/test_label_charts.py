@@ -5,10 +5,10 @@ from vit_plugin.report.pictures.label_charts import draw_labels
 
 
 def test_bars_by_class_and_split():
-    counts = dict(train=np.array([12_345, 0]), validation=np.array([7_000, 2_500_000]))
+    counts = dict(train=np.array([12_345, 999_999]), validation=np.array([7_000, 2_500_000]))
     figure = draw_labels(counts, ['cat', 'dog'], 'pixels', 'some')
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.texts] == ['12.3k', '0', '7,000', '2.5M']
+    assert [text.get_text() for text in axes.texts] == ['12.3k', '1M', '7,000', '2.5M']
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ['train', 'validation']
 
 

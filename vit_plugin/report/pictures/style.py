@@ -69,10 +69,13 @@ def panels(
 
 def abbreviated(number: float) -> str:
     """A count in at most five letters."""
-    for scale, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
-        if number >= max(scale, 1e4):
-            return f'{number / scale:.3g}{suffix}'
-    return f'{number:,g}'
+    if number < 1e4:
+        return f'{number:,g}'
+    number = float(f'{number:.3g}')  # 999,999 are 1M
+    for scale, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M')):
+        if number >= scale:
+            return f'{number / scale:g}{suffix}'
+    return f'{number / 1e3:g}k'
 
 
 def shortened(name: str, length: int) -> str:
