@@ -47,5 +47,7 @@ def test_a_size_that_all_images_have_or_none(divisor, shape_of, fixed):
         return dict(inputs=np.zeros((3, *shape_of(*image.shape[:2]))))
 
     model = SimpleNamespace(data_preprocessor=SimpleNamespace(pad_size_divisor=divisor))
-    trained = SimpleNamespace(has_pixels=True, pixels=None, sample=sample, model=model)
+    trained = SimpleNamespace(
+        has_pixels=True, pixels=SimpleNamespace(bands=3), sample=sample, model=model
+    )
     assert sizes_of_test(trained) == Sizes(fixed, Padding(divisor))

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from dying import DieHook
 from mmengine.hooks import EarlyStoppingHook, Hook, IterTimerHook
 from mmengine.logging import MMLogger
 from mmengine.registry import HOOKS
@@ -15,21 +16,6 @@ from vit_plugin.engine.runtime_info import RuntimeInfoHook
 pytestmark = pytest.mark.filterwarnings('ignore')
 # No validation is better by 200 %, so that the third one ends the run.
 EARLY = dict(type='EarlyStoppingHook', monitor='accuracy/top1', min_delta=200.0, patience=2)
-
-
-class DieHook(Hook):
-    """Ends the run, saving nothing, after an iteration or in a validation."""
-
-    def __init__(self, iteration: int, moment: str) -> None:
-        self.iteration, self.moment = iteration, moment
-
-    def after_train_iter(self, runner, *args, **kwargs) -> None:
-        if self.moment == 'step' and runner.iter + 1 == self.iteration:
-            raise StoppedError
-
-    def after_val_iter(self, runner, *args, **kwargs) -> None:
-        if self.moment == 'validation' and runner.iter == self.iteration:
-            raise StoppedError
 
 
 def early(folder, **options):

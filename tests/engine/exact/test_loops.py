@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from engine.checkpoints.test_hook_states import DieHook
+from dying import DieHook
 from rejection import rejects
 
 from benchmarks.exactness import StoppedError, compare, stop_and_resume, train
