@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from vit_plugin.files.untrusted_text import printable
 
 FAR = 16  # times the pixels of training, from which on a wait is explained
-SAID: set[str] = set()
+SAID: set[str] = set()  # sentences of :func:`say_once`
 
 
 def say_once(sentence: str, of: str = '') -> None:

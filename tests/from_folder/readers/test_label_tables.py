@@ -258,7 +258,7 @@ def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
     flat(tmp_path)
     rows = [f'{i}.jpg,{value(i)}' for i in range(12)]
     (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
-    with rejects(f"the column '{column}' of .* has .* numbers such as"):
+    with rejects(f"the column '{column}' of .* has .* numbers or dates such as"):
         read(tmp_path)
 
 
@@ -279,7 +279,7 @@ def test_many_numbers_are_classes_if_the_column_says_so(tmp_path):
         (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
         if column == 'label':
             assert len(read(tmp_path).classes) == 12
-    with rejects(r'has 12 numbers such as 0, .* classes, call it label'):
+    with rejects(r'has 12 numbers or dates such as 0, .* classes, call it label'):
         read(tmp_path)
 
 

@@ -89,7 +89,7 @@ def _check_names(table: ImageTable, column: str, values: Collection[str], counte
     """Raise a ``ConfigError`` if the labels are measurements, or mostly another in each row."""
     rows, measured = len(table.rows), are_measured(values, counted)
     if measured or (len(values) > max(MANY, rows / 2) and not counted):
-        kind = 'numbers' if measured else f'values in {rows} rows'
+        kind = 'numbers or dates' if measured else f'values in {rows} rows'
         first = next((value for value in sorted(values) if '.' in value), min(values))
         hint = '' if counted else ', or if they are classes, call it label'
         raise ConfigError(

@@ -36,10 +36,14 @@ PROJECT = Project(
         'rf-detr-2xl': (PLATFORM, 880, f'{ROBOFLOW}/platform-licensed/rf-detr-xxlarge.pth'),
     },
     models={
-        ('detection', f'rf-detr{size}'): (
-            f'vit_plugin.projects.rf_detr.rf_detr_model:{size[1:].upper() or "RF_DETR"}'
+        ('detection', f'rf-detr{size}'): f'vit_plugin.projects.rf_detr.rf_detr_model:{name}'
+        for size, name in (
+            ('', 'RF_DETR'),
+            ('-nano', 'NANO'),
+            ('-small', 'SMALL'),
+            ('-medium', 'MEDIUM'),
+            ('-large', 'LARGE'),
         )
-        for size in ('', '-nano', '-small', '-medium', '-large')
     },
     published={'RF-DETR': 'vit_plugin.projects.rf_detr.published_rf_detr:rf_detr'},
 )

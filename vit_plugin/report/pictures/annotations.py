@@ -89,7 +89,8 @@ def true_annotations(sample: Any, frame: tuple[int, int], classes: Sequence[str]
 
 def true_instances(sample: Any) -> Instances | None:
     """The true objects of a sample and, after them, the crowds, see :func:`instances_of`."""
-    true, ignored = (instances_of(sample, f'{name}_instances') for name in ('gt', 'ignored'))
+    true = instances_of(sample, 'gt_instances')
+    ignored = instances_of(sample, 'ignored_instances')
     if true is None or ignored is None:
         return true
     have_masks = true.masks is not None and ignored.masks is not None
