@@ -43,6 +43,7 @@ class DurationHook(Hook):
     def before_train(self, runner: Runner) -> None:
         if runner.distributed or runner.cfg.get('compile'):
             return
+        runner.logger.info('Measuring memory and time on a few images.')
         for say in (say_memory, say_duration):
             with preserved_rng():
                 try:
