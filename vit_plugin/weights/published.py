@@ -99,7 +99,7 @@ class Published:
             config, dict(image_size=224, num_attention_heads=num_heads, layer_norm_eps=eps)
         )
         width, channels, _, patch = self.shape('patch_embed.proj.weight')
-        if channels != 3:
+        if channels != 3 and self.count('patch_embed.') == 1:  # no CNN before it
             raise ConfigError(f'its images have {channels} channels; give a model of RGB images')
         side = known['image_size'] // patch
         if 'pos_embed' in self.ours:  # a square, which may have a row for the class token
