@@ -179,7 +179,7 @@ def test_weights_go_both_ways(kind):
     [
         (25, False, 0.9),
         (25, True, 0.9),
-        (250, False, 0.2),
+        (400, False, 0.2),
     ],
 )
 def test_learns(steps, amp, share):
