@@ -56,6 +56,7 @@ SIMPLE_FPN = dict(
 )
 NORM = dict(type='BN')
 HEAD = dict(num_classes=3, norm_cfg=NORM, channels=16)
+LEVELS = dict(in_channels=[32] * 3, in_index=[0, 1, 2])  # of PYRAMID
 THINGS = dict(num_things_classes=2, num_stuff_classes=1)
 INSTANCES = dict(num_things_classes=3, num_stuff_classes=0)
 LW_DETR = dict(
@@ -186,16 +187,15 @@ FAMILIES: dict[str, tuple[str, dict]] = {
     ),
     'SegFormer': (
         'mmseg',
-        segmentor(PYRAMID, **HEAD, type='SegformerHead', in_channels=[32] * 3, in_index=[0, 1, 2]),
+        segmentor(PYRAMID, **HEAD, **LEVELS, type='SegformerHead'),
     ),
     'SegFormer, align_corners': (
         'mmseg',
         segmentor(
             PYRAMID,
             **HEAD,
+            **LEVELS,
             type='SegformerHead',
-            in_channels=[32] * 3,
-            in_index=[0, 1, 2],
             align_corners=True,
         ),
     ),
@@ -204,9 +204,8 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         segmentor(
             PYRAMID,
             **HEAD,
+            **LEVELS,
             type='UPerHead',
-            in_channels=[32] * 3,
-            in_index=[0, 1, 2],
             pool_scales=(1, 2, 3),
         ),
     ),

@@ -122,14 +122,19 @@ class DenseTask(Task):
         model['data_preprocessor'] |= self.padding
         return model
 
-    def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
-        """What a new model of this height and width follows from."""
-        start, shorter = self.start, min(self.size)
-        arguments = {**backbone_of(start, shorter, self.listing.bands), 'img_size': size}
-        arguments.pop('out_type', None)
+    def arguments(self, without_token: bool = True, **more: Any) -> Section:
+        """Arguments of the backbone of a new model."""
+        start = self.start
+        arguments = {**backbone_of(start, min(self.size), self.listing.bands), **more}
         if without_token and not start.arch.startswith('timm://'):
             arguments['with_cls_token'] = False
-        build = partial(start.meta_backbone, shorter, **arguments)
+        return arguments
+
+    def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
+        """What a new model of this height and width follows from."""
+        arguments = self.arguments(without_token, img_size=size)
+        arguments.pop('out_type', None)
+        build = partial(self.start.meta_backbone, min(self.size), **arguments)
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 
     def built(self, facts: ModelFacts, pixels: Mapping[str, Any]) -> Section:

@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 from .dense_task import DenseTask
-from .multispectral import backbone_of, reader_of
+from .multispectral import reader_of
 from .readers.depth_folders import DepthRange, read_depth_folder
 from .readers.listing import Listing
 from .readers.splits import Split
@@ -80,11 +80,8 @@ class DepthEstimation(DenseTask):
     @cached_property
     def padding(self) -> Section:
         """The size of an image in training, around which no depth is known, and its stride."""
-        start, shorter = self.start, min(self.size)
-        arguments = {**backbone_of(start, shorter, self.listing.bands), 'out_type': 'pyramid'}
-        if not start.arch.startswith('timm://') and start.from_scratch:
-            arguments['with_cls_token'] = False
-        stride = start.meta_backbone(shorter, **arguments).strides[-1]
+        arguments = self.arguments(self.start.from_scratch, out_type='pyramid')
+        stride = self.start.meta_backbone(min(self.size), **arguments).strides[-1]
         width, height = (rounded_up(side, stride) for side in self.size)
         return dict(size=(height, width), seg_pad_val=0, test_cfg=dict(size_divisor=stride))
 
