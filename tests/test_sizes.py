@@ -23,7 +23,7 @@ LAYOUT = {
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS = {  # the most that it may have, and where it should get
-    'kernel': (137_500, 105_000),
+    'kernel': (138_750, 105_000),
     **dict.fromkeys(FOLDERS, (5_000, 5_000)),
     'inference': (15_000, 9_500),
     'from_folder': (56_250, 27_000),
@@ -32,7 +32,7 @@ BUDGETS = {  # the most that it may have, and where it should get
     'measure': (12_250, 12_000),
     'commands': (13_250, 10_000),
     'tests': (357_750, 240_000),
-    'wheel': (319_000, 220_000),
+    'wheel': (319_250, 220_000),
 }
 
 

@@ -76,12 +76,13 @@ def test_padding_is_cut_off():
 
 
 def test_points_are_in_masks():
-    from vit_plugin.projects.rf_detr.rf_detr_seg_head import Targets
+    from vit_plugin.projects.rf_detr.rf_detr_seg_head import inside
 
     (sample,) = samples([[0.0, 0.0, 16.0, 64.0], [32.0, 16.0, 64.0, 32.0]])
     points = torch.tensor([[0.1, 0.9], [0.75, 0.4], [1.0, 1.0]])
-    inside = Targets.of(sample).at(torch.tensor([0, 1]), points)
-    assert inside.tolist() == [[True, False, False], [False, True, False]]
+    masks = sample.gt_instances.masks.to_tensor(torch.bool, 'cpu')
+    found = inside(masks, torch.tensor([0, 1]), points)
+    assert found.tolist() == [[True, False, False], [False, True, False]]
 
 
 @pytest.mark.parametrize('amp', [False, True])
@@ -108,18 +109,6 @@ def test_learns(path, amp):
     }
     assert_all_learn(model)
     assert totals[-1] < 0.95 * totals[0]
-
-
-def test_losses_of_boxes_are_those_of_a_head_without_masks(path):
-    """If masks have no part in the matching, which MMDetection's code does there."""
-    model = load(path, device='cpu').model.train()
-    head, data = model.bbox_head, samples([[8.0, 8.0, 40.0, 40.0], [30.0, 20.0, 60.0, 60.0]], [])
-    del head.assigner.match_costs[3:]
-    feats = model.extract_feat(torch.rand(2, 3, SIZE, SIZE))
-    ours, wanted = head.loss(feats, data), super(type(head), head).loss(feats, data)
-    assert len(wanted) == 6
-    for name, value in wanted.items():
-        torch.testing.assert_close(ours[name], value.squeeze())
 
 
 def test_no_objects_at_all_have_gradients(path):

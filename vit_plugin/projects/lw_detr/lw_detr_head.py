@@ -17,8 +17,9 @@ from .query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
 
 with needed_by('LWDETRHead'):
     leave_out_multimodal()
-    from mmdet.models.dense_heads import DETRHead
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
+
+    from vit_plugin.detection.grouped_head import GroupedDETRHead
 
 MATCHING = dict(
     assigner=dict(
@@ -45,13 +46,13 @@ class Matching(TypedDict, total=False):
 
 
 @MODELS.register_module()
-class LWDETRHead(DETRHead):
+class LWDETRHead(GroupedDETRHead):
     """Decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, without an encoder before it.
 
     Every position of the maps proposes a box. The best become queries (two stages,
     arXiv:2010.04159), which the layers refine. In training there are several groups of queries, of
     which predictions take the first (arXiv:2207.13085). It is the ``bbox_head`` of a
-    ``SingleStageDetector``. Matching, losses and post-processing are MMDetection's.
+    ``SingleStageDetector``. Costs, losses and post-processing are MMDetection's.
 
     Args:
         num_classes: number of classes.
@@ -66,8 +67,8 @@ class LWDETRHead(DETRHead):
         decoder: its layers, see :class:`~vit_plugin.projects.lw_detr.query_decoder.DecoderCfg`.
         loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
             every layer.
-        train_cfg: MMDetection's, with an ``assigner`` of queries to objects. Default: LW-DETR's
-            costs.
+        train_cfg: MMDetection's, with a ``HungarianAssigner`` of queries to objects. Default:
+            LW-DETR's costs.
         test_cfg: ``max_per_img``, the most boxes of an image. ``num_queries`` and ``num_layers``
             make predictions faster with fewer of both; no training is needed. A detector gives its
             own ``test_cfg`` here.
@@ -103,9 +104,9 @@ class LWDETRHead(DETRHead):
         layer: Section = dict(decoder or {})
         num_layers = layer.pop('num_layers', 3)
         super().__init__(
+            num_groups,
             num_classes,
             embed_dims,
-            sync_cls_avg_factor=True,
             loss_cls=loss_cls,
             loss_bbox=loss_bbox,
             loss_iou=loss_iou,
@@ -113,7 +114,7 @@ class LWDETRHead(DETRHead):
             test_cfg=read_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
             init_cfg=init_cfg,
         )
-        self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
+        self.num_queries, self.num_levels = num_queries, num_levels
         self.empty_proposals = empty_proposals
         rows = self.cls_out_channels + len(unused_rows)
         classes = [row for row in range(rows) if row not in unused_rows]
@@ -191,12 +192,6 @@ class LWDETRHead(DETRHead):
             features,
         )
 
-    @staticmethod
-    def sizes_of(samples: Sequence[Any], like: Tensor) -> Sizes:
-        """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
-        inner = torch.tensor([sample.img_shape[:2] for sample in samples], device=like.device)
-        return inner, tuple(samples[0].batch_input_shape[:2])
-
     def _of_classes(self, logits: Tensor) -> Tensor:
         """Logits without those of rows that are no class."""
         if logits.shape[-1] == len(self.class_rows):
@@ -253,21 +248,6 @@ class LWDETRHead(DETRHead):
             query = layer(query, position, num_groups, boxes, memory)
             outs.append(self.norm(query))
         return torch.stack(outs)
-
-    def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
-        """The losses of every layer, and with ``enc_`` those of the proposals."""
-        outputs = self(x, self.sizes_of(batch_data_samples, x[0]), self.num_groups)
-        # Each group is matched alone, as if it were one more image.
-        logits, boxes, *proposals = (
-            part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
-            for part in (*outputs[:2], *(part[None] for part in outputs[2:4]))
-        )
-        samples = [sample for sample in batch_data_samples for _ in range(self.num_groups)]
-        objects = [sample.gt_instances for sample in samples]
-        metas = [sample.metainfo for sample in samples]
-        losses = self.loss_by_feat(logits, boxes, objects, metas)
-        first = self.loss_by_feat(*proposals, objects, metas)
-        return losses | {f'enc_{name}': value for name, value in first.items()}
 
     def predict(
         self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -21,8 +21,7 @@ with needed_by('RFDETRSegHead'):
     from mmdet.models.utils import get_uncertain_point_coords_with_randomness
     from mmdet.registry import MODELS as MMDET_MODELS
     from mmdet.registry import TASK_UTILS
-    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy, bbox_overlaps, bbox_xyxy_to_cxcywh
-    from mmdet.utils import reduce_mean
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
 
 Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.LWDETRHead')
 
@@ -49,14 +48,14 @@ class RFDETRSegHead(Base):
     Args:
         mask_scale: sides of a mask over those of the map, which are a quarter of the image's in the
             published models.
-        **kwargs: see ``LWDETRHead``, with one map. An ``assigner`` gets the costs of the masks.
+        **kwargs: see ``LWDETRHead``, with one map.
     """
 
     outputs = ('boxes', 'scores', 'labels', 'masks')
 
     def __init__(self, mask_scale: Positive, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.assigner.match_costs += [TASK_UTILS.build(dict(cost)) for cost in COSTS]
+        self.mask_costs = [TASK_UTILS.build(dict(cost)) for cost in COSTS]
         self.loss_mask, self.loss_dice = (
             MMDET_MODELS.build(dict(loss, loss_weight=WEIGHT)) for loss in (MASKS, DICE)
         )
@@ -84,107 +83,54 @@ class RFDETRSegHead(Base):
             for sample, *one in zip(batch_data_samples, *found, strict=True)
         ]
 
-    def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
-        """The losses of every layer, and with ``enc_`` those of the proposals."""
-        sizes = self.sizes_of(batch_data_samples, x[0])
-        logits, boxes, *proposals, hidden, features = self(x, sizes, self.num_groups)
-        names = ['enc_', *(f'd{i}.' for i in range(len(logits) - 1)), '']
-        outputs: list[Any] = [
-            (*proposals, features),
-            *zip(logits, boxes, hidden, strict=True),
-        ]
-        targets = [Targets.of(sample) for sample in batch_data_samples]
-        return {
-            f'{name}loss_{key}': value
-            for name, level, found in zip(names, self.masks.maps(x[0]), outputs, strict=True)
-            for key, value in self._losses(level, found, targets).items()
-        }
+    def _layers(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
+        """The same with both factors of the masks, and the masks (B, Q, P) at random points."""
+        layers = super()._layers(x, *outputs)
+        for level, layer in zip(self.masks.maps(x[0]), layers, strict=True):
+            places, layer.rows = (
+                part.to(layer.logits) for part in self.masks.factors(level, layer.features)
+            )
+            number = places[0, 0].numel() // PLACES
+            points = torch.rand(1, number, 2, device=places.device, dtype=places.dtype)
+            layer.places, layer.points = places, points.expand(len(places), -1, -1)
+            layer.scores = self.masks.product(point_sample(places, layer.points), layer.rows)
+        return layers
+
+    def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
+        """The same with the pixels (N, H, W) of masks in the padded batch."""
+        objects = super()._objects(sample, ends)
+        objects.masks = objects.masks.to_tensor(torch.bool, ends.device)
+        return objects
+
+    def _cost(self, layer: InstanceData, objects: InstanceData, ends: Tensor) -> Tensor:
+        """The same with the costs of masks at the points."""
+        every = torch.arange(len(objects), device=ends.device)
+        queries = InstanceData(masks=layer.scores[0])
+        wanted = InstanceData(masks=inside(objects.masks, every, layer.points[0]))
+        costs = [cost(queries, wanted) for cost in self.mask_costs]
+        return sum(costs, super()._cost(layer, objects, ends))
 
     def _losses(
-        self,
-        level: Tensor,
-        found: tuple[Tensor, Tensor, Tensor],
-        targets: Sequence['Targets'],
+        self, layer: InstanceData, objects: InstanceData, pairs: Any, count: Tensor
     ) -> dict[str, Tensor]:
-        """The losses of a layer: its enlarged map, and logits, boxes and features of all groups."""
-        logits, boxes, features = found
-        dtype = torch.promote_types(level.dtype, torch.float32)
-        factors = self.masks.factors(level, features)
-        logits, boxes, places, queries = (part.to(dtype) for part in (logits, boxes, *factors))
-        size = places.shape[-2:]
-        at = torch.rand(1, size.numel() // PLACES, 2, device=level.device, dtype=dtype)
-        scores = self.masks.product(point_sample(places, at.expand(len(level), -1, -1)), queries)
-        labels = logits.new_full(logits.shape[:2], self.num_classes, dtype=torch.long)
-        overlaps = logits.new_zeros(logits.shape[:2])
-        picked, wanted, masks, numbers = [], [], [], []
-        for i, target in enumerate(targets):
-            rows, objects = self._matched(logits[i], boxes[i], scores[i].to(dtype), target, at[0])
-            labels[i, rows] = target.labels[objects]
-            picked.append(boxes[i, rows])
-            wanted.append(target.boxes[objects])
-            masks.append(self.masks.product(places[i].flatten(1), queries[i, rows]).to(dtype))
-            numbers.append(objects)
-            overlaps[i, rows] = bbox_overlaps(
-                *(bbox_cxcywh_to_xyxy(part[-1].detach()) for part in (picked, wanted)),
-                is_aligned=True,
-            )
-        pixels = torch.cat(
-            [
-                target.ends.expand(len(part), -1)
-                for target, part in zip(targets, picked, strict=True)
-            ]
-        )
-        boxes, objects = torch.cat(picked), torch.cat(wanted)
-        count = reduce_mean(boxes.new_tensor([float(len(boxes))])).clamp(min=1).item()
+        """The same with those of the masks."""
+        images = zip(layer.places, layer.rows, pairs.queries.split(pairs.numbers), strict=True)
+        masks = [
+            self.masks.product(places.flatten(1), rows[queries % len(rows)])
+            for places, rows, queries in images
+        ]
+        size = layer.places.shape[-2:]
         return dict(
-            cls=self.loss_cls(
-                logits.flatten(0, 1), (labels.flatten(), overlaps.flatten()), avg_factor=count
+            super()._losses(layer, objects, pairs, count),
+            **self._mask_losses(
+                torch.cat(masks).unflatten(1, size), objects.masks, pairs.objects, count
             ),
-            bbox=self.loss_bbox(boxes, objects, avg_factor=count),
-            iou=self.loss_iou(
-                bbox_cxcywh_to_xyxy(boxes) * pixels,
-                bbox_cxcywh_to_xyxy(objects) * pixels,
-                avg_factor=count,
-            ),
-            **self._mask_losses(torch.cat(masks).unflatten(1, size), targets, numbers, count),
         )
-
-    def _matched(
-        self, logits: Tensor, boxes: Tensor, scores: Tensor, target: 'Targets', at: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The queries of all groups that are matched in an image, and their objects.
-
-        Args:
-            logits: (groups * Q, num_classes).
-            boxes: (groups * Q, 4).
-            scores: logits of the masks (groups * Q, P) at points.
-            target: the image.
-            at: the points (P, 2).
-        """
-        every = torch.arange(len(target.labels), device=at.device)
-        objects = InstanceData(
-            labels=target.labels,
-            bboxes=bbox_cxcywh_to_xyxy(target.boxes) * target.ends,
-            masks=target.at(every, at),
-        )
-        pairs, number = [], len(logits) // self.num_groups
-        for start in range(0, len(logits), number):
-            group = slice(start, start + number)
-            queries = InstanceData(
-                scores=logits[group],
-                bboxes=bbox_cxcywh_to_xyxy(boxes[group]) * target.ends,
-                masks=scores[group],
-            )
-            given = self.assigner.assign(queries, objects, img_meta=target.meta).gt_inds
-            rows = given.nonzero()[:, 0]
-            pairs.append((rows + start, given[rows] - 1))
-        rows, numbers = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-        return rows, numbers
 
     def _mask_losses(
-        self, masks: Tensor, targets: Sequence['Targets'], numbers: Sequence[Tensor], count: float
+        self, masks: Tensor, pixels: Tensor, objects: Tensor, count: Tensor
     ) -> dict[str, Tensor]:
-        """Losses of matched masks (M, h, w), for these objects of the images."""
+        """Losses of matched masks (M, h, w), for these objects of the batch (M)."""
         if not len(masks):
             return dict(mask=masks.sum(), dice=masks.sum())
         masks = masks[:, None]
@@ -195,8 +141,7 @@ class RFDETRSegHead(Base):
                 masks, None, number, OVERSAMPLED, UNCERTAIN
             ).to(masks)
         found = point_sample(masks, points, padding_mode='border')[:, 0]
-        images = zip(targets, numbers, points.split([len(one) for one in numbers]), strict=True)
-        wanted = torch.cat([target.at(objects, at) for target, objects, at in images]).to(found)
+        wanted = inside(pixels, objects, points).to(found)
         return dict(
             mask=self.loss_mask(found, wanted, avg_factor=count * number),
             dice=self.loss_dice(found, wanted, avg_factor=count),
@@ -229,33 +174,8 @@ def predicted(
     return InstanceData(bboxes=boxes, scores=scores, labels=labels, masks=torch.cat(parts))
 
 
-class Targets(NamedTuple):
-    """The objects of an image.
-
-    Attributes:
-        labels: their classes (N).
-        boxes: their centers and sizes (N, 4) as fractions of the image.
-        masks: their pixels (N, H, W) in the padded batch.
-        ends: width and height (4) of the image, twice.
-        meta: of the image.
-    """
-
-    labels: Tensor
-    boxes: Tensor
-    masks: Tensor
-    ends: Tensor
-    meta: dict
-
-    @classmethod
-    def of(cls, sample: Any) -> 'Targets':
-        """Those of a sample of MMDetection."""
-        objects, meta = sample.gt_instances, sample.metainfo
-        ends = objects.bboxes.new_tensor(meta['img_shape'][1::-1]).repeat(2)
-        masks = objects.masks.to_tensor(torch.bool, ends.device)
-        return cls(objects.labels, bbox_xyxy_to_cxcywh(objects.bboxes / ends), masks, ends, meta)
-
-    def at(self, objects: Tensor, points: Tensor) -> Tensor:
-        """Whether points (..., P, 2) from 0 to 1 are in the masks of these objects (M, P)."""
-        size = points.new_tensor(self.masks.shape[:0:-1])  # width and height
-        columns, rows = (points * size).long().minimum(size.long() - 1).unbind(-1)
-        return self.masks[objects[:, None], rows, columns]
+def inside(pixels: Tensor, objects: Tensor, points: Tensor) -> Tensor:
+    """Whether points (..., P, 2) from 0 to 1 are in the masks of these objects (M, P)."""
+    size = points.new_tensor(pixels.shape[:0:-1])  # width and height
+    columns, rows = (points * size).long().minimum(size.long() - 1).unbind(-1)
+    return pixels[objects[:, None], rows, columns]

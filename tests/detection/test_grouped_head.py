@@ -1,0 +1,143 @@
+"""Losses of queries in groups: those of MMDetection, with one wait for the device."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from typing import Any
+
+import pytest
+import torch
+from mmdet.models.dense_heads import DETRHead
+from mmdet.structures import DetDataSample
+from mmengine.structures import InstanceData
+from rejection import rejects
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from vit_plugin.detection.grouped_head import GroupedDETRHead
+from vit_plugin.detection.matching import match
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+LAYERS, GROUPS, QUERIES, CLASSES = 2, 3, 4, 5
+SIZES = [(40, 64), (64, 48), (64, 64)]
+NUMBERS = [2, 0, 6]  # of objects; six are more than there are queries
+COSTS = [
+    dict(type='mmdet.FocalLossCost', weight=2.0),
+    dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
+    dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
+]
+FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True)
+
+
+class Given(GroupedDETRHead):
+    """Its outputs are given."""
+
+    def forward(self, x: Any, sizes: Any, num_groups: int) -> Any:
+        assert num_groups == GROUPS
+        return x[1:]
+
+
+def head(**kwargs: Any) -> Given:
+    kwargs = (
+        dict(
+            loss_cls=FOCAL,
+            loss_bbox=dict(type='mmdet.L1Loss', loss_weight=5.0),
+            loss_iou=dict(type='mmdet.GIoULoss', loss_weight=2.0),
+            train_cfg=dict(assigner=dict(type='mmdet.HungarianAssigner', match_costs=COSTS)),
+        )
+        | kwargs
+    )
+    return Given(GROUPS, CLASSES, 256, **kwargs)
+
+
+@pytest.fixture
+def outputs() -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    shape = (len(SIZES), GROUPS * QUERIES)
+    parts = [torch.randn(*layers, *shape, CLASSES) for layers in ((LAYERS,), ())]
+    boxes = [torch.rand(*layers, *shape, 4) * 0.5 + 0.1 for layers in ((LAYERS,), ())]
+    features = [torch.zeros(LAYERS, *shape, 1), torch.zeros(*shape, 1)]
+    found = parts[0], boxes[0], parts[1], boxes[1], *features
+    return [part.double().requires_grad_() for part in found]
+
+
+def samples(numbers: list[int]) -> list[DetDataSample]:
+    found = []
+    for (height, width), number in zip(SIZES, numbers, strict=True):
+        low, high = torch.rand(2, number, 2, dtype=torch.float64)
+        ends = torch.tensor([width, height] * 2)
+        meta = dict(img_shape=(height, width), batch_input_shape=(64, 64))
+        bboxes = torch.cat((low * 0.5, low * 0.5 + 0.1 + high * 0.4), 1) * ends
+        objects = InstanceData(bboxes=bboxes, labels=torch.arange(number) % CLASSES)
+        found.append(DetDataSample(metainfo=meta, gt_instances=objects))
+    return found
+
+
+@pytest.mark.parametrize('loss', [FOCAL, dict(type='mmdet.QualityFocalLoss', use_sigmoid=True)])
+@pytest.mark.parametrize('numbers', [NUMBERS, [0, 0, 0]])
+def test_losses_and_gradients_are_those_of_mmdetection_with_groups_as_images(
+    outputs, loss, numbers
+):
+    ours, images = head(loss_cls=loss).double(), samples(numbers)
+    found = ours.loss([torch.zeros(1), *outputs], images)
+    logits, boxes, *proposals = (
+        part.unflatten(2, (GROUPS, -1)).flatten(1, 2)
+        for part in (*outputs[:2], *(part[None] for part in outputs[2:4]))
+    )
+    given = [sample for sample in images for _ in range(GROUPS)]
+    objects, metas = [one.gt_instances for one in given], [one.metainfo for one in given]
+    theirs = DETRHead.loss_by_feat(ours, logits, boxes, objects, metas)
+    first = DETRHead.loss_by_feat(ours, *proposals, objects, metas)
+    wanted = theirs | {f'enc_{name}': value for name, value in first.items()}
+    assert {*found} == {*wanted}
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value.double(), rtol=1e-6, atol=0)
+    gradients = [
+        torch.autograd.grad(sum(losses.values()), outputs[:4]) for losses in (found, wanted)
+    ]
+    for mine, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-9)
+
+
+def test_a_step_waits_once(outputs, monkeypatch):
+    """What reads a value of the device stops the processor, which gives the device its work."""
+    waits = []
+
+    class Recorded(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            if func.overloadpacket in (
+                torch.ops.aten._local_scalar_dense,
+                torch.ops.aten.nonzero,
+                torch.ops.aten.masked_select,
+            ):
+                waits.append(func)
+            return func(*args, **kwargs or {})
+
+    def one_hot(labels: torch.Tensor, num_classes: int) -> torch.Tensor:
+        """As on a GPU, where torch does not look at the labels."""
+        return (labels[..., None] == torch.arange(num_classes)).long()
+
+    monkeypatch.setattr(torch.nn.functional, 'one_hot', one_hot)
+    copy = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, 'cpu', lambda x: waits.append('cpu') or copy(x))
+    ours, images = head(), samples(NUMBERS)
+    with Recorded():
+        ours.loss([torch.zeros(1), *outputs], images)
+    assert waits == ['cpu']
+
+
+def test_groups_are_matched_alone():
+    """The first query of a group is the best for the only object of an image, and no other's."""
+    cost = torch.ones(2 * 3, 1)
+    cost[[0, 4]] = 0
+    (pairs,) = match([[cost, torch.zeros(6, 0), cost]], groups=2)
+    assert pairs.queries.tolist() == [0, 4, 12, 16]
+    assert pairs.objects.tolist() == [0, 0, 1, 1]
+    assert pairs.numbers == [2, 0, 2]
+
+
+def test_other_assigners_are_an_error():
+    with rejects('train_cfg.assigner must be a HungarianAssigner, .* not a MaxIoUAssigner'):
+        head(
+            train_cfg=dict(
+                assigner=dict(type='mmdet.MaxIoUAssigner', pos_iou_thr=0.5, neg_iou_thr=0.4)
+            )
+        )

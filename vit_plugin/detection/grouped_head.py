@@ -1,0 +1,114 @@
+"""The losses of a DETR whose queries are trained in groups."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmengine.structures import InstanceData
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.models.layers.block_cfg import Grid
+
+from .matching import Pairs, match
+
+with needed_by('GroupedDETRHead'):
+    leave_out_multimodal()
+    from mmdet.models.dense_heads import DETRHead
+    from mmdet.models.losses import QualityFocalLoss
+    from mmdet.models.task_modules import HungarianAssigner
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy, bbox_overlaps, bbox_xyxy_to_cxcywh
+    from mmdet.utils import reduce_mean
+
+
+class GroupedDETRHead(DETRHead):
+    """A ``DETRHead`` of MMDetection with groups of queries (arXiv:2207.13085).
+
+    Every group is matched alone. MMDetection's own would take a group for an image, and wait for
+    the GPU at each. Here a step waits once. The costs and losses are MMDetection's.
+
+    A subclass has the forward of :class:`~vit_plugin.projects.lw_detr.lw_detr_head.LWDETRHead`.
+
+    Args:
+        num_groups: groups in training.
+        *args, **kwargs: those of ``DETRHead``.
+
+    Raises:
+        ConfigError: if the assigner is not a ``HungarianAssigner``.
+    """
+
+    def __init__(self, num_groups: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.num_groups = num_groups
+        if type(self.assigner) is not HungarianAssigner:
+            raise ConfigError(
+                f'{type(self).__name__}: train_cfg.assigner must be a HungarianAssigner, with any '
+                f'match_costs, not a {type(self.assigner).__name__}.'
+            )
+
+    @staticmethod
+    def sizes_of(samples: Sequence[Any], like: Tensor) -> tuple[Tensor, Grid]:
+        """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
+        inner = torch.tensor([sample.img_shape[:2] for sample in samples], device=like.device)
+        return inner, tuple(samples[0].batch_input_shape[:2])
+
+    def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
+        """The losses of every layer, and with ``enc_`` those of the proposals."""
+        sizes = self.sizes_of(batch_data_samples, x[0])
+        layers = self._layers(x, *self(x, sizes, self.num_groups))
+        ends = sizes[0].flip(1).repeat(1, 2)  # widths and heights (B, 4), twice
+        images = [self._objects(*image) for image in zip(batch_data_samples, ends, strict=True)]
+        costs = [
+            [self._cost(layer[i], image, ends[i]) for i, image in enumerate(images)]
+            for layer in layers
+        ]
+        pairs, objects = match(costs, self.num_groups), InstanceData.cat(images)
+        count = reduce_mean(costs[0][0].new_tensor(float(sum(pairs[0].numbers)))).clamp(min=1)
+        names = ['enc_', *(f'd{i}.' for i in range(len(layers) - 2)), '']
+        return {
+            f'{name}loss_{key}': value
+            for name, layer, matched in zip(names, layers, pairs, strict=True)
+            for key, value in self._losses(layer, objects, matched, count).items()
+        }
+
+    def _layers(self, x: Sequence[Tensor], *outputs: Tensor) -> list[InstanceData]:
+        """Outputs of the forward, of the proposals and of each layer, in at least float32."""
+        logits, boxes, *proposals, hidden, features = outputs
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        every: list[Any] = [(*proposals, features), *zip(logits, boxes, hidden, strict=True)]
+        names = ('logits', 'boxes', 'features')
+        return [
+            InstanceData(**{name: part.to(dtype) for name, part in zip(names, layer, strict=True)})
+            for layer in every
+        ]
+
+    def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
+        """What is in an image, with the image's width and height (4), twice."""
+        objects = sample.gt_instances.new(metainfo=sample.metainfo)
+        objects.ends = ends.expand(len(objects), 4)
+        return objects
+
+    def _cost(self, layer: InstanceData, objects: InstanceData, ends: Tensor) -> Tensor:
+        """That of each query of an image for each of its objects (groups * Q, N)."""
+        boxes = bbox_cxcywh_to_xyxy(layer.boxes[0]) * ends
+        queries = InstanceData(scores=layer.logits[0], bboxes=boxes)
+        return sum(cost(queries, objects, objects.metainfo) for cost in self.assigner.match_costs)
+
+    def _losses(
+        self, layer: InstanceData, objects: InstanceData, pairs: Pairs, count: Tensor
+    ) -> dict[str, Tensor]:
+        """The losses of a layer, over the number of pairs."""
+        rows, matched, _ = pairs
+        logits, boxes = layer.logits.flatten(0, 1), layer.boxes.flatten(0, 1)[rows]
+        bboxes, ends = objects.bboxes[matched], objects.ends[matched]
+        corners = bbox_cxcywh_to_xyxy(boxes) * ends
+        labels = torch.full_like(logits[:, 0], self.num_classes, dtype=torch.long)
+        overlaps = torch.zeros_like(logits[:, 0])
+        labels[rows] = objects.labels[matched]
+        overlaps[rows] = bbox_overlaps(corners.detach(), bboxes, is_aligned=True)
+        wanted = (labels, overlaps) if isinstance(self.loss_cls, QualityFocalLoss) else labels
+        return dict(
+            cls=self.loss_cls(logits, wanted, avg_factor=count),
+            bbox=self.loss_bbox(boxes, bbox_xyxy_to_cxcywh(bboxes / ends), avg_factor=count),
+            iou=self.loss_iou(corners, bboxes, avg_factor=count),
+        )
