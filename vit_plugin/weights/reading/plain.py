@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,47 +28,48 @@ def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     tensors: dict[str, Tensor] = {}
 
-    def named(place: str, tensor: Tensor) -> str:
+    def named(way: Sequence[str], tensor: Tensor) -> str:
+        place = '.'.join(way)
         while place in tensors:  # a dot in a key can make two places the same
             place += '_'
         tensors[place] = tensor
         return place
 
-    def plain(value: Any, place: str) -> Any:
+    def plain(value: Any, *way: str) -> Any:
         if value is None or isinstance(value, (bool, str)):
             return str(value) if isinstance(value, str) else value
         if isinstance(value, np.generic):
-            return plain(value.item(), place)
+            return plain(value.item(), *way)
         if isinstance(value, (int, float)):
             return value if math.isfinite(value) else {KIND_KEY: 'float', 'is': str(value)}
         if isinstance(value, Tensor):
-            return {KIND_KEY: 'tensor', 'is': named(place, value)}
+            return {KIND_KEY: 'tensor', 'is': named(way, value)}
         if isinstance(value, np.ndarray) and value.dtype.kind in 'fiub':
-            return {KIND_KEY: 'array', 'is': named(place, torch.from_numpy(np.array(value)))}
+            return {KIND_KEY: 'array', 'is': named(way, torch.from_numpy(np.array(value)))}
         if isinstance(value, HistoryBuffer):
             log, count = value.data
             return {
                 KIND_KEY: 'history',
-                'is': [plain(log, f'{place}.log'), plain(count, f'{place}.count')],
+                'is': [plain(log, *way, 'log'), plain(count, *way, 'count')],
                 'length': value.max_length,
             }
         if isinstance(value, Mapping):
-            items = {key: plain(item, f'{place}.{key}') for key, item in value.items()}
+            items = {key: plain(item, *way, str(key)) for key, item in value.items()}
             if all(type(key) is str for key in items) and KIND_KEY not in items:
                 return items
             return {
                 KIND_KEY: 'dict',
-                'is': [[plain(key, place), item] for key, item in items.items()],
+                'is': [[plain(key, *way), item] for key, item in items.items()],
             }
         if isinstance(value, (list, tuple)):
-            items = [plain(item, f'{place}.{i}') for i, item in enumerate(value)]
+            items = [plain(item, *way, str(i)) for i, item in enumerate(value)]
             return items if isinstance(value, list) else {KIND_KEY: 'tuple', 'is': items}
         raise ConfigError(
-            f'The state of the run cannot be saved in a folder: {place} is of type '
+            f'The state of the run cannot be saved in a folder: {".".join(way)} is of type '
             f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'."
         )
 
-    return tensors, {key: plain(value, key) for key, value in state.items()}
+    return tensors, plain(state)
 
 
 def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
