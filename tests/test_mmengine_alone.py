@@ -11,10 +11,15 @@ pytestmark = pytest.mark.nightly
 # They are made of the frameworks' classes. Everything else is there without them.
 OF_FRAMEWORKS = {
     'vit_plugin.detection',
+    'vit_plugin.inference.sliced_loops',
+    'vit_plugin.projects.depth.depth_annotations',
+    'vit_plugin.projects.depth.depth_metric',
+    'vit_plugin.projects.dinov3.dinov3',
     'vit_plugin.projects.eomt.eomt_decode_head',
     'vit_plugin.projects.eomt.eomt_head',
     'vit_plugin.projects.lw_detr.iou_aware_loss',
     'vit_plugin.projects.lw_detr.lw_detr_head',
+    'vit_plugin.projects.rf_detr.rf_detr_seg_head',
     'vit_plugin.projects.self_supervised.dino',
     'vit_plugin.projects.self_supervised.lejepa',
     'vit_plugin.projects.self_supervised.views',

@@ -5,17 +5,20 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from mmdet.models.utils.misc import samplelist_boxtype2tensor
 from mmengine.runner import TestLoop, ValLoop
 from mmengine.runner.amp import autocast
 from mmengine.structures import InstanceData
 
 from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.errors import needed_by
 from vit_plugin.registry import LOOPS
 
 from .image_transforms import PipelineTransform
 from .slices import Sliced
 from .trained_model import TrainedModel
+
+with needed_by('SlicedValLoop'):
+    from mmdet.models.utils.misc import samplelist_boxtype2tensor
 
 MOST = 100  # boxes of a slice: COCO's average precision counts no more of a whole image
 
