@@ -3,8 +3,9 @@
     python benchmarks deletion [PROJECT [ARGUMENTS OF PYTEST...]]
 
 PROJECT is a folder of ``vit_plugin/projects``; by default each is tried in turn. Its tests, the
-configs that use its classes and their rows in the tables of docs are removed with it. The remaining
-tests must pass, since nothing may need a project. Paths among the arguments limit them.
+projects that extend its classes, the configs that use them and their rows in the tables of docs are
+removed with it. The remaining tests must pass, since nothing else may need a project. Paths among
+the arguments limit them.
 """
 
 import argparse
@@ -36,7 +37,7 @@ def copy_tree(target: Path) -> None:
 
 
 def delete(project: str, root: Path) -> None:
-    """Remove a project from a copy of the tree."""
+    """Remove a project, and those that extend its classes, from a copy of the tree."""
     declared = import_module(f'vit_plugin.projects.{project}').PROJECT
     names = '|'.join(name for table in declared.registered.values() for name in table) or '(?!)'
     for folder in ('vit_plugin', 'tests'):
@@ -46,6 +47,10 @@ def delete(project: str, root: Path) -> None:
         for path in found:
             path.unlink()
         gone = re.compile('|'.join(re.escape(path.name) for path in found))  # what is based on them
+    extended = re.compile(rf"MODELS\.get\('vit_plugin\.({names})'\)")
+    modules = (root / 'vit_plugin/projects').glob('*/*.py')
+    for other in {path.parent.name for path in modules if extended.search(path.read_text())}:
+        delete(other, root)
     row = re.compile(rf'^\| `({names})`.*\n', re.MULTILINE)
     for path in root.glob('docs/*.md'):
         path.write_text(row.sub('', path.read_text()))

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from published_models import roboflow_file
 from rejection import rejects
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -13,7 +12,6 @@ from tiny_models import TINY, randomize
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.opening import Checkpoint
-from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.put_back import changed_tensors, put_back
 
 REGISTERS = dict(encoder=dict(reg_token=2, layer_scale_init_value=0.1))
@@ -85,30 +83,6 @@ def test_adapters_are_added_to_the_files_own_weights(folder):
     assert {*found} == {'encoder.layer.1.attention.output.dense.weight'}
     expected = (first.double() + 3 * up.double() @ down.double()).float()
     assert torch.equal(found.popitem()[1], expected)
-
-
-def test_a_detector_around_the_backbone_is_untouched(tmp_path):
-    """Also the second copy of its weights, and the settings of its training."""
-    path = roboflow_file(tmp_path / 'rf-detr.pth', epoch=3)
-    content = torch.load(path, weights_only=False)
-    again = {f'model.{name}': value for name, value in content['model'].items()}
-    torch.save(dict(content, state_dict=again), path)
-    original = open_checkpoint(path)
-    state = dict(as_run(original).weights)
-    trained = Checkpoint('run.pth', dict(state_dict=state))
-    assert not changed_tensors(original, trained)
-    name = 'backbone.blocks.11.mlp.fc1.weight'
-    state[name] = state[name] + 1
-    theirs = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
-    put_back(original, trained, tmp_path / 'again.pth')
-    before, after = (torch.load(one, weights_only=False) for one in (path, tmp_path / 'again.pth'))
-    assert (after['epoch'], vars(after['args'])) == (3, vars(before['args']))
-    for part, start in (('model', ''), ('state_dict', 'model.')):
-        changed = {
-            key for key, value in before[part].items() if not torch.equal(value, after[part][key])
-        }
-        assert changed == {start + theirs}
-        assert torch.equal(after[part][start + theirs], state[name])
 
 
 def test_a_file_of_another_run_has_the_new_backbone(tmp_path):

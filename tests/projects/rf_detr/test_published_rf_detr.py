@@ -19,8 +19,10 @@ from published_models import (
 
 from vit_plugin.inference.load import load
 from vit_plugin.projects.rf_detr.published_rf_detr import EMBEDDINGS, rf_detr
-from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_run import as_run
+from vit_plugin.weights.put_back import changed_tensors, put_back
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
@@ -163,3 +165,27 @@ def test_a_damaged_file_is_one_sentence(tmp_path):
     del weights['refpoint_embed.weight']
     with rejects('it lacks refpoint_embed.weight'):
         load(roboflow_file(tmp_path / 'a.pth', model=weights), device='cpu')
+
+
+def test_a_detector_around_the_backbone_is_untouched(tmp_path):
+    """Also the second copy of its weights, and the settings of its training."""
+    path = roboflow_file(tmp_path / 'rf-detr.pth', epoch=3)
+    content = torch.load(path, weights_only=False)
+    again = {f'model.{name}': value for name, value in content['model'].items()}
+    torch.save(dict(content, state_dict=again), path)
+    original = open_checkpoint(path)
+    state = dict(as_run(original).weights)
+    trained = Checkpoint('run.pth', dict(state_dict=state))
+    assert not changed_tensors(original, trained)
+    name = 'backbone.blocks.11.mlp.fc1.weight'
+    state[name] = state[name] + 1
+    theirs = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
+    put_back(original, trained, tmp_path / 'again.pth')
+    before, after = (torch.load(one, weights_only=False) for one in (path, tmp_path / 'again.pth'))
+    assert (after['epoch'], vars(after['args'])) == (3, vars(before['args']))
+    for part, start in (('model', ''), ('state_dict', 'model.')):
+        changed = {
+            key for key, value in before[part].items() if not torch.equal(value, after[part][key])
+        }
+        assert changed == {start + theirs}
+        assert torch.equal(after[part][start + theirs], state[name])
