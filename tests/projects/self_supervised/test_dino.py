@@ -6,7 +6,8 @@ from rejection import rejects
 from torch import Tensor
 from unlabeled_runs import at_first_step
 
-from vit_plugin.projects.self_supervised.dino import DINO, DINOHead, DINONeck
+from vit_plugin.projects.self_supervised.dino import DINO
+from vit_plugin.projects.self_supervised.dino_head import DINOHead, DINONeck
 from vit_plugin.projects.self_supervised.dinov2 import koleo
 
 BACKBONE = dict(

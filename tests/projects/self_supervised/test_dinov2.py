@@ -10,7 +10,7 @@ from mmengine.logging import MessageHub
 from ranks import on_ranks
 from torch import Tensor
 
-from vit_plugin.projects.self_supervised.dino import DINOHead
+from vit_plugin.projects.self_supervised.dino_head import DINOHead
 from vit_plugin.projects.self_supervised.dinov2 import block_masks, koleo, sinkhorn_knopp
 
 EXACT = dict(rtol=0, atol=1e-10)

@@ -23,8 +23,8 @@ PROJECT = Project(
         },
         'DATASETS': _of('labeled_images', 'BaseDataset', 'CustomDataset', 'MultiLabelDataset'),
         'TRANSFORMS': {
-            **_of('steps', 'CenterCrop', 'LoadImageFromFile', 'PackInputs', 'RandAugment'),
-            **_of('steps', 'RandomFlip', 'RandomResizedCrop', 'Resize', 'ResizeEdge', 'Rotate'),
+            **_of('steps', 'CenterCrop', 'LoadImageFromFile', 'PackInputs', 'Resize', 'ResizeEdge'),
+            **_of('random_steps', 'RandAugment', 'RandomFlip', 'RandomResizedCrop', 'Rotate'),
         },
         'METRICS': _of('cls_metrics', 'Accuracy', 'AveragePrecision'),
         'HOOKS': _of('no_pictures', 'VisualizationHook'),

@@ -89,20 +89,18 @@ class MultiLabelLinearClsHead(LinearClsHead):
     """Any number of classes for an image, each by its probability.
 
     Args:
-        num_classes, in_channels: as of :class:`LinearClsHead`.
+        loss: see :class:`ClsHead`.
         thr: the least score of a class that is predicted.
         **kwargs: further arguments of :class:`LinearClsHead`.
     """
 
     def __init__(
         self,
-        num_classes: PositiveInt,
-        in_channels: PositiveInt,
         loss: Part = dict(type='CrossEntropyLoss', use_sigmoid=True),
         thr: Fraction = 0.5,
         **kwargs: Any,
     ) -> None:
-        super().__init__(num_classes, in_channels, loss=loss, **kwargs)
+        super().__init__(loss=loss, **kwargs)
         self.thr = thr
 
     def _target(self, labels: list[Tensor]) -> Tensor:

@@ -54,7 +54,7 @@ class AveragePrecision(Accuracy):
         """The mean over classes."""
         scores = torch.stack([score for score, _ in results]).T
         truth = torch.stack([F.one_hot(label, len(scores)).sum(0) for _, label in results]).T
-        of_classes = torch.stack([precision_of(*pair) for pair in zip(scores, truth, strict=True)])
+        of_classes = torch.stack([*map(precision_of, scores, truth)])
         return dict(mAP=of_classes.mean().mul(100.0).item())
 
 

@@ -61,10 +61,8 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
 
     def views(self, data: dict) -> Any:
         """The normalized ``inputs`` on the device, a tensor or a list."""
-        inputs = self.cast_data(data['inputs'])
-        if torch.is_tensor(inputs):
-            return self.normalized(inputs)
-        return [*map(self.normalized, inputs)]
+        batch = self.cast_data(data['inputs'])
+        return self.normalized(batch) if torch.is_tensor(batch) else [*map(self.normalized, batch)]
 
     def forward(self, data: dict, training: bool = False) -> dict:
         """The images, a tensor or a list, as ``inputs``, and the ``data_samples``."""

@@ -43,8 +43,9 @@ class ImageClassifier(BaseModel):
     ) -> None:
         if not isinstance(data_preprocessor, nn.Module):
             mixed = dict(batch_augments=train_cfg) if train_cfg else {}
-            pixels = dict(type='ClsDataPreprocessor') | mixed | dict(data_preprocessor or {})
-            data_preprocessor = built(pixels)
+            data_preprocessor = built(
+                dict(type='ClsDataPreprocessor') | mixed | dict(data_preprocessor or {})
+            )
         super().__init__(data_preprocessor, init_cfg)
         self.backbone, self.neck, self.head = built(backbone), built(neck), built(head)
 

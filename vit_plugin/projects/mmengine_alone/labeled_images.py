@@ -34,24 +34,17 @@ class CustomDataset(BaseDataset):
     """Images in folders of classes, or those that a file lists by lines of path and class.
 
     Args:
-        ann_file: the list. Without it, the folders are read.
-        data_prefix, data_root: the folder, of which the first may be inside the second.
         with_label: whether the lines have classes.
-        **kwargs: further arguments of MMEngine's.
+        **kwargs: arguments of MMEngine's: ``ann_file``, the list, without which the folders are
+            read, and the folder, ``data_prefix``, which may be inside ``data_root``.
 
     Raises:
         ConfigError: if there are other classes than folders.
     """
 
-    def __init__(
-        self,
-        ann_file: str = '',
-        data_prefix: str | dict = '',
-        with_label: bool = True,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, with_label: bool = True, **kwargs: Any) -> None:
         self.with_label = with_label
-        super().__init__(ann_file, data_prefix, **kwargs)
+        super().__init__(**kwargs)
 
     def load_data_list(self) -> list[dict]:
         """The path and the class of each image."""
@@ -67,6 +60,6 @@ class CustomDataset(BaseDataset):
         samples: list[dict[str, Any]] = []
         for line in mmengine.list_from_file(self.ann_file):
             name, label = line.strip().rsplit(' ', 1) if self.with_label else (line, None)
-            samples.append(dict(img_path=str(Path(folder, name))))
-            samples[-1] |= dict(gt_label=int(label)) if label else {}
+            known = dict(gt_label=int(label)) if label else {}
+            samples.append(dict(known, img_path=str(Path(folder, name))))
         return samples

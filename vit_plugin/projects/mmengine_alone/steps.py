@@ -1,24 +1,18 @@
-"""The transforms of mmcv and MMPretrain that the pipelines of a classifier are made of."""
+"""The transforms of mmcv and MMPretrain from a file to a batch: read, resize, crop and pack."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import cv2
 import numpy as np
 import torch
 from mmengine import fileio
 from mmengine.structures import BaseDataElement
-from PIL import Image
-from timm.data.auto_augment import posterize, rand_augment_transform
 
-from vit_plugin.arguments.fields import Backend, Count, Fraction, NotNegative, PositiveInt, Size
-from vit_plugin.errors import EXTRAS, ConfigError
-from vit_plugin.files.images import INTERPOLATIONS, decode, edge_size, resized
+from vit_plugin.arguments.fields import Backend, PositiveInt, Size
+from vit_plugin.files.images import decode, edge_size, resized
 
 Library = Literal['cv2', 'pillow']
-AXES = dict(vertical=0, horizontal=1)
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
@@ -115,7 +109,7 @@ class ResizeEdge(Transform):
     interpolation: str = 'bilinear'
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        height, width = image.shape[:2]
+        width, height = image.shape[1::-1]
         size = edge_size(width, height, self.edge, self.scale)
         return resized(image, size, self.interpolation, self.backend)
 
@@ -139,142 +133,6 @@ class CenterCrop(Transform):
             first = max(0, round((image.shape[axis] - size) / 2))
             image = image.take(range(first, min(first + size, image.shape[axis])), axis)
         return image
-
-
-@dataclass
-class RandomResizedCrop(Scaled):
-    """A random part of an image, resized.
-
-    Attributes:
-        scale: height and width of the result, or one number for both.
-        crop_ratio_range: the part of the area.
-        aspect_ratio_range: width over height of the part.
-        max_attempts: how often a part is drawn before the middle is taken.
-        interpolation, backend: see :func:`~vit_plugin.files.images.resized`.
-    """
-
-    crop_ratio_range: Sequence[float] = (0.08, 1.0)
-    aspect_ratio_range: Sequence[float] = (3 / 4, 4 / 3)
-    max_attempts: PositiveInt = 10
-    interpolation: str = 'bilinear'
-    backend: Library = 'cv2'
-
-    def rand_crop_params(self, img: np.ndarray) -> tuple[int, int, int, int]:
-        """Top, left, height and width."""
-        (h, w), (narrow, wide) = img.shape[:2], self.aspect_ratio_range
-        least, most = self.crop_ratio_range
-        for _ in range(self.max_attempts):
-            area = np.random.uniform(least, most) * (h * w)
-            ratio = math.exp(np.random.uniform(math.log(narrow), math.log(wide)))
-            width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-            if 0 < width <= w and 0 < height <= h:
-                top = np.random.randint(h - height + 1)
-                return top, np.random.randint(w - width + 1), height, width
-        height, width = min(h, round(w / narrow)), min(w, round(h * wide))
-        return (h - height) // 2, (w - width) // 2, height, width
-
-    def change(self, image: np.ndarray) -> np.ndarray:
-        top, left, height, width = self.rand_crop_params(image)
-        part = image[top : top + height, left : left + width]
-        return resized(part, pair(self.scale)[::-1], self.interpolation, self.backend)
-
-
-@dataclass
-class RandomFlip(Transform):
-    """Mirror some images.
-
-    Attributes:
-        prob: the probability.
-        direction: which way.
-    """
-
-    prob: Fraction
-    direction: Literal['horizontal', 'vertical'] = 'horizontal'
-
-    def _choose_direction(self) -> str | None:
-        ways: Any = [self.direction, None]
-        return np.random.choice(ways, p=[self.prob, 1.0 - self.prob])
-
-    def change(self, image: np.ndarray) -> np.ndarray:
-        if self._choose_direction():
-            image = np.flip(image, AXES[self.direction])
-        return image
-
-
-@dataclass
-class Rotate(Transform):
-    """By a random angle.
-
-    Attributes:
-        magnitude_range: degrees of the levels 0 and 10.
-        magnitude_level: the level.
-        magnitude_std: ``'inf'`` for a random one up to it.
-        prob: the probability of a rotation.
-        pad_val: value of pixels outside.
-        interpolation: a key of :data:`~vit_plugin.files.images.INTERPOLATIONS`.
-    """
-
-    magnitude_range: Sequence[float]
-    magnitude_level: NotNegative = 10
-    magnitude_std: Literal[0, 'inf'] = 0
-    prob: Fraction = 0.5
-    pad_val: Count = 128
-    interpolation: str = 'nearest'
-
-    def change(self, image: np.ndarray) -> np.ndarray:
-        if np.random.rand() > self.prob:
-            return image
-        (low, high), level = self.magnitude_range, self.magnitude_level
-        if self.magnitude_std:
-            level = np.random.uniform(0, level)
-        angle = level / 10 * (high - low) + low
-        if np.random.rand() >= 0.5:
-            angle = -angle
-        size = image.shape[1::-1]
-        matrix = cv2.getRotationMatrix2D([(side - 1) * 0.5 for side in size], angle, 1.0)
-        return cv2.warpAffine(
-            image,
-            matrix,
-            size,
-            flags=INTERPOLATIONS[self.interpolation],
-            borderValue=self.pad_val,
-        )
-
-
-@dataclass
-class RandAugment(Transform):
-    """timm's, whose operations and ranges MMPretrain's are (arXiv:1909.13719).
-
-    Attributes:
-        policies: which operations.
-        num_policies: how many are drawn for an image.
-        magnitude_level, magnitude_std: mean and deviation of the level of 10.
-    """
-
-    policies: Literal['timm_increasing']
-    num_policies: PositiveInt
-    magnitude_level: PositiveInt
-    magnitude_std: NotNegative = 0.0
-
-    def __post_init__(self) -> None:
-        words = f'm{self.magnitude_level}-n{self.num_policies}-mstd{self.magnitude_std}-inc1'
-        self.augment = rand_augment_transform(f'rand-{words}', dict(img_mean=(128,) * 3))
-        for operation in self.augment.ops:
-            if operation.aug_fn is posterize:
-                operation.aug_fn = _posterize
-
-    def random_policy_indices(self) -> list[int]:
-        """Of a batch, which this is not for. Raises a ``ConfigError``."""
-        raise ConfigError(f'augments: for RandAugment, pip install {EXTRAS["mmpretrain"]}.')
-
-    def change(self, image: np.ndarray) -> np.ndarray:
-        picture = Image.fromarray(np.ascontiguousarray(image[..., ::-1]))
-        return np.asarray(self.augment(picture))[..., ::-1]
-
-
-def _posterize(image: Image.Image, bits: int, **kwargs: Any) -> Image.Image:
-    """timm's operation. Pillow 13 refuses 0 bits, which are black."""
-    return posterize(image, bits, **kwargs) if bits else Image.new(image.mode, image.size)
 
 
 class PackInputs(Transform):

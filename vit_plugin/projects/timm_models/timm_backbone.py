@@ -89,12 +89,8 @@ class TimmBackbone(LoadableModule):
         self.out_type, self.in_channels = out_type, in_channels
         super().__init__(init_cfg, f'timm://{self.model_name}')
         size = img_size if img_size is None or isinstance(img_size, int) else tuple(img_size)
-        options = dict(
-            in_chans=in_channels,
-            img_size=size,
-            drop_rate=drop_rate,
-            drop_path_rate=drop_path_rate,
-        )
+        drops = dict(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
+        options = dict(drops, in_chans=in_channels, img_size=size)
         given = {key: value for key, value in options.items() if value}
         self.model = build_timm(self.model_name, num_classes=0, **given)
         native = self.model.pretrained_cfg['input_size'][-2:]

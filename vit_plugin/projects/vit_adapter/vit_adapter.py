@@ -1,7 +1,6 @@
 """ViT-Adapter: a pyramid of maps next to a plain or hybrid transformer (arXiv:2205.08534)."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -13,41 +12,25 @@ from vit_plugin.arguments.fields import (
     Indices,
     InitConfig,
     NormConfig,
-    Open,
     PositiveInt,
     Rate,
 )
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.deformable_attention import MapLevel
 from vit_plugin.models.layers.numerics import build_map_norm
 from vit_plugin.models.layers.outputs import resample
 from vit_plugin.models.layers.recompute import Recompute
-from vit_plugin.models.loading.hooks import keep_shards
 from vit_plugin.models.loading.loadable import load_weights
 from vit_plugin.models.loading.module import LoadableModule
-from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
 
-from .interaction import (
-    AttentionCfg,
-    Interaction,
-    block_groups,
-    to_maps,
-    to_pyramid,
-)
+from .adapter_backbone import BackboneCfg, build_backbone, fit_adapter
+from .interaction import AttentionCfg, Interaction, block_groups, to_maps, to_pyramid
 from .spatial_prior import SpatialPrior, init_conv
-from .vit_adapter_names import ADAPTER
 
 STRIDES = (4, 8, 16, 32)
 HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
-
-
-class BackboneCfg(Open, total=False):
-    """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
-
-    type: str | type
-    encoder: dict | None
 
 
 @MODELS.register_module()
@@ -125,49 +108,49 @@ class ViTAdapter(LoadableModule):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
-        if tuple(out_indices) not in ((0, 1, 2, 3), (1, 2, 3)):
-            raise ConfigError(
-                f'ViTAdapter: out_indices={tuple(out_indices)} must be (0, 1, 2, 3), the maps of '
-                'strides 4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or '
-                'head.'
-            )
         self.out_indices, self.add_tokens = tuple(out_indices), add_tokens
-        self.backbone = _build_backbone(backbone, interactions, inject, with_cp)
-        self.groups = block_groups(
-            interactions, self.backbone.num_layers, self.backbone.out_indices
-        )
-        if add_tokens == 'each' and len(self.groups) != len(STRIDES):
-            raise ConfigError(
-                "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
-                f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
-            )
-        self.in_channels, self.embed_dims = self.backbone.in_channels, self.backbone.embed_dims
+        self.backbone = build_backbone(backbone, interactions, inject, with_cp)
+        last = self.backbone.out_indices
+        self.groups = block_groups(interactions, self.backbone.num_layers, last)
+        self._check_outputs()
+        self.in_channels, width = self.backbone.in_channels, self.backbone.embed_dims
+        self.embed_dims = width
         self.strides = tuple(STRIDES[i] for i in self.out_indices)
-        self.channels = tuple(self.embed_dims for _ in self.out_indices)
-        width = self.embed_dims
-        with_finest = 0 in self.out_indices
-        heads = max(width // HEAD_DIMS, 1)
-        attention = {'num_heads': heads, 'value_ratio': 0.5, **(attention or {})}
+        self.channels = (width,) * len(self.strides)
         # The names of all parameters are the authors'.
+        with_finest = 0 in self.out_indices
         self.spm = SpatialPrior(self.in_channels, conv_inplane, width, norm_cfg, with_finest)
         self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
-        build = partial(
-            Interaction,
-            width,
+        shared: dict[str, Any] = dict(
             num_levels=len(STRIDES) - 1,
             init_values=init_values if inject else None,
             with_cp=with_cp,
             cffn_ratio=cffn_ratio,
             drop_path_rate=drop_path_rate,
-            **attention,
         )
+        shared |= dict(num_heads=max(width // HEAD_DIMS, 1), value_ratio=0.5) | (attention or {})
         extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
-        self.interactions = nn.ModuleList(build(num_extractors=number) for number in extractors)
+        self.interactions = nn.ModuleList(
+            Interaction(width, num_extractors=number, **shared) for number in extractors
+        )
         self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
         for i in self.out_indices:
             self.add_module(f'norm{i + 1}', build_map_norm(norm_cfg, width))
         self.register_load_state_dict_pre_hook(fit_adapter)
         self.reset_parameters()
+
+    def _check_outputs(self) -> None:
+        if self.out_indices not in ((0, 1, 2, 3), (1, 2, 3)):
+            raise ConfigError(
+                f'ViTAdapter: out_indices={self.out_indices} must be (0, 1, 2, 3), the maps of '
+                'strides 4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or '
+                'head.'
+            )
+        if self.add_tokens == 'each' and len(self.groups) != len(STRIDES):
+            raise ConfigError(
+                "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
+                f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
+            )
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.level_embed)
@@ -230,46 +213,3 @@ class ViTAdapter(LoadableModule):
     ) -> Report:
         """See :meth:`VisionTransformer.load`. A checkpoint may hold only the adapter."""
         return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
-
-
-def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
-
-    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
-    for the backbone's hook.
-    """
-    for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
-        name = key.removeprefix(prefix)
-        if name.partition('.')[0] not in ADAPTER:
-            state[f'{prefix}backbone.{name}'] = state.pop(key)
-    keep_shards(adapter, state, prefix)
-
-
-def _build_backbone(
-    cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
-) -> VisionTransformer:
-    """The transformer, of one patch size, whose outputs are the last blocks of the groups."""
-    for name in ('out_indices', 'out_type'):
-        if name in cfg:
-            raise ConfigError(
-                f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, '
-                "and give interactions for the groups of blocks, or the adapter's own "
-                'out_indices for the maps.'
-            )
-    kind = cfg.get('type', 'VisionTransformer')
-    kind = MODELS.get(kind) if isinstance(kind, str) else kind
-    if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
-        raise ConfigError(
-            f'ViTAdapter: backbone.type={cfg["type"]!r} is not a vit_plugin backbone; give the '
-            'config of a vit_plugin.VisionTransformer.'
-        )
-    fixed = dict(
-        _scope_=SCOPE,
-        type=kind,
-        encoder={'final_norm': not inject, **(cfg.get('encoder') or {})},
-        out_type='raw',
-        out_indices=-1 if isinstance(interactions, int) else interactions,
-    )
-    backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
-    backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
-    return backbone

@@ -1,12 +1,7 @@
 """A ViT-Adapter: ours, its authors' and DINOv3's. DINOv3's file has it without its backbone."""
 
 from vit_plugin.weights.formats.own import LAYERS, TOKENS
-from vit_plugin.weights.rules import (
-    GRID,
-    Format,
-    Rule,
-    same,
-)
+from vit_plugin.weights.rules import GRID, Format, Rule, same
 
 # The parts of a ViT-Adapter, by its authors' names and ours. Its backbone is the part ``backbone``,
 # or all the others.

@@ -51,5 +51,5 @@ class DepthOutcomes(MapOutcomes):
         maps = np.hstack(self._seen[position])
         true, found = np.split(colored(maps, True), 2, axis=1)  # by the same colors
         score = f', AbsRel {self._errors[position]:.1f} %' if position in self._errors else ''
-        shown = ((image, 'image'), (true, 'true'), (found, f'predicted{score}'))
-        return [Panel(one, Annotations((len(one), one.shape[1])), title) for one, title in shown]
+        shown: Any = ((image, 'image'), (true, 'true'), (found, f'predicted{score}'))
+        return [Panel(one, Annotations(one.shape[:2]), title) for one, title in shown]

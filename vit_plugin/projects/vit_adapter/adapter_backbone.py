@@ -1,0 +1,65 @@
+"""The transformer within a ViT-Adapter: how it is built, and where its weights are in a file."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from vit_plugin.arguments.fields import Open
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.recompute import Recompute
+from vit_plugin.models.loading.hooks import keep_shards
+from vit_plugin.registry import MODELS, SCOPE
+
+from .vit_adapter_names import ADAPTER
+
+
+class BackboneCfg(Open, total=False):
+    """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
+
+    type: str | type
+    encoder: dict | None
+
+
+def build_backbone(
+    cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
+) -> VisionTransformer:
+    """The transformer, of one patch size, whose outputs are the last blocks of the groups."""
+    for name in ('out_indices', 'out_type'):
+        if name in cfg:
+            raise ConfigError(
+                f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, '
+                "and give interactions for the groups of blocks, or the adapter's own "
+                'out_indices for the maps.'
+            )
+    kind = cfg.get('type', 'VisionTransformer')
+    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
+        raise ConfigError(
+            f'ViTAdapter: backbone.type={cfg["type"]!r} is not a vit_plugin backbone; give the '
+            'config of a vit_plugin.VisionTransformer.'
+        )
+    fixed = dict(
+        _scope_=SCOPE,
+        type=kind,
+        encoder={'final_norm': not inject, **(cfg.get('encoder') or {})},
+        out_type='raw',
+        out_indices=-1 if isinstance(interactions, int) else interactions,
+    )
+    backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
+    backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
+    return backbone
+
+
+def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
+    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
+
+    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
+    for the backbone's hook.
+    """
+    for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
+        name = key.removeprefix(prefix)
+        if name.partition('.')[0] not in ADAPTER:
+            state[f'{prefix}backbone.{name}'] = state.pop(key)
+    keep_shards(adapter, state, prefix)
