@@ -138,10 +138,10 @@ def _describe(record: ImageRecord) -> object:
 
 def _once(records: Records, findings: Findings) -> Records:
     """Each file once, with all its annotated objects, in the split furthest from training."""
-    by_path: dict[Path, ImageRecord] = {}
+    by_path: dict[str, ImageRecord] = {}  # a path is slow to compare
     unclear = set()
     for record in records:
-        first = by_path.setdefault(record.path, record)
+        first = by_path.setdefault(str(record.path), record)
         if first is record:
             continue
         if _describe(first) != _describe(record) and first.origin != record.origin:
@@ -150,7 +150,7 @@ def _once(records: Records, findings: Findings) -> Records:
                 'keep one of them',
                 f'{record.path} in {first.origin} and {record.origin}',
             )
-            unclear.add(record.path)
+            unclear.add(str(record.path))
         splits = {first.split, record.split} - {None}
         if len(splits) > 1:
             findings.note('images in several parts of the data, left out of training', record.path)

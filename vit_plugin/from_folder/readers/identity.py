@@ -94,8 +94,8 @@ def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
 
 def _parts(path: str) -> list[str]:
     """The parts of a path with ``/``. There is one at least."""
-    root, rest = path[: path.startswith('/')], path.split('/')
-    return [root] * bool(root) + ([part for part in rest if part not in ('', '.')] or [''])
+    parts = [part for part in path.split('/') if part not in ('', '.')]
+    return ['/'] * path.startswith('/') + (parts or [''])
 
 
 class Pairs(NamedTuple):
@@ -116,12 +116,11 @@ class Index:
 
     def __init__(self, folder: Path, images: Sequence[Path]) -> None:
         self._folder, self._by_path = folder_of(folder / '_'), dict[str, Path]()
-        self._by_name: dict[str, list[tuple[Path, Address]]] = defaultdict(list)
-        self._by_stem: dict[str, list[tuple[Path, Address]]] = defaultdict(list)
-        self._stems: dict[Address, set[str]] = defaultdict(set)
+        # The name, the path and the address of each image of a stem.
+        self._by_stem: dict[str, list[tuple[str, Path, Address]]] = defaultdict(list)
+        self._stems: dict[Address, list[str]] = defaultdict(list)
         self._parts = parts_below(folder)
         self._own = cache(lambda place: address_of(self._parts(place)))
-        self._written = cache(address_of)
         kinds = cache(lambda place: kinds_of(self._parts(place)))
         known = any('image' in kinds(folder_of(path)) for path in images)
         for path in images:
@@ -131,16 +130,22 @@ class Index:
             self._by_path[str(path)] = path
             if known and kinds(place) and 'image' not in kinds(place):
                 continue  # a mask, as in the folders of VOC
-            self._by_name[key].append((path, address))
-            self._by_stem[stem].append((path, address))
-            self._stems[address].add(stem)
+            self._by_stem[stem].append((key, path, address))
+            self._stems[address].append(stem)
         self._splits = {place.split for place in self._stems} - {None}
         self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
+        self._said = cache(self._said_in)
 
     def has(self, stem: str) -> bool:
-        """True if an image has this name, with a suffix or without."""
-        key = nfc(stem).casefold()
-        return key in self._by_stem or key in self._by_name
+        """True if an image has this name, with a suffix or without or with another."""
+        return bool(self._named(nfc(stem).casefold()))
+
+    def _named(self, key: str) -> Sequence[tuple[str, Path, Address]]:
+        """The images of this name, or with this and a suffix, or with another suffix than this."""
+        stem, suffix = os.path.splitext(key)
+        alike = self._by_stem.get(stem, ())
+        others = alike if suffix in IMAGE_SUFFIXES else ()
+        return [found for found in alike if found[0] == key] or self._by_stem.get(key, others)
 
     def match(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
         """The images that an annotation may mean: one, none, or some that fit equally well.
@@ -154,23 +159,17 @@ class Index:
             split: the part of the data set that the name of the annotation says, if it does.
         """
         *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
-        if said.casefold() not in self._by_name and '%' in said:
+        if '%' in said and not self.has(said):
             *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
         place = folder_of(near)
         # A name alone, beside a table at the top, may be of an image in any folder.
         for start in (place, self._folder) if folders or place != self._folder else ():
             if exact := self._by_path.get(os.path.join(start, *folders, said)):
                 return [exact]
-        key = said.casefold()
-        stem, suffix = os.path.splitext(key)
-        found = self._by_name.get(key) or self._by_stem.get(key) or []
-        if not found and suffix in IMAGE_SUFFIXES:
-            found = self._by_stem.get(stem) or []
+        found = self._named(said.casefold())
         if not found:
             return []
-        written, own = self._written(tuple(folders)), self._own(place)
-        stated = next((part for part in (written.split, split) if part in self._splits), None)
-        fitting = self._fitting(Address(stated or own.split, own.folders | written.folders), found)
+        fitting = self._fitting(self._said(tuple(folders), place, split), found)
         if len(fitting) == 1:
             return fitting
         same = [path for path in fitting if said in (nfc(path.name), nfc(path.stem))]
@@ -194,11 +193,10 @@ class Index:
         for image, files in files_of.items():
             ranks = {file: self._distance(file, image) for file in files}
             first, *others = sorted(files, key=lambda file: ranks[file])
-            if others and ranks[first] == ranks[others[0]] and _differ(first, others[0]):
-                what = 'images have two files of labels'
-                findings.reject(
-                    what, 'keep one of them, or join both in one', f'{first} and {others[0]}'
-                )
+            equal = [file for file in others if ranks[file] == ranks[first]]
+            if equal and first.read_bytes() != equal[0].read_bytes():
+                what, remedy = 'images have two files of labels', 'keep one, or join both in one'
+                findings.reject(what, remedy, f'{first} and {equal[0]}')
                 pairs.unclear.add(image)
                 continue
             pairs.image_of[first] = image
@@ -218,15 +216,21 @@ class Index:
             )
         return found[0] if len(found) == 1 else None
 
+    def _said_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
+        """The address of a name with these folders, in a file of this folder and part."""
+        written, own = address_of(folders), self._own(place)
+        stated = next((part for part in (written.split, split) if part in self._splits), None)
+        return Address(stated or own.split, own.folders | written.folders)
+
     def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
         label, place = self._own(folder_of(file)), self._own(folder_of(image))
         own = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
         return not own, -label.shared(place), label.apart(place)
 
-    def _fitting(self, label: Address, found: Sequence[tuple[Path, Address]]) -> list[Path]:
+    def _fitting(self, label: Address, found: Sequence[tuple[str, Path, Address]]) -> list[Path]:
         """Those of the images that fit an address best, see the rule of this file."""
-        fitting = self._fitting_places(label, tuple(place for _, place in found))
-        return [path for path, place in found if place in fitting]
+        fitting = self._fitting_places(label, tuple(place for _, _, place in found))
+        return [path for _, path, place in found if place in fitting]
 
     def _fitting_of(self, label: Address, places: Sequence[Address]) -> list[Address]:
         most, least, nearest = self._nearest(label)
@@ -249,8 +253,4 @@ class Index:
         return most, -least, tuple(place for place in ranks if ranks[place] == (most, least))
 
     def _have_common_names(self, places: Iterable[Address], other: Address) -> bool:
-        return any(not self._stems[place].isdisjoint(self._stems[other]) for place in places)
-
-
-def _differ(first: Path, second: Path) -> bool:
-    return first.read_bytes() != second.read_bytes()
+        return any(not {*self._stems[place]}.isdisjoint(self._stems[other]) for place in places)

@@ -190,11 +190,11 @@ def read_sizes(
             if look.bits > 8:
                 deep.setdefault(look.bits, []).append((record.path, look))
         if look.fault or look.bits > 16:
-            unread.add(record.path)
+            unread.add(id(record))
     for bits, found in deep.items():
         window = note_depth(bits, found, findings, len(found) == sum(map(bool, looks)))
         tree.looks.window = window or tree.looks.window
-    kept = [record for record in records if record.path not in unread]
+    kept = [record for record in records if id(record) not in unread]
     if unread and not (kept or deep):
         first = next(look.fault for look in looks if look)
         raise ConfigError(

@@ -31,7 +31,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Pat
         ConfigError: if a table has images, and no column that can be their label, or if two tables
             say other classes of an image.
     """
-    records: dict[Path, ImageRecord] = {}
+    records: dict[str, ImageRecord] = {}
     tables: list[Path] = []
     in_columns = False
     for table in _tables(tree):
@@ -49,7 +49,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Pat
             path = tree.find(row[table.images], file, own, findings, lost)
             if path is None:
                 continue
-            record = records.setdefault(path, tree.record(path, file, own))
+            record = records.setdefault(str(path), tree.record(path, file, own))
             names = _names(row, labels, mark)
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise ConfigError(
