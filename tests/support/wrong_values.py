@@ -301,6 +301,18 @@ RIGHT: dict[str, dict[str, Any]] = {
         embed_dims=32,
         decoder=dict(num_layers=1, num_heads=2, num_cross_heads=2, feedforward_channels=32),
     ),
+    'FrozenResNet': dict(depth=50, out_indices=(2, 3), dilated=True),
+    **{
+        f'Published{name}DETRHead': dict(
+            num_classes=3,
+            num_queries=4,
+            embed_dims=32,
+            unused_rows=(0,),
+            shared_classes=True,
+            test_cfg=dict(max_per_img=4),
+        )
+        for name in ('', 'Conditional', 'Deformable')
+    },
     'IoUAwareBCELoss': dict(alpha=0.25, gamma=2.0, loss_weight=1.0),
     'EoMTDecodeHead': dict(num_classes=3, ignore_index=255, align_corners=False),
     'TransUNetHead': dict(
@@ -612,6 +624,7 @@ WORKS: dict[str, Callable[[Any], Any]] = {
             'ResNetEmbed',
             'PooledResNetEmbed',
             'TimmBackbone',
+            'FrozenResNet',
             'TimmEmbed',
         ),
         lambda built: built(

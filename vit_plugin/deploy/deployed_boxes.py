@@ -2,6 +2,8 @@
 
 import math
 from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +61,22 @@ class DeployedDETR(DeployedBoxes):
         )
         boxes = box_convert(boxes, 'cxcywh', 'xyxy') * _ends(sizes)
         return _clipped(boxes, sizes), *more[: len(self.outputs) - 1]
+
+
+class DeployedTransformer(DeployedDETR):
+    """A ``DetectionTransformer`` of MMDetection, whose images are not padded."""
+
+    inputs = INPUTS[:1]
+    least = Deployed.least  # type: ignore[assignment]  # as for any map
+
+    def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
+        """Images -> what the head gets."""
+        shape = images.shape[-2:]
+        sample = SimpleNamespace(batch_input_shape=shape, img_shape=shape)
+        return self.model.forward_transformer(super().features(images), [sample])
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        return super().forward(images, torch.tensor([images.shape[-2:]]))
 
 
 class DeployedRetinaNet(DeployedBoxes):

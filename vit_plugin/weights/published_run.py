@@ -61,8 +61,10 @@ def unread(checkpoint: Checkpoint) -> str:
 def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:
     """What MMEngine would have saved: the config, the classes, and the weights by our names."""
     parts = settings['model']
+    whole = any(name.startswith('backbone.') for name in ours)
     theirs = {
-        name if name.partition('.')[0] in parts else f'backbone.{name}': name for name in ours
+        name if whole or name.partition('.')[0] in parts else f'backbone.{name}': name
+        for name in ours
     }
     return dict(
         meta=dict(

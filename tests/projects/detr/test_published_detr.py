@@ -1,0 +1,193 @@
+"""DETR's folders of transformers become MMDetection's detectors, and compute the same."""
+
+from rejection import rejects
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from image_folders import write_coco
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from safetensors.torch import load_file, save_file
+
+from benchmarks.detectors_reference import doubled
+from vit_plugin.from_folder.detection import Detection
+from vit_plugin.from_folder.recipe import recipe_of
+from vit_plugin.from_folder.request import Request
+from vit_plugin.inference.load import load
+from vit_plugin.models.classes import keep_classifier
+from vit_plugin.weights.for_mmengine import read_complete
+
+transformers = pytest.importorskip('transformers', minversion='5')
+pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
+SMALL = dict(
+    backbone='resnet18',
+    encoder_layers=1,
+    decoder_layers=2,
+    encoder_ffn_dim=16,
+    decoder_ffn_dim=16,
+    num_queries=5,
+)
+TWO_STAGES = dict(two_stage=True, with_box_refine=True, two_stage_num_proposals=6)
+VARIANTS = {
+    'Detr': dict(num_labels=91),
+    'ConditionalDetr': dict(num_labels=91),
+    'DeformableDetr': dict(num_labels=3),
+    'DeformableDetr refined': dict(num_labels=91, with_box_refine=True),
+    'DeformableDetr two stages': TWO_STAGES,
+}
+DILATED = dict(backbone='resnet50', dilation=True)
+
+
+def published(folder, variant, **config):
+    """A folder as ``save_pretrained`` writes it, and its model in float64, with random weights."""
+    name = variant.partition(' ')[0]
+    made = getattr(transformers, f'{name}Config')(
+        **{**SMALL, **VARIANTS.get(variant, {}), **config}
+    )
+    torch.manual_seed(0)
+    model = getattr(transformers, f'{name}ForObjectDetection')(made).eval()
+    for name, value in model.state_dict().items():
+        noise = 0.1 * torch.randn_like(value)
+        value += noise.abs() if name.endswith('running_var') else noise
+    model.save_pretrained(folder)
+    return model.double()
+
+
+def outputs(model, images, sizes):
+    """Logits and boxes of the last layer, for images of these heights and widths."""
+    shape = tuple(images.shape[-2:])
+    samples = [SimpleNamespace(batch_input_shape=shape, img_shape=size) for size in sizes]
+    with torch.no_grad(), doubled():
+        given = model.forward_transformer(model.extract_feat(images), samples)
+        logits, boxes = model.bbox_head(**given)
+    return logits[-1], boxes[-1]
+
+
+@pytest.mark.parametrize(
+    ('variant', 'config'),
+    [
+        *((variant, {}) for variant in VARIANTS),
+        pytest.param('Detr', DILATED, marks=pytest.mark.nightly),
+        pytest.param(
+            'DeformableDetr', DILATED | dict(num_feature_levels=1), marks=pytest.mark.nightly
+        ),
+    ],
+)
+@pytest.mark.parametrize('sizes', [[(96, 160)], [(128, 100), (90, 128)]])
+def test_computes_what_transformers_does(tmp_path, variant, config, sizes):
+    """Alone, and padded in a batch."""
+    theirs = published(tmp_path, variant, **config)
+    model = load(tmp_path, device='cpu').model.double()
+    height, width = np.max(sizes, axis=0).tolist()
+    mask = torch.zeros(len(sizes), height, width, dtype=torch.long)
+    for i, (rows, columns) in enumerate(sizes):
+        mask[i, :rows, :columns] = 1
+    images = torch.randn(len(sizes), 3, height, width).double() * mask[:, None]
+    with torch.no_grad(), doubled():
+        wanted = theirs(pixel_values=images, pixel_mask=mask)
+    logits, boxes = outputs(model, images, sizes)
+    rows = model.bbox_head.class_rows
+    if variant == 'Detr':
+        logits, wanted.logits = logits.softmax(-1)[..., : len(rows)], wanted.logits.softmax(-1)
+    assert boxes.std(1).max() > 1e-4  # queries differ
+    for found, other in ((logits, wanted.logits[..., rows]), (boxes, wanted.pred_boxes)):
+        torch.testing.assert_close(found, other, rtol=0, atol=1e-9 * other.abs().max().item())
+
+
+@pytest.mark.parametrize('variant', VARIANTS)
+def test_predicts_what_transformers_does(tmp_path, variant):
+    theirs = published(tmp_path, variant)
+    size = dict(shortest_edge=64, longest_edge=128)
+    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(dict(size=size)))
+    trained = load(tmp_path, device='cpu')
+    trained.model.double()
+    pixels = np.random.default_rng(0).integers(0, 256, (96, 120, 3), dtype=np.uint8)
+    inputs = trained.model.data_preprocessor(trained._batch([trained.sample(pixels)]), False)
+    assert inputs['inputs'].shape[-2:] == (64, 80)
+    with torch.no_grad(), doubled():
+        wanted = theirs(pixel_values=inputs['inputs'].double())
+    kind = variant.partition(' ')[0]
+    (wanted,) = getattr(transformers, f'{kind}ImageProcessor')().post_process_object_detection(
+        wanted, threshold=0, target_sizes=[pixels.shape[:2]]
+    )
+    head = trained.model.bbox_head
+    known = torch.isin(wanted['labels'], head.class_rows)
+    best = wanted['scores'][known].argsort(descending=True)
+    with torch.no_grad(), doubled():
+        (found,) = trained.model.predict(inputs['inputs'].double(), inputs['data_samples'])
+    found = found.pred_instances
+    best, rows = best[: len(found)], head.class_rows[found.labels][: len(best)]
+    assert torch.equal(rows, wanted['labels'][known][best])
+    wide = torch.tensor([120, 96, 120, 96])
+    boxes = wanted['boxes'][known][best].clamp(min=0).minimum(wide)
+    torch.testing.assert_close(found.bboxes[: len(best)], boxes, rtol=0, atol=1e-2)
+
+
+def test_layers_of_classes_that_differ_are_kept(tmp_path):
+    """As in the authors' files. transformers writes the first one alone."""
+    published(tmp_path, 'DeformableDetr refined')
+    path = tmp_path / 'model.safetensors'
+    weights = load_file(path)
+    for part in ('weight', 'bias'):
+        weights[f'class_embed.1.{part}'] = weights[f'class_embed.0.{part}'] + 1
+    weights['bbox_embed.0.layers.0.bias'] = torch.zeros(256)  # which the decoder has, too
+    save_file(weights, path)
+    head = load(tmp_path, device='cpu').model.bbox_head
+    for i in range(2):
+        assert torch.equal(head.cls_branches[i].weight, weights[f'class_embed.{i}.weight'])
+    key = 'model.decoder.bbox_embed.0.layers.0.bias'
+    assert torch.equal(head.reg_branches[0][0].bias, weights[key])
+
+
+@pytest.mark.parametrize(
+    ('variant', 'config', 'message'),
+    [
+        ('Detr', dict(auxiliary_loss=True), 'auxiliary_loss=True'),
+        ('Detr', dict(position_embedding_type='learned'), "position_embedding_type='learned'"),
+        ('DeformableDetr', dict(activation_function='gelu'), "activation_function='gelu'"),
+        ('ConditionalDetr', dict(d_model=64), 'd_model=64'),
+        ('Detr', dict(backbone='resnet18d'), 'conv1.0.weight, which MMDetection does not'),
+        ('Detr', dict(backbone='resnet26'), r'no known ResNet, with \(2, 2, 2, 2\) blocks'),
+        (
+            'Detr',
+            dict(backbone=None, use_timm_backbone=False),
+            "backbone_config.model_type='resnet'",
+        ),
+    ],
+)
+def test_what_mmdetection_computes_otherwise_is_refused(tmp_path, variant, config, message):
+    published(tmp_path, variant, **config)
+    with rejects(message):
+        load(tmp_path, device='cpu')
+
+
+def test_masks_are_another_model(tmp_path):
+    config = transformers.DetrConfig(**SMALL)
+    transformers.DetrForSegmentation(config).save_pretrained(tmp_path)
+    with rejects("transformers' DetrForSegmentation is not read by its config"):
+        load(tmp_path, device='cpu')
+
+
+@pytest.mark.parametrize('variant', VARIANTS)
+def test_a_training_keeps_all_but_the_layers_of_classes(tmp_path, variant):
+    published(tmp_path / 'model', variant)
+    write_coco(tmp_path / 'data', 6)
+    request = Request(
+        str(tmp_path / 'data'), task='detection', weights=str(tmp_path / 'model'), img_size=64
+    )
+    recipe = recipe_of(Detection(request))
+    assert 'with 2 new classes: the layers of its classes start untrained' in recipe.text
+    init_default_scope('mmdet')
+    model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)
+    state = read_complete(request.weights)['state_dict']
+    kept = keep_classifier(model, state)
+    assert {name.split('.')[1] for name in kept} <= {'fc_cls', 'cls_branches'}
+    assert not model.load_state_dict(state, strict=False).missing_keys
+    assert model.bbox_head.num_classes == 2
+    assert not any(p.requires_grad for p in model.backbone.layer1.parameters())

@@ -1,0 +1,190 @@
+"""MMDetection's heads of DETR, with what published weights need and graphs return."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section, Typed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+with needed_by('PublishedDETRHead'):
+    leave_out_multimodal()
+    from mmdet.models.dense_heads import ConditionalDETRHead, DeformableDETRHead, DETRHead
+
+NO_OBJECT = 0.1  # weight of this class in the loss
+FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)
+
+
+class Matching(TypedDict, total=False):
+    """MMDetection's ``train_cfg`` of a DETR."""
+
+    assigner: Typed
+
+
+class MostBoxes(TypedDict, total=False):
+    """Options of a prediction."""
+
+    max_per_img: PositiveInt
+
+
+class OfFile(DETRHead):
+    """What the heads share. Losses, costs and post-processing are the papers' and MMDetection's.
+
+    Args:
+        num_classes: number of classes.
+        num_queries: queries of the detector.
+        embed_dims: channels of the queries.
+        unused_rows: rows of the classification layers that are no class. They are never predicted;
+            in a softmax, they count as no object.
+        shared_classes: whether all layers have one classification layer, where each refines boxes.
+        train_cfg: MMDetection's, with an ``assigner``. Default: the paper's costs.
+        test_cfg: ``max_per_img``, the most boxes of an image.
+        init_cfg: MMEngine's initialization config.
+        layers: what MMDetection's detector says of the number of its layers.
+
+    Raises:
+        ConfigError: if there is no such row.
+    """
+
+    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `best`
+    class_layers: tuple[str, ...] = ('fc_cls',)  # whose rows are classes
+    cost: Section = dict(type='mmdet.FocalLossCost', weight=2.0)
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 300,
+        embed_dims: PositiveInt = 256,
+        unused_rows: Sequence[int] = (),
+        shared_classes: bool = False,
+        train_cfg: Matching | None = None,
+        test_cfg: MostBoxes | None = None,
+        init_cfg: InitConfig = None,
+        **layers: Any,
+    ) -> None:
+        self.unused_rows, self.shared_classes = list(unused_rows), shared_classes
+        rows = range(num_classes + len(self.unused_rows))
+        classes = [row for row in rows if row not in self.unused_rows]
+        if len(classes) != num_classes:
+            raise ConfigError(
+                f'{type(self).__name__}: unused_rows={self.unused_rows} must be different rows '
+                f'from 0 to {len(rows) - 1}, for num_classes={num_classes}.'
+            )
+        costs = [
+            self.cost,
+            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
+            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
+        ]
+        loss = self.class_loss(num_classes)
+        most = num_queries * (num_classes if loss.get('use_sigmoid') else 1)
+        super().__init__(
+            num_classes,
+            embed_dims,
+            sync_cls_avg_factor=True,
+            loss_cls=loss,
+            loss_bbox=dict(type='mmdet.L1Loss', loss_weight=5.0),
+            loss_iou=dict(type='mmdet.GIoULoss', loss_weight=2.0),
+            test_cfg=dict(max_per_img=min(most, (test_cfg or {}).get('max_per_img', most))),
+            train_cfg=train_cfg
+            or dict(assigner=dict(type='mmdet.HungarianAssigner', match_costs=costs)),
+            init_cfg=init_cfg,
+            **layers,
+        )
+        self.register_buffer('class_rows', torch.tensor(classes), persistent=False)
+
+    def class_loss(self, num_classes: int) -> Section:
+        """The loss of the classes."""
+        return dict(FOCAL)
+
+    def _init_layers(self) -> None:
+        self.cls_out_channels += len(self.unused_rows)
+        super()._init_layers()
+        self.cls_out_channels -= len(self.unused_rows)
+
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """See MMDetection's head. Logits are those of the classes alone."""
+        logits, boxes = super().forward(*args, **kwargs)
+        if not self.unused_rows:
+            return logits, boxes
+        known = logits.index_select(-1, self.class_rows)
+        if not self.loss_cls.use_sigmoid:
+            others = logits[..., [*self.unused_rows, -1]].logsumexp(-1, keepdim=True)
+            known = torch.cat((known, others), dim=-1)
+        return known, boxes
+
+    def best(self, outputs: Mapping[str, Any], sizes: Any) -> tuple[Tensor, ...]:
+        """The detector's outputs -> what is predicted, best first, for a graph.
+
+        Returns:
+            Boxes (B, N, 4) as fractions, scores (B, N) and classes (B, N).
+        """
+        logits, boxes = (part[-1].float() for part in self(**outputs))
+        if self.loss_cls.use_sigmoid:
+            scores, best = logits.sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
+            rows, labels = best // self.num_classes, best % self.num_classes
+        else:
+            scores, labels = logits.softmax(-1)[..., :-1].max(-1)
+            scores, rows = scores.topk(self.test_cfg['max_per_img'])
+            labels = labels.gather(1, rows)
+        return boxes.gather(1, rows[..., None].expand(-1, -1, 4)), scores, labels
+
+
+@MODELS.register_module()
+class PublishedDETRHead(OfFile):
+    """The head of DETR (arXiv:2005.12872), with a softmax over the classes and no object.
+
+    Args: see :class:`OfFile`.
+    """
+
+    cost = dict(type='mmdet.ClassificationCost', weight=1.0)
+
+    def class_loss(self, num_classes: int) -> Section:
+        """Cross-entropy. MMDetection's head sets the weight of no object in its own class alone."""
+        self.bg_cls_weight = NO_OBJECT
+        return dict(type='mmdet.CrossEntropyLoss', class_weight=[1.0] * num_classes + [NO_OBJECT])
+
+
+@MODELS.register_module()
+class PublishedConditionalDETRHead(OfFile, ConditionalDETRHead):
+    """The head of Conditional DETR (arXiv:2108.06152).
+
+    Args: see :class:`OfFile`.
+    """
+
+
+@MODELS.register_module()
+class PublishedDeformableDETRHead(OfFile, DeformableDETRHead):
+    """The head of Deformable DETR (arXiv:2010.04159), of all its variants.
+
+    Args: see :class:`OfFile`.
+    """
+
+    class_layers = ('cls_branches',)
+    cls_branches: nn.ModuleList
+
+    def _init_layers(self) -> None:
+        super()._init_layers()
+        if self.shared_classes:
+            self.cls_branches = nn.ModuleList([self.cls_branches[0]] * len(self.cls_branches))
+        self.register_load_state_dict_pre_hook(_fill_shared)
+
+    def loss_by_feat(
+        self, logits: Tensor, boxes: Tensor, proposed: Tensor | None, *rest: Any
+    ) -> dict[str, Tensor]:
+        """See MMDetection's head. The first row of a proposal's logits says if it is an object."""
+        if proposed is not None:
+            proposed = proposed[..., : self.cls_out_channels]
+        return super().loss_by_feat(logits, boxes, proposed, *rest)
+
+
+def _fill_shared(head: nn.Module, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
+    """Give each layer the parameters that it shares with another, which files have once."""
+    first: dict[int, str] = {}
+    for name, parameter in head.named_parameters(prefix.rstrip('.'), remove_duplicate=False):
+        shared = first.setdefault(id(parameter), name)
+        if shared in state:
+            state.setdefault(name, state[shared])
