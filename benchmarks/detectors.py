@@ -5,8 +5,8 @@
 ``PYTHON`` is that of an environment with ``rfdetr`` (with ``rfdetr-plus`` for XL and 2XL),
 ``transformers`` and ``torch``. It writes each file as the vendor's library does, and computes
 boxes, logits and masks with the vendor's model. This package reads the file as ``infer`` does.
-Compared are a square and, without masks, two rectangles, and for RF-DETR the predictions of
-``rfdetr`` on six photographs of scikit-image. 2 GB of memory without masks.
+Compared are a square and, without masks, two rectangles, and for RF-DETR and DETR the predictions
+on six photographs of scikit-image. 2 GB of memory without masks.
 """
 
 import argparse
@@ -17,7 +17,8 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -95,6 +96,25 @@ ROWS = {
     ),
 }
 
+DETR = dict(num_labels=80)  # without rows that are no class, which its softmax counts
+TWO_STAGES = dict(two_stage=True, with_box_refine=True)
+
+
+def of_detr(kind: str, **config: Any) -> Row:
+    name = f'{kind}Detr:{json.dumps(dict(num_labels=91) | config)}'
+    return Row('transformers', name, '', ('512,512', *RECTANGLES))
+
+
+ROWS |= {
+    'DETR R50': of_detr('', **DETR),
+    'DETR R101-DC5': of_detr('', **DETR, backbone='resnet101', dilation=True),
+    'Conditional DETR': of_detr('Conditional'),
+    'Deformable DETR': of_detr('Deformable'),
+    'Deformable DETR, one level': of_detr('Deformable', num_feature_levels=1, dilation=True),
+    'Deformable DETR, refined': of_detr('Deformable', with_box_refine=True),
+    'Deformable DETR, two stages': of_detr('Deformable', **TWO_STAGES),
+}
+
 
 def reference(python: str, row: Row, folder: Path) -> dict:
     """The reference's file and outputs, written into a folder."""
@@ -123,7 +143,13 @@ def compare(row: Row, folder: Path, python: str) -> tuple[list[float], str]:
     for one in outputs['sizes']:
         with torch.no_grad(), doubled():
             feats = model.extract_feat(one['image'])
-            logits, boxes, _, _, features, _ = head(feats)
+            if hasattr(model, 'forward_transformer'):  # of MMDetection
+                shape = tuple(one['image'].shape[-2:])
+                sample = SimpleNamespace(batch_input_shape=shape, img_shape=shape)
+                logits, boxes = head(**model.forward_transformer(feats, [sample]))
+            else:
+                logits, boxes, _, _, features, _ = head(feats)
+            logits = logits[..., : len(head.class_rows)]
             found = [logits[-1], boxes[-1]]
             if one['masks'] is not None:
                 found.append(head.masks_of(feats, features[-1]))
@@ -140,17 +166,24 @@ def on_photographs(trained: TrainedModel, theirs: dict[str, dict[str, Tensor]]) 
         pixels = photograph(name)
         sample = trained.sample(np.ascontiguousarray(pixels[..., ::-1]))
         mine = trained.model.data_preprocessor(pseudo_collate([sample]), False)
-        gray = max(gray, 255 * 0.229 * float((mine['inputs'] - wanted['image']).abs().max()))
+        shape, (height, width) = tuple(wanted['image'].shape[-2:]), pixels.shape[:2]
+        if shape == mine['inputs'].shape[-2:]:  # else by a pixel
+            gray = max(gray, 255 * 0.229 * float((mine['inputs'] - wanted['image']).abs().max()))
+        facts = dict(img_shape=shape, batch_input_shape=shape)
+        facts['scale_factor'] = shape[1] / width, shape[0] / height
+        mine['data_samples'][0].set_metainfo(facts)
         with torch.no_grad(), doubled():
-            feats = trained.model.extract_feat(wanted['image'])
-            (found,) = head.predict(feats, mine['data_samples'])
+            (found,) = trained.model.predict(wanted['image'], mine['data_samples'])
+        found = found.pred_instances
         known = torch.isin(wanted['labels'], head.class_rows)  # others have no name
-        labels = wanted['labels'][known]
+        labels = wanted['labels'][known][: len(found.labels)]
         ours = head.class_rows[found.labels][: len(labels)]
         wrong += int((ours != labels).sum())
         count += len(labels)
         boxes = found.bboxes[: len(labels)]
-        off = max(off, apart(boxes, wanted['boxes'][known]))
+        ends = boxes.new_tensor([width, height]).repeat(2)
+        inside = wanted['boxes'][known][: len(boxes)].clamp(min=0).minimum(ends)
+        off = max(off, apart(boxes, inside))
         if 'masks' in wanted:
             masks = wanted['masks'][known][:, 0]
             pixels_off += int((found.masks[: len(labels)] != masks).sum())

@@ -5,10 +5,12 @@ It runs in an environment with ``rfdetr`` or ``transformers``, which this packag
     PYTHON benchmarks/detectors_reference.py KIND NAME FOLDER [HEIGHT,WIDTH ...]
 
 ``KIND`` is ``rfdetr`` (``NAME`` is a class of its configs, such as ``Nano`` or ``SegNano``) or
-``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides
-of their config in JSON after a colon). It writes the file as the vendor's library does, and
+``transformers`` (``NAME`` is ``RfDetr``, ``LwDetr``, ``Detr``, ``ConditionalDetr``,
+``DeformableDetr``, ``Eomt`` or ``EomtDinov3``, with the overrides of their config in JSON after a
+colon). It writes the file as the vendor's library does, and
 ``outputs.pt``. Its ``sizes`` are an image and in float64 the logits and boxes, and the masks where
-there are some; its ``photographs`` what ``rfdetr`` predicts for some of scikit-image's.
+there are some; its ``photographs`` what ``rfdetr``, or a DETR of transformers, predicts for some
+of scikit-image's.
 """
 
 import argparse
@@ -25,15 +27,20 @@ import torch
 from torch import Tensor, nn
 
 
-def randomize(model: nn.Module) -> None:
+def randomize(model: nn.Module, size: float = 0.02) -> None:
     """Change every parameter, so that none has a value by which it has no effect."""
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
         noise = torch.randn(parameter.shape, generator=generator)
-        parameter.data += 0.02 * noise.to(parameter.dtype)
+        parameter.data += size * noise.to(parameter.dtype)
 
 
 PHOTOGRAPHS = ('astronaut', 'cat', 'chelsea', 'coffee', 'hubble_deep_field', 'rocket')
+
+PROCESSORS = {
+    f'{name}Detr': f'{name}DetrImageProcessorPil' for name in ('', 'Conditional', 'Deformable')
+}
+SIDES = dict(shortest_edge=400, longest_edge=666)  # half of the published
 
 
 def photograph(name: str) -> np.ndarray:
@@ -124,6 +131,16 @@ def predicted(model: nn.Module, settings: Any, pixels: np.ndarray) -> dict:
     return dict(found[0], image=image)
 
 
+def shown_by(processor: Any, model: nn.Module, pixels: np.ndarray) -> dict:
+    """By the steps of transformers: the resized image, and boxes, scores and rows, best first."""
+    image = processor(pixels, return_tensors='pt')['pixel_values'].double()
+    with torch.no_grad(), doubled():
+        outputs = model(image)
+        (found,) = processor.post_process_object_detection(outputs, -1.0, [pixels.shape[:2]])
+    best = found['scores'].argsort(descending=True, stable=True)
+    return {name: value[best] for name, value in found.items()} | dict(image=image)
+
+
 def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> dict:
     """A model of transformers, saved by it."""
     import transformers
@@ -135,7 +152,8 @@ def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> di
         task = 'ForInstanceSegmentation'
     torch.manual_seed(0)
     model = getattr(transformers, f'{name}{task}')(config).eval()
-    randomize(model)
+    processor = PROCESSORS.get(name)
+    randomize(model, 0.1 if processor else 0.02)  # queries start alike
     model.save_pretrained(folder)
     model.double()
     found = []
@@ -151,7 +169,12 @@ def of_transformers(name: str, folder: Path, sizes: list[tuple[int, int]]) -> di
                 masks=getattr(outputs, 'pred_masks', None),
             )
         found.append(dict(parts, image=image))
-    return dict(sizes=found, photographs={})
+    if not processor:
+        return dict(sizes=found, photographs={})
+    steps = getattr(transformers, processor)(size=SIDES)
+    steps.save_pretrained(folder)
+    shown = {one: shown_by(steps, model, photograph(one)) for one in PHOTOGRAPHS}
+    return dict(sizes=found, photographs=shown)
 
 
 def main() -> None:

@@ -66,8 +66,8 @@ class DeployedDETR(DeployedBoxes):
 class DeployedTransformer(DeployedDETR):
     """A ``DetectionTransformer`` of MMDetection, whose images are not padded."""
 
-    inputs = INPUTS[:1]
-    least = Deployed.least  # type: ignore[assignment]  # as for any map
+    inputs = INPUTS[:1]  # type: ignore[assignment]
+    least = Deployed.least  # as for any map
 
     def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
         """Images -> what the head gets."""

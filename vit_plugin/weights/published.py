@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from annotated_types import Len
+from mmengine.logging import print_log
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from vit_plugin.arguments import fits
@@ -190,6 +191,8 @@ class Classes:
         known = [name for name in coco if name not in NO_CLASS]
         if not names or (rows == len(coco) and [*names.values()] == known):
             by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
+            if rows in by_rows:
+                print_log(f"The classes are taken as COCO's, since there are {rows}.", 'current')
             numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last is no class
             names = dict(enumerate(by_rows.get(rows, numbers)))
         used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}

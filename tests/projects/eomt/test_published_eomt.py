@@ -11,6 +11,7 @@ from authors import FOLDER, recorded
 from published_models import eomt_folder
 
 from vit_plugin.inference.load import load
+from vit_plugin.projects.eomt.published_eomt import _classes
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 64, 3), dtype=np.uint8)
@@ -50,3 +51,20 @@ def test_masks_of_which_the_config_says_too_little_are_refused(tmp_path, monkeyp
     monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.SCENES', (133, 4))
     with rejects('which of its 5 classes are things'):
         load(eomt_folder(tmp_path / 'a', 'Eomt'), device='cpu')
+
+
+@pytest.mark.parametrize(
+    ('rows', 'names', 'first', 'last'),
+    [
+        (150, 'LABEL_', 'wall', 'flag'),
+        (150, 'area ', 'area 0', 'area 149'),
+        (133, 'LABEL_', 'person', 'rug-merged'),
+        (80, None, 'person', 'toothbrush'),
+        (5, 'LABEL_', 'LABEL_0', 'LABEL_4'),
+    ],
+)
+def test_as_many_classes_as_a_data_set_has_get_its_names_unless_they_are_told(
+    rows, names, first, last
+):
+    found = _classes({i: f'{names}{i}' for i in range(rows)} if names else {}, rows)
+    assert (found[0], found[-1], len(found)) == (first, last, rows)

@@ -1,8 +1,14 @@
 """EoMT in the form of transformers: semantic, instance and panoptic masks."""
 
+from collections.abc import Mapping
+
+from mmengine.logging import print_log
+
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
+from vit_plugin.registry import needed_class
 from vit_plugin.weights.published import (
+    DEFAULT_NAME,
     Classes,
     Published,
     detector_settings,
@@ -13,6 +19,10 @@ from vit_plugin.weights.traits import is_gated
 
 from .eomt_model import instances
 
+KNOWN = {
+    133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
+    150: 'mmseg.datasets.ade:ADE20KDataset',
+}
 SCENES = (133, 80)  # COCO's panoptic classes, and how many of them are things
 ROTARY = dict(form='centred', planes='halves')
 
@@ -29,12 +39,7 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
     if published.kind not in ('eomt', 'eomt_dinov3'):
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
-    names = published.names
-    classes = (
-        [names.get(i, f'class {i}') for i in range(rows)]
-        if names or rows != SCENES[1]
-        else Classes(rows, {}).names
-    )
+    classes = _classes(published.names, rows)
     backbone, side = _backbone(published, rows)
     pixels = published.pixels(side)
     if published.processor.get('do_split_image'):
@@ -53,6 +58,19 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
         )
     model = instances(backbone, num_things_classes=things, num_stuff_classes=rows - things)
     return detector_settings(model, classes, padded=side, masks=things == rows, **pixels), classes
+
+
+def _classes(names: Mapping[int, str], rows: int) -> list[str]:
+    """The names that are told; of as many without one as a data set has, its own, which is said."""
+    known = all(name.startswith(DEFAULT_NAME) for name in names.values()) and KNOWN.get(rows)
+    if known:
+        print_log(
+            f'The file names no classes; its {rows} are taken as those of {known}.', 'current'
+        )
+        return list(needed_class('the names of classes', known).METAINFO['classes'])
+    if names or rows != SCENES[1]:
+        return [names.get(i, f'class {i}') for i in range(rows)]
+    return Classes(rows, {}).names
 
 
 def _backbone(published: Published, rows: int) -> tuple[Section, int]:
