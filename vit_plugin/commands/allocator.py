@@ -4,8 +4,8 @@ import ctypes
 import os
 import platform
 
-# Of mallopt(3), by the environment variables that set the same: the parameter, and bytes. Its
-# numbers are of 32 bits.
+# The environment variable of each setting -> its parameter of mallopt(3), and bytes, a number of 32
+# bits.
 SETTINGS = {
     'MALLOC_MMAP_THRESHOLD_': (-3, 2**30),
     'MALLOC_TRIM_THRESHOLD_': (-1, 2**31 - 1),

@@ -57,7 +57,8 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
             os.replace(temporary, real)
             fsync_dir(real.parent)
     finally:
-        temporary.unlink(missing_ok=True) if temporary.parent.is_dir() else None
+        with suppress(FileNotFoundError, NotADirectoryError):
+            temporary.unlink()
 
 
 def write_text(target: str | Path, text: str) -> None:

@@ -22,7 +22,7 @@ def use_channels_last(model: nn.Module) -> None:
 
 
 def convert_stems(model: nn.Module) -> None:
-    """Let it do so on any processor."""
+    """The same on any processor."""
     for stem in model.modules():
         if isinstance(stem, ResNetEmbed) and not any(
             isinstance(one, DTensor) for one in stem.parameters()

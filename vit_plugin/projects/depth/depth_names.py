@@ -4,6 +4,7 @@ from vit_plugin.weights.formats.hugging_face import HF, HF_DINOV2, resnet
 from vit_plugin.weights.rules import Format, Rule, pair
 from vit_plugin.weights.traits import traits
 
+# A residual unit of the fusion, and the parts of the decoder that both share.
 _UNIT = 'neck.fusion_stage.layers.{i}.residual_layer{k}'
 _NECK = (
     *pair('neck.reassemble_stage.readout_projects.{i}.0.', 'decode_head.reassemble.{i}.read'),
@@ -13,6 +14,7 @@ _NECK = (
     Rule(f'{_UNIT}.convolution{{n}}.{{rest}}', 'decode_head.fusion.{i}.unit{k}.conv{n}.{rest}'),
     Rule(f'{_UNIT}.batch_norm{{n}}.{{rest}}', 'decode_head.fusion.{i}.unit{k}.norm{n}.{rest}'),
 )
+# First parts of the keys that have no prefix.
 _OUTSIDE = ('neck.', 'head.')
 
 HF_DPT = Format(
@@ -31,7 +33,7 @@ HF_DPT = Format(
         ),
         *HF.rules,
     ),
-    ('dpt.',),
+    ('dpt.',),  # the prefix
     _OUTSIDE,
     known_numerics=HF.known_numerics,
     ignored={'layernorm.{rest}': 'of the last tokens, which the decoder does not read'},
@@ -44,7 +46,7 @@ HF_DEPTH_ANYTHING = Format(
         Rule('head.conv{i}.{rest}', 'decode_head.conv{i}.{rest}'),
         *HF_DINOV2.rules,
     ),
-    ('backbone.',),
+    ('backbone.',),  # the prefix
     _OUTSIDE,
     known_numerics=HF_DINOV2.known_numerics,
     ignored=HF_DINOV2.ignored,

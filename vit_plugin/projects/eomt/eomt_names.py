@@ -42,7 +42,7 @@ _DECODER = (
 
 def _authors(name: str, *rules: Rule, **more: Any) -> Format:
     """A format of the authors with these rules, and further fields."""
-    return Format(name, rules, ('network.', ''), ignored=_UNUSED, **more)
+    return Format(name, rules, prefixes=('network.', ''), ignored=_UNUSED, **more)
 
 
 # On a model of timm.

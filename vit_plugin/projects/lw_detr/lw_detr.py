@@ -92,6 +92,7 @@ def _decoder(of_files: bool) -> tuple[Rule, ...]:
     )
 
 
+# First parts of the keys that have no prefix.
 _OUTSIDE = (
     'model.',
     'transformer.',
@@ -150,7 +151,7 @@ HF_LW_DETR = Format(
         *pair(f'{_SCALE}.layer_norm.', 'neck.levels.{i}.norm'),
         *_decoder(of_files=False),
     ),
-    ('model.backbone.backbone.',),
+    ('model.backbone.backbone.',),  # the prefixes
     _OUTSIDE,
     (KnownNumerics(GELU | EPS_1E_6),),
 )
@@ -207,7 +208,7 @@ HF_RF_DETR = Format(
         ),
         *_decoder(of_files=True),
     ),
-    ('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),
+    ('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),  # the prefixes
     _OUTSIDE,
     HF_DINOV2.known_numerics,
     ignored=HF_DINOV2.ignored,

@@ -43,8 +43,8 @@ TRANSUNET = Format(
         ),
         *pair('segmentation_head.0.', f'{_HEAD}.conv_seg'),
     ),
-    ('transformer.',),
-    ('decoder.', 'segmentation_head.'),
+    prefixes=('transformer.',),
+    outside=('decoder.', 'segmentation_head.'),
     known_numerics=(
         KnownNumerics(
             Fields(

@@ -30,7 +30,7 @@ VIT_ADAPTER = Format(
             *(f'{part}.{{rest}}' for part in ADAPTER if part not in ('backbone', 'level_embed')),
         ),
     ),
-    ('', 'backbone.', 'segmentation_model.0.'),
+    prefixes=('', 'backbone.', 'segmentation_model.0.'),
     has_backbone=False,
     ignored={'segmentation_model.1.{rest}': 'of the segmentor'},
 )
