@@ -350,12 +350,14 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
 
 
 def test_an_image_of_which_nothing_would_be_left_is_one_sentence():
-    sizes = [(640, 480), (640, 480), (1280, 2)]
+    sizes = [(640, 480), (640, 480), (1280, 4)]
     records = [ImageRecord(Path(f'{i}.png'), size=size) for i, size in enumerate(sizes)]
     task = SimpleNamespace(listing=SimpleNamespace(train=records, parts=dict(train=records)))
     task.request = SimpleNamespace(img_size=None)
     assert Task.image_scale(task, 1000) == (640, 480)
-    with rejects("'2.png' has 1280 x 2 pixels, of which a side vanishes within 512 x 384; leave"):
+    with rejects(
+        "'2.png' has 1280 x 4 pixels, of which a side has less than 2 within 512 x 384; leave"
+    ):
         Task.image_scale(task, 512)
 
 

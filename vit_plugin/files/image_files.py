@@ -102,7 +102,7 @@ def walk_files(
 ) -> Iterator[Path]:
     """All files below a folder except OS leftovers, sorted. Links lead into no folder twice.
 
-    Hidden folders are left out.
+    Hidden folders are left out. A link to an image that is gone is a file, whose reader says so.
 
     Args:
         folder: where to begin.
@@ -125,7 +125,7 @@ def walk_files(
             if entry.is_dir():
                 if not skip(path):
                     yield from below(path)
-            elif entry.is_file():
+            elif entry.is_file() or (entry.is_symlink() and path.suffix.lower() in IMAGE_SUFFIXES):
                 yield path
 
     yield from below(folder)

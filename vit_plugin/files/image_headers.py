@@ -18,6 +18,7 @@ from .bands import Source, opened, shape_of
 IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 ORIENTATION_TAG = 0x0112  # EXIF tag
+SUBFILE_TAG = 254  # of TIFF; 1 is a smaller copy of another image in the file
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 # Marks of a JPEG: of its start, of each scan, and of its end.
 JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
@@ -122,5 +123,11 @@ def photograph(source: Source) -> Iterator[Image.Image]:
                 'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
             ) from error
         except Image.UnidentifiedImageError as error:
+            if start == b'version http':
+                raise ValueError('it stands for a file of Git LFS; run `git lfs pull`') from error
             raise ValueError('it is not an image, or of an unknown format') from error
+        if getattr(image, 'tag_v2', {}).get(SUBFILE_TAG) == 1:
+            raise ValueError(
+                "it begins with a smaller copy, as a camera's raw file; save it as JPEG"
+            )
         yield image

@@ -152,11 +152,8 @@ class Detection(DenseTask):
         if saved := self.start.detector:
             side = self.request.img_size
             return (side, side) if side else tuple(resize_of(saved)['scale'])
-        if side := self.row.side:
-            side = self.request.img_size or side
-            return side, side
-        if tile := self.request.tiles:
-            side = self.request.img_size or tile
+        if own := self.row.side or self.request.tiles:
+            side = self.request.img_size or own
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
         width, height = self.image_scale(largest_image(boxes, LARGEST) if small else LARGEST)

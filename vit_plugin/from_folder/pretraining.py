@@ -285,8 +285,7 @@ class Probe:
 
 def samples_of(found: Listing, part: Sequence[ImageRecord], prepare: Callable) -> Iterator[Any]:
     """Labeled images in batches, each after the steps of a test."""
-    numbers = {name: number for number, name in enumerate(found.classes)}
     for first in range(0, len(part), BATCH):
         records = part[first : first + BATCH]
-        samples = [dict(img_path=str(p.path), gt_label=numbers[p.labels[0]]) for p in records]
+        samples = [dict(img_path=str(p.path), gt_label=found.numbers[p.labels[0]]) for p in records]
         yield pseudo_collate([prepare(sample) for sample in samples])

@@ -25,6 +25,7 @@ from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
 
 Pipeline = list[Section]
+LEAST = 2  # pixels of a side; the frameworks cannot pack a single one that is mirrored
 
 
 class Task:
@@ -203,33 +204,24 @@ class Task:
         """The data's width and height, with a longer side of at most ``largest``.
 
         Raises:
-            ConfigError: if an image is so thin that nothing is left of it.
+            ConfigError: if an image is so thin or small that hardly anything is left of it.
         """
         sides = typical_size(self.listing.train)
         longer = self.request.img_size or min(max(sides), largest)
         width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
         for record in chain(*self.listing.parts.values()):
-            if min(record.size) * longer < max(record.size):
+            if min(record.size) * longer < LEAST * max(record.size):
                 raise ConfigError(
                     f'--data: {str(record.path)!r} has {record.size[0]} x {record.size[1]} pixels, '
-                    f'of which a side vanishes within {width} x {height}; leave it out, or give a '
-                    'larger --img-size.'
+                    f'of which a side has less than {LEAST} within {width} x {height}; leave it '
+                    'out, or give a larger --img-size.'
                 )
         return width, height
 
 
 def typical_size(records: Sequence[ImageRecord]) -> tuple[int, int]:
-    """The median width and height of these images in pixels, as far as they are known.
-
-    Raises:
-        ConfigError: if none of them could be read.
-    """
-    sizes = [record.size for record in records if any(record.size)]
-    if not sizes:
-        raise ConfigError(
-            f'--data: none of the images can be read, such as {str(records[0].path)!r}.'
-        )
-    width, height = np.median(sizes, axis=0)
+    """The median width and height of these images in pixels, as far as they are known."""
+    width, height = np.median([one.size for one in records if any(one.size)], axis=0)
     return int(width), int(height)
 
 

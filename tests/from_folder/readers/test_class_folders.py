@@ -533,9 +533,9 @@ def test_folders_of_results_are_classes_only_if_they_have_images_alone(tmp_path,
     folder = tmp_path / place
     write_digits(folder)
     save = Image.new('RGB', (8, 8)).save
-    (folder / 'Output').mkdir()
+    (folder / 'Output/train').mkdir(parents=True)
     for i in range(3):
-        save(folder / f'Output/{i}.png')
+        save(folder / f'Output/{"train/" * (i % 2)}{i}.png')
     (folder / 'Output/Thumbs.db').touch()
     if with_table:
         (folder / 'Output/scores.csv').write_text('a,b')

@@ -350,10 +350,12 @@ def test_a_text_has_a_name_and_a_label_on_each_line(tmp_path):
     """As MMPretrain has them."""
     flat(tmp_path)
     (tmp_path / 'meta').mkdir()
-    (tmp_path / 'meta/train.txt').write_text(''.join(f'{i}.jpg {i // 2}\n' for i in range(12)))
+    (tmp_path / 'meta/train.txt').write_text(
+        ''.join(f'{i}.jpg {i // 2}{" or so" * (i > 9)}\n' for i in range(12))
+    )
     # In no encoding, as notes may be.
     (tmp_path / 'README.txt').write_bytes('Six kinds é'.encode('utf-16-le') + b'\x81')
-    assert read(tmp_path).classes == tuple('012345')
+    assert read(tmp_path).classes == (*'01234', '5 or so')
 
 
 def test_a_table_of_which_nothing_is_read_is_named(tmp_path):

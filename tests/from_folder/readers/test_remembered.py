@@ -129,3 +129,15 @@ def test_an_image_of_two_lists_counts_once(images):
     looks = Looks(decode_all=True)
     assert len(looks.at([images / 'a/00.png'] * 2)) == 2
     assert looks.summary == 'All 1 images were decoded.'
+
+
+@pytest.mark.parametrize(
+    ('content', 'words'), [(b'version https://git-lfs.', 'git lfs pull'), (None, 'No such file')]
+)
+def test_what_stands_for_an_image_is_named(images, content, words):
+    path = images / 'a/x.png'
+    path.write_bytes(content) if content else path.symlink_to('gone.png')
+    Image.new('L', (8, 8)).save(images / 'a/raw.nef', 'TIFF', tiffinfo={254: 1})
+    said = str(read_class_folders(Tree(images)).findings.rows())
+    assert words in said
+    assert 'raw.nef' in said  # which begins with a smaller copy

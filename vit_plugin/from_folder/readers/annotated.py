@@ -115,8 +115,8 @@ def read_annotated_folder(
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
             'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
-            f'and ymax, nor labels/*.txt as YOLO{others}; put the boxes there, or leave out --task '
-            'for a folder of classes.'
+            'and ymax, nor labels/*.txt as YOLO with the names of the images'
+            f'{others}; put the boxes there, or leave out --task for a folder of classes.'
         )
     return read_format(tree, forms, skip_invalid, with_masks)
 

@@ -36,10 +36,8 @@ def read_class_folders(
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
     Or images and a table of their classes, see :mod:`~vit_plugin.from_folder.readers.label_tables`.
-    Folders of parts have the names of :mod:`~vit_plugin.from_folder.readers.splits`; ``test`` is
-    neither trained on nor validated. Without images to validate, a tenth of each class is held out,
-    at least one image of each class that has two. Which images of a class these are follows from
-    its name and its images alone. Folders of trainings are no classes.
+    Without images to validate, a tenth of each class is held out, at least one image of each class
+    that has two. Which images of a class these are follows from its name and its images alone.
 
     Args:
         tree: the files of the folder.
@@ -48,10 +46,8 @@ def read_class_folders(
         around: the files of a folder around it, which has lists of the parts.
 
     Raises:
-        ConfigError: if its subfolders are parts of a data set rather than classes, if it has no
-            images or fewer than two classes, if a class has no images to train on, if a class to
-            validate is not among those to train on, if no class has an image to hold out, or if
-            ``work_dir`` lies among the classes.
+        ConfigError: if its folders are no classes, or fewer than two, or some have no images to
+            train on, or if ``work_dir`` lies among them.
     """
     findings, whole = Findings(skip_invalid), around or tree
     place = Path(work_dir) if work_dir else None
@@ -112,10 +108,10 @@ def _check_names(
 
 def _unread(tree: Tree, records: Records) -> str:
     """What is to be said of a table that gives no image a class."""
-    files = [file for file in tree.others if file.suffix.lower() in TABLES]
-    if not files:
+    others = (file for suffix in TABLES for file in tree.others if file.suffix.lower() == suffix)
+    first = next(others, None)
+    if not first:
         return ''
-    first = min(files, key=lambda file: TABLES.index(file.suffix.lower()))
     return (
         f', and {str(first)!r} is not read, since it is no .csv with a column of names such as '
         f'{records[0].path.name!r}'
@@ -145,7 +141,7 @@ def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[P
         lists = read_lists(tree, findings)
         # Without a list of those to train on, all others are.
         others: Split | None = None if 'train' in lists.splits.values() else 'train'
-        for record in records if lists.splits else ():
+        for record in records:
             record.split = lists.splits.get(record.path, others)
         return [*lists.files]
     own = {record.path: record.labels[0] for record in records}

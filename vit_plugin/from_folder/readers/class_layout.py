@@ -78,7 +78,10 @@ def _without_results(
     results = [
         name
         for name in named
-        if not all(is_image(path) or is_os_metadata(path) for path in (folder / name).iterdir())
+        if not all(
+            is_image(path) or is_os_metadata(path) or split_of(path.name)
+            for path in (folder / name).iterdir()
+        )
     ]
     findings.note_all(
         'folders left out, which are named as results and have more than images',

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,14 @@ def note_merged(written: Iterable[str], findings: Findings) -> None:
                 'names of classes that look the same, taken as one',
                 f'{other!r} and {name!r}',
             )
+
+
+def note_repeated(names: Iterable[str], file: Path | None, findings: Findings) -> None:
+    """Note names that a file gives to several classes."""
+    findings.note_all(
+        'categories of one name, taken as one class',
+        (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
+    )
 
 
 def near_twins(names: Iterable[str]) -> dict[str, str]:

@@ -1,27 +1,38 @@
 """COCO: JSON files with images, annotations and categories, one in all or one per split."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .class_names import note_repeated
 from .findings import Findings
 from .image_tree import Tree, stated_size
 from .polygons import box_around
-from .records import Annotations, ImageRecord, Instance, Json, Records, is_ignored, reading, text_of
+from .records import (
+    Annotations,
+    ImageRecord,
+    Instance,
+    Json,
+    Records,
+    is_ignored,
+    properties_of,
+    reading,
+    text_of,
+)
 from .splits import Split
+
+BOXES = {'bbox', 'segmentation'}
 
 
 def is_coco(content: Any) -> bool:
     """True if this is the content of a file of COCO with boxes, or with categories and no box."""
-    if not isinstance(content, Mapping) or not {'images', 'annotations'} <= content.keys():
-        return False
-    annotations = content['annotations']
-    if not annotations:
-        return 'categories' in content
-    first = annotations[0] if isinstance(annotations, list) else None
-    others = {'caption', 'segments_info'}  # of its files without boxes
-    return isinstance(first, Mapping) and bool(first) and not others & first.keys()
+    match content:
+        case {'images': _, 'annotations': [_, *_] as objects}:
+            return any(isinstance(one, Mapping) and BOXES & one.keys() for one in objects)
+        case {'images': _, 'annotations': found, 'categories': _}:
+            return not found
+    return False
 
 
 def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
@@ -52,20 +63,12 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
         for file in chosen:
             records += _records(tree, split, file, files[file], findings)
             names += _names(file, files[file], findings)
-    used = {found.name for record in records for found in record.instances}
-    findings.note_all(
-        'categories without an object, taken as no class',
-        (repr(name) for name in dict.fromkeys(names) if name not in used),
-    )
     return Annotations(records, names)
 
 
 def _names(file: Path, content: Json, findings: Findings) -> list[str]:
     names = [text_of(category['name']) for category in categories_of(content)]
-    findings.note_all(
-        'categories of one name, taken as one class',
-        (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
-    )
+    note_repeated(names, file, findings)
     return names
 
 
@@ -136,28 +139,20 @@ def key_of(number: Any) -> str:
 
 def _instance(name: str, found: Json, origin: str) -> Instance:
     mask = found.get('segmentation')
-    if isinstance(mask, list) and mask and not isinstance(mask[0], (list, dict)):
-        mask = [mask]  # one polygon without the list around it
-    elif isinstance(mask, list):
+    if isinstance(mask, list):
+        if mask and not isinstance(mask[0], (list, dict)):
+            mask = [mask]  # one polygon without the list around it
         mask = [part for part in mask if part]
-    if isinstance(mask, list) and len(mask) == 1 and isinstance(mask[0], dict):
-        mask = mask[0]  # run lengths within a list
-    box = found.get('bbox') or None
-    if box is None and isinstance(mask, list) and mask:
-        box = box_around(mask)
+        if len(mask) == 1 and isinstance(mask[0], dict):
+            mask = mask[0]  # run lengths within a list
+    box = found.get('bbox') or (box_around(mask) if mask and isinstance(mask, list) else None)
     return Instance(
         name,
         box if isinstance(box, (list, tuple)) else [box],
         mask or None,
-        is_ignored(found, found.get('attributes')),
+        is_ignored(found),
         found.get('area'),
-        _degrees(found),
+        # Of CVAT in the attributes, of other programs beside the box.
+        next((value for key, value in properties_of(found) if key == 'rotation' and value), None),
         origin,
     )
-
-
-def _degrees(found: Json) -> Any:
-    """The angle of a box: CVAT writes it into the attributes, other programs beside the box."""
-    attributes = found.get('attributes')
-    places = (found, attributes if isinstance(attributes, Mapping) else {})
-    return next((place['rotation'] for place in places if place.get('rotation')), None)

@@ -49,12 +49,10 @@ def note_depth(
             paths,
         )
         return (least, most) if alone else None
-    else:
-        narrow = [path for path, look in found if look.values and not _has_contrast(*look.values)]
-        if 2 * len(narrow) >= len(ends):
-            findings.note_all(
-                f'dark or pale images of {bits} bits beside others; save all with one range', narrow
-            )
+    narrow = [path for path, look in found if look.values and not _has_contrast(*look.values)]
+    if bits <= 16 and 2 * len(narrow) >= len(ends):
+        what = f'dark or pale images of {bits} bits beside others; save all with one range'
+        findings.note_all(what, narrow)
     return None
 
 

@@ -52,9 +52,8 @@ def read_depth_folder(
 ) -> tuple[Listing, DepthRange]:
     """Read images and their maps of depth.
 
-    A map is a PNG of 16 bits, a TIFF or an array of NumPy, in a folder with ``depth`` in its name,
-    or a folder of annotations, or beside its image; it has the name of its image, maybe with a word
-    for depth. NYU's and KITTI's layouts are such. Without images to validate, a tenth is held out.
+    A map lies in a folder with ``depth`` in its name, or of annotations, or beside its image, and
+    has the name of its image, maybe with a word for depth. NYU's and KITTI's layouts are such.
 
     Args:
         tree: the files of the folder.
@@ -67,13 +66,12 @@ def read_depth_folder(
         ConfigError: if there are no pairs, if a map cannot be read or has another size than its
             image, or if the values are no depth in meters.
     """
-    findings = Findings(skip_invalid)
-    maps = _maps_of(tree)
-    known = {*maps}
-    images = [path for path in tree.images if path not in known]
-    pairs = Index(tree.folder, images).pair(
-        {path: _names_of_image(path) for path in maps}, findings
+    findings, maps = (
+        Findings(skip_invalid),
+        {path: _names_of_image(path) for path in _maps_of(tree)},
     )
+    images = [path for path in tree.images if path not in maps]
+    pairs = Index(tree.folder, images).pair(maps, findings)
     if not pairs.image_of:
         raise ConfigError(
             f"--data: {str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
@@ -96,8 +94,7 @@ def read_depth_folder(
     records, depths = _checked(records, found, check_all, findings)
     findings.check()
     parts, held_out, _ = divide(records, tree, findings)
-    listing = Listing('images and maps of depth', tree.folder, (), parts, held_out, findings)
-    return listing, depths
+    return Listing('images and maps of depth', tree.folder, (), parts, held_out, findings), depths
 
 
 def _maps_of(tree: Tree) -> list[Path]:
@@ -119,12 +116,8 @@ def _maps_of(tree: Tree) -> list[Path]:
 
 
 def _names_of_image(path: Path) -> list[str]:
-    names = [path.stem]
-    if WORD.search(path.stem):
-        for word in IMAGE_WORDS:
-            name = WORD.sub(rf'\g<1>{word}' if word else '', path.stem)
-            names.append(name.strip('_-'))
-    return names
+    forms = (rf'\g<1>{word}' if word else '' for word in IMAGE_WORDS)
+    return [path.stem, *(WORD.sub(form, path.stem).strip('_-') for form in forms)]
 
 
 def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:

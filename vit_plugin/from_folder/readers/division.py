@@ -3,6 +3,7 @@
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,7 +102,8 @@ def _note_copies(parts: Parts, findings: Findings) -> None:
     by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
         for record in parts[split]:
-            by_size.setdefault(os.stat(record.path).st_size, []).append((split, record))
+            with suppress(OSError):  # of very many images, one that was not looked at may be gone
+                by_size.setdefault(os.stat(record.path).st_size, []).append((split, record))
     for size, same_size in by_size.items():
         first: dict[str, tuple[Split, ImageRecord]] = {}
         for split, record in same_size if len(same_size) > 1 else ():
@@ -182,7 +184,7 @@ def _check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]
             if foreign:
                 near = next((name for name in known if twin_key(name) == twin_key(foreign[0])), '')
                 hint = f', only of {near!r}' if near else ''
-                purpose = dict(val='to validate', test='to test').get(split)
+                purpose = 'to validate' if split == 'val' else 'to test'
                 raise ConfigError(
                     f'--data: {record.origin or str(record.path)!r}, {purpose}, has the class '
                     f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '

@@ -174,7 +174,7 @@ def _first(found: Json, keys: Sequence[str]) -> Any:
 
 
 def _instance(one: Json, origin: str) -> Instance:
-    name, crowd = text_of(_first(one, CLASSES)), is_ignored(one, one.get('attributes'))
+    name, crowd = text_of(_first(one, CLASSES)), is_ignored(one)
     box: Any = one.get('bbox')
     if points := one.get('points'):
         return Instance.of_polygons(name, [points], origin, crowd)

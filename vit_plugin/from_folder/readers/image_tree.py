@@ -17,7 +17,7 @@ from .depth import note_depth
 from .findings import Findings
 from .identity import Index, folder_of, parts_below
 from .look import Look
-from .records import ImageRecord, Records
+from .records import ImageRecord, Records, number_of
 from .remembered import NAME, Looks
 from .splits import Split, split_in, split_of
 
@@ -29,11 +29,8 @@ MOST_HEADERS = 100_000  # images whose header is read where nothing but their si
 
 def stated_size(width: Any, height: Any) -> tuple[float, float]:
     """The size that an annotation states, as numbers or text; (0, 0) if a side is no size."""
-    try:
-        sides = float(width or 0), float(height or 0)
-    except (TypeError, ValueError):
-        return 0, 0
-    return sides if all(sides) and all(map(math.isfinite, sides)) else (0, 0)
+    sides = number_of(width), number_of(height)
+    return sides if all(side and math.isfinite(side) for side in sides) else (0, 0)
 
 
 def is_run(folder: Path) -> bool:
@@ -195,7 +192,7 @@ def read_sizes(
         window = note_depth(bits, found, findings, len(found) == sum(map(bool, looks)))
         tree.looks.window = window or tree.looks.window
     kept = [record for record in records if id(record) not in unread]
-    if unread and not (kept or deep):
+    if unread and not (deep or any(any(record.size) for record in kept)):
         first = next(look.fault for look in looks if look)
         raise ConfigError(
             f'--data: none of {len(unread)} images can be read, such as {str(records[0].path)!r} '

@@ -2,9 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from operator import sub
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +16,7 @@ from .polygons import (
     mask_of,
     polygon_area,
 )
-from .records import ImageRecord, Instance, Records
+from .records import ImageRecord, Instance, Records, number_of
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
@@ -32,7 +30,7 @@ def with_right_size(records: Records, findings: Findings) -> Records:
     for record in records:
         width, height = record.stated
         apart = max(abs(width - record.size[0]), abs(height - record.size[1]))
-        if not (width or height) or apart <= 1:
+        if not width or apart <= 1:
             if width and apart:
                 findings.note(
                     'sizes a pixel off in the annotation, taken from the files', record.origin
@@ -73,7 +71,7 @@ def check_instances(records: Records, findings: Findings, with_masks: bool = Fal
         record.instances = [found for found in record.instances if _is_finite(found, findings)]
         for found in record.instances:
             found.segmentation = (found.segmentation or None) if with_masks else None
-            turned = box_around_turned(found.box, _number(found.degrees))
+            turned = box_around_turned(found.box, number_of(found.degrees))
             if turned:
                 what = 'boxes with a rotation, taken as the upright rectangle around them'
                 findings.note(what, f'{found.degrees} degrees of {found.origin}')
@@ -104,7 +102,7 @@ def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list
 
 
 def _is_finite(found: Instance, findings: Findings) -> bool:
-    box = [_number(value) for value in found.box]
+    box = [number_of(value) for value in found.box]
     if len(box) != 4 or not all(map(math.isfinite, box)):
         findings.reject(
             'boxes are not 4 finite numbers',
@@ -115,15 +113,6 @@ def _is_finite(found: Instance, findings: Findings) -> bool:
         return False
     found.box = tuple(box)
     return True
-
-
-def _number(value: Any) -> float:
-    """A number or the text of one, else not a number."""
-    if type(value) in (float, int):
-        return float(value)
-    with suppress(TypeError, ValueError):
-        return math.nan if isinstance(value, bool) else float(value)
-    return math.nan
 
 
 def check_units(records: Records) -> None:
@@ -177,7 +166,7 @@ def _has_area(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     _, _, width, height = found.box
     if found.segmentation and not _is_mask(found, record, findings):
         return False
-    if not 0 < _number(found.area) <= 1.01 * width * height + 1:
+    if not 0 < number_of(found.area) <= 1.01 * width * height + 1:
         if found.area is not None:
             findings.note('areas computed anew', f'{found.area!r} of {found.origin}')
         polygons = found.segmentation if isinstance(found.segmentation, list) else []
@@ -190,7 +179,7 @@ def _is_mask(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     if isinstance(found.segmentation, dict):
         return _are_run_lengths(found, record, findings)
     parts = [
-        list(map(_number, part)) if isinstance(part, (list, tuple)) else [math.nan]
+        list(map(number_of, part)) if isinstance(part, (list, tuple)) else [math.nan]
         for part in found.segmentation or ()
     ]
     polygons = [part for part in parts if len(part) >= 6]

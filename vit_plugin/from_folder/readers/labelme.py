@@ -58,7 +58,7 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
                 group = shape.get('group_id')
                 key = str(shape['label']).strip(), f'shape {i}' if group is None else group
                 groups.setdefault(key, []).extend(polygons)
-                if is_ignored(shape, shape.get('flags')):
+                if is_ignored(shape):
                     difficult.add(key)
         found = [
             Instance.of_polygons(key[0], polygons, str(file), key in difficult)

@@ -49,6 +49,11 @@ class Listing:
     stuff: int | None = None
 
     @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each class, from 0 on."""
+        return {name: number for number, name in enumerate(self.classes)}
+
+    @cached_property
     def _folders(self) -> dict[str, Path]:
         """The folders of the images, and where they are."""
         names = {folder_of(record.path) for part in self.parts.values() for record in part}
@@ -129,7 +134,6 @@ class Listing:
 
     def as_coco(self, part: Records) -> str:
         """Images with boxes, as the text of a COCO JSON file that any COCO reader accepts."""
-        numbers = {name: number for number, name in enumerate(self.classes, 1)}
         images: list[dict[str, Any]] = []
         annotations: list[dict[str, Any]] = []
         for number, record in enumerate(part, 1):
@@ -143,7 +147,7 @@ class Listing:
                         dict(
                             id=len(annotations) + 1,
                             image_id=number,
-                            category_id=numbers[name],
+                            category_id=self.numbers[name] + 1,
                             bbox=[round(value, 3) for value in found.box],
                             area=round(float(found.area), 3),
                             iscrowd=int(found.crowd),
@@ -151,7 +155,8 @@ class Listing:
                         )
                     )
         categories = [
-            dict(id=number, name=name, supercategory='') for name, number in numbers.items()
+            dict(id=number, name=name, supercategory='')
+            for number, name in enumerate(self.classes, 1)
         ]
         return json.dumps(
             dict(
@@ -169,7 +174,6 @@ class Listing:
         Raises:
             ConfigError: for a path that cannot be a line.
         """
-        numbers = {name: number for number, name in enumerate(self.classes)}
         lines = []
         for record in part:
             name = self.name_of(record)
@@ -178,15 +182,14 @@ class Listing:
                     f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins '
                     'with a space, and a list of images has a path on each line; rename it.'
                 )
-            lines.append(f'{name} {numbers[record.labels[0]]}' if labeled else name)
+            lines.append(f'{name} {self.numbers[record.labels[0]]}' if labeled else name)
         return ''.join(f'{line}\n' for line in lines)
 
     def as_json(self, part: Records) -> str:
         """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
-        numbers = {name: number for number, name in enumerate(self.classes)}
         rows: list[dict[str, Any]] = []
         for record in part:
-            labels = [numbers[name] for name in record.labels if name in numbers]
+            labels = [self.numbers[name] for name in record.labels if name in self.numbers]
             rows.append(
                 dict(
                     img_path=self.name_of(record),

@@ -23,11 +23,8 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     """Read a folder of images and masks: in ``images`` and ``masks``, or masks beside their images.
 
     A mask has the name of its image, maybe with ``_mask`` behind it, or names differ in words that
-    all images, or all masks, have. Its pixels are numbers of
-    classes, and 255 where there is none; or few gray values, or colors, which are understood as
-    :mod:`.mask_values` says. ``classes.txt`` has the name of a class on each line. Without images
-    to validate, a tenth is held out. Where there are no masks, the polygons of COCO, YOLO or
-    LabelMe become masks, on a class of the background.
+    all images, or all masks, have. What its values are says :mod:`.mask_values`. Where there are no
+    masks, polygons become masks, on a class of the background.
 
     Raises:
         ConfigError: if there are no such folders, if a mask has another size than its image as it
@@ -47,12 +44,16 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     _compare_palettes(looks, findings)
     for record in records:
         _compare_orientation(record, findings)
+    lengths = {len(one.counts) for one in looks.values()}
+    if len(lengths) > 2 and all(max(one.counts) < len(one.counts) for one in looks.values()):
+        what = 'masks that count from 0 on, each to another number, maybe of objects, not classes'
+        findings.note(what, next(iter(looks)))
     findings.check()
     lossy = next((mask for mask in looks if mask and lossy_kind(mask)), None)
-    seen = MaskLook(Counter(), Counter())
+    seen = MaskLook(Counter(), Counter(), Counter())
     for one in looks.values():
-        seen.counts.update(one.counts)
-        seen.at_edges.update(one.at_edges)
+        for total, own in zip(seen[:3], one[:3], strict=True):
+            total.update(own)
     values = choose_classes(seen, named, findings, lossy)
     for record in records:
         counts = looks[record.mask].counts

@@ -28,11 +28,8 @@ def has_masks(tree: Tree) -> bool:
     return 4 * len(pairs_of(tree, Findings())[0]) > len(tree.images)
 
 
-def pairs_of(tree: Tree, findings: Findings) -> tuple[Records, list[Path]]:
-    """The images with a mask, and the lists of their parts.
-
-    An image without a mask is rejected if it lies where others have one.
-    """
+def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
+    """By their folders, or else masks beside images and named after them."""
     images_of: dict[str, list[Path]] = defaultdict(list)
     for folders, found in tree.images_in.items():
         images_of[_kind(folders)] += found
@@ -49,7 +46,16 @@ def pairs_of(tree: Tree, findings: Findings) -> tuple[Records, list[Path]]:
         images = [path for path in tree.images if path not in taken]
     if kind := cityscapes_kind(masks):
         masks = [mask for mask in masks if mask.stem.endswith(kind)]
-    if not masks:
+    return (images, masks) if masks else ([], [])
+
+
+def pairs_of(tree: Tree, findings: Findings) -> tuple[Records, list[Path]]:
+    """The images with a mask, and the lists of their parts.
+
+    An image without a mask is rejected if it lies where others have one.
+    """
+    images, masks = _images_and_masks(tree)
+    if not images:
         return [], []
     by_core: dict[str, set[str]] = {}
     for image, core in zip(images, _cores(images), strict=True):

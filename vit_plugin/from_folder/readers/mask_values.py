@@ -59,11 +59,13 @@ class MaskLook(NamedTuple):
 
     Attributes:
         counts: the pixels of each value, or color.
-        at_edges: those near a lower and a higher value.
+        parts: into which these pixels fall, where some are near a lower and a higher value.
+        at_edges: those of these parts that have no other pixel.
         palette: the color of each of these values, in a file that has a palette.
     """
 
     counts: Counter[int]
+    parts: Counter[int]
     at_edges: Counter[int]
     palette: Mapping[int, tuple[int, ...]] = {}
 
@@ -96,18 +98,20 @@ def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], Mas
     values = values_of(mask, by_color)
     with Image.open(mask) as image:
         palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []
-    counts, at_edges = _counted(values), Counter[int]()
+    found, pixels_of = np.unique(values, return_counts=True)
+    counts = Counter(dict(zip(found.tolist(), pixels_of.tolist(), strict=True)))
+    parts, at_edges = Counter[int](), Counter[int]()
     if len(counts) > 2 and max(counts) < 256:
         pixels, square = values.astype(np.uint8), np.ones((NEAR, NEAR), np.uint8)
         between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
-        at_edges = _counted(values[between])
+        for value in np.unique(values[between]).tolist():
+            number, part = cv2.connectedComponents((pixels == value).astype(np.uint8))
+            parts[value] = number - 1
+            at_edges[value] = number - len({*part[~between].tolist(), 0})
     colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
-    return values.shape, MaskLook(counts, at_edges, {i: one for i, one in colors if i in counts})
-
-
-def _counted(values: np.ndarray) -> Counter[int]:
-    found, pixels = np.unique(values, return_counts=True)
-    return Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
+    return values.shape, MaskLook(
+        counts, parts, at_edges, {i: one for i, one in colors if i in counts}
+    )
 
 
 def lossy_kind(mask: Path) -> str:
@@ -120,13 +124,7 @@ def lossy_kind(mask: Path) -> str:
 def choose_classes(
     seen: MaskLook, named: NamedValues, findings: Findings, lossy: Path | None = None
 ) -> MaskValues:
-    """The classes of masks that have these pixels of each value.
-
-    Args:
-        seen: what is seen of the values.
-        named: the names of the classes.
-        findings: what is noticed.
-        lossy: one of the masks whose :func:`lossy_kind` is known, or None.
+    """The classes of masks of which this was seen; one of them may be of a :func:`lossy_kind`.
 
     Raises:
         ConfigError: if the values cannot be those of classes, or are not as many as the names.
@@ -147,9 +145,9 @@ def choose_classes(
             'classes.txt.'
         )
     findings.note_all(
-        'values of masks at edges between two others alone, as interpolation makes them; if so, '
-        'resize masks by the nearest neighbor',
-        (_word(value) for value in values if seen.at_edges[value] == counts[value]),
+        'values of masks that are mainly at edges between two others, as interpolation makes them; '
+        'if so, resize masks by the nearest neighbor',
+        (_word(value) for value, parts in seen.parts.items() if 2 * seen.at_edges[value] >= parts),
     )
     found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
@@ -180,8 +178,8 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
         names = named.colors
         if unknown := [value for value in values if value not in names]:
             raise ConfigError(
-                f'--data: the masks have the color {_hex(unknown[0])}, which {str(named.file)!r} '
-                'does not name; add it.'
+                f'--data: the masks have the value {_word(unknown[0])}, which {str(named.file)!r} '
+                'does not name; add its color.'
             )
     if not names:
         return None
@@ -234,10 +232,6 @@ def _are_smoothed(counts: Counter[int]) -> bool:
     largest, total = max(counts), sum(counts.values())
     two = sum(count for _, count in counts.most_common(2))
     return largest > 2 * len(counts) or (largest >= GRAY and two > MAINLY * total)
-
-
-def _hex(value: int) -> str:
-    return f'#{value - COLOR if value >= COLOR else value * 0x10101:06x}'
 
 
 def _word(value: int) -> str:

@@ -1,6 +1,6 @@
 """COCO's panoptic form: ``panoptic_*.json``, and PNGs with a segment's number in each pixel."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,10 @@ class Segment(Instance):
 
 def is_panoptic(content: Any) -> bool:
     """True if this is the content of a file of panoptic annotations."""
-    if not isinstance(content, Mapping) or not isinstance(content.get('annotations'), list):
-        return False
-    first = next(iter(content['annotations']), None)
-    return isinstance(first, Mapping) and 'segments_info' in first
+    match content:
+        case {'annotations': [{'segments_info': _}, *_]}:
+            return True
+    return False
 
 
 def numbers_in(file: Path) -> np.ndarray:
@@ -53,12 +53,8 @@ def numbers_in(file: Path) -> np.ndarray:
 def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     """Read a folder with a file of panoptic annotations for each part, or for all.
 
-    The PNGs are in a folder of the name of that file, as COCO has them, or beside it. What their
-    pixels say counts: boxes and areas are taken from them.
-
-    Args:
-        tree: the files of the folder.
-        skip_invalid: whether what cannot be right is left out, rather than an error.
+    The PNGs are in a folder of the name of that file, as COCO has them, or beside it. Boxes and
+    areas are taken from their pixels.
 
     Raises:
         ConfigError: if there is no such file, if images, PNGs and segments do not fit together, or
@@ -166,8 +162,7 @@ def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -
 
 def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
     """Images with their segments, as the content of a file of panoptic annotations."""
-    numbers = {name: number for number, name in enumerate(listing.classes, 1)}
-    things = len(numbers) - (listing.stuff or 0)
+    things = len(listing.classes) - (listing.stuff or 0)
     images, annotations = [], []
     for number, record in enumerate(part, 1):
         width, height = record.size
@@ -175,7 +170,7 @@ def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
         segments = [
             dict(
                 id=found.number,
-                category_id=numbers[found.name],
+                category_id=listing.numbers[found.name] + 1,
                 bbox=list(found.box),
                 area=found.area,
                 iscrowd=int(found.crowd),
@@ -188,7 +183,7 @@ def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
         )
     categories = [
         dict(id=number, name=name, isthing=int(number <= things))
-        for name, number in numbers.items()
+        for number, name in enumerate(listing.classes, 1)
     ]
     return dict(images=images, annotations=annotations, categories=categories)
 

@@ -1,7 +1,8 @@
 """What readers of annotations return: images, and the objects in them."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,15 +98,32 @@ def text_of(value: Any) -> str:
     return '' if value is None else str(value).strip()
 
 
+def number_of(value: Any) -> float:
+    """A number or the text of one, else not a number."""
+    if type(value) in (float, int):
+        return float(value)
+    with suppress(TypeError, ValueError):
+        return math.nan if isinstance(value, bool) else float(value)
+    return math.nan
+
+
 def is_yes(value: Any) -> bool:
     """True for 1, true and yes, as numbers or text."""
     return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
 
 
-def is_ignored(*places: Any) -> bool:
-    """True if an object, or the attributes of it, are marked as crowd, ignored or difficult."""
-    marked = (place for place in places if isinstance(place, Mapping))
-    return any(is_yes(place.get(key)) for place in marked for key in IGNORED)
+def properties_of(found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The keys and values of an object, and of what is nested in it such as attributes."""
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            yield from properties_of(value)
+        else:
+            yield str(key).casefold(), value
+
+
+def is_ignored(found: Mapping[Any, Any]) -> bool:
+    """True if an object is marked as crowd, ignored or difficult."""
+    return any(key in IGNORED and is_yes(value) for key, value in properties_of(found))
 
 
 def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:

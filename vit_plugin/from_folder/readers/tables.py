@@ -35,7 +35,11 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
         return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
 
     mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
-    return [[value.strip() for value in line] for line in split(lines, mark)]
+    rows = split(lines, mark)
+    # The last column of a text, and of a row with too many values, may have blanks in it.
+    width = min(map(len, rows[: TRIED if mark == ' ' else 1]), default=1)
+    joined = ((*row[: width - 1], ' '.join(row[width - 1 :])) for row in rows)
+    return [[value.strip() for value in row] for row in joined]
 
 
 def read_rows(file: Path) -> list[Row]:

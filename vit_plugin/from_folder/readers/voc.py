@@ -3,16 +3,17 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, named_line, rejecting
+from vit_plugin.errors import named_line, rejecting
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
+from .identity import Index
 from .image_tree import Tree, stated_size
+from .polygons import box_around
 from .records import Annotations, Instance, is_ignored, reading
 from .splits import SPLITS, Split, split_in
 
@@ -49,7 +50,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         for file in tree.others
         if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
     ]
-    splits = dict(_listed(lists, files, findings))
+    splits = dict(_listed(tree, lists, files, findings))
     chosen = [file for file in files if not splits or file in splits]
     findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
     records = []
@@ -57,11 +58,12 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
         root = files[file]
         with reading(file, 'an object', 'Pascal VOC'):
             stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
-            found = [_instance(node, file) for node in root.findall('object')]
-        findings.note_all(
-            'parts of objects left out',
-            (f'{part.findtext("name")!r} in {file}' for part in root.iterfind('object/part')),
-        )
+            deleted = root.findall('object[deleted="1"]')  # of LabelMe in the browser
+            kept = (node for node in root.iterfind('object') if node not in deleted)
+            found = [_instance(node, file) for node in kept]
+        for what, nodes in (('parts of', root.iterfind('object/part')), ('deleted', deleted)):
+            names = (f'{node.findtext("name")!r} in {file}' for node in nodes)
+            findings.note_all(f'{what} objects left out', names)
         records.append(tree.record(path, file, splits.get(file), stated=stated, instances=found))
     _count_from_0([found for record in records for found in record.instances])
     return Annotations(records, used=lists)
@@ -95,57 +97,43 @@ def _count_from_0(objects: Sequence[Instance]) -> None:
 
 
 def _listed(
-    lists: list[Path], files: Iterable[Path], findings: Findings
+    tree: Tree, lists: Sequence[Path], files: Iterable[Path], findings: Findings
 ) -> Iterator[tuple[Path, Split]]:
-    """The part of each annotation by the lists beside it: VOC2007 and VOC2012 have their own.
+    """The part of each annotation by the lists nearest to it, that furthest from training last.
 
-    That of a class has -1, 0 or 1 after each image.
+    The list of a class has -1, 0 or 1 after each image.
     """
-    by_split = {
-        (SPLITS.index(split), file.parent.parent.parent): file
-        for file in lists
-        if (split := split_in(file.stem))
-    }
-    for (rank, folder), listing in sorted(by_split.items()):
-        named = defaultdict[str, list[Path]](list)
-        for file in files:
-            if folder in file.parents:
-                named[file.stem].append(file)
-        for line in read_lines(listing):
-            name = Path(line).stem
-            if name not in named:
+    index = Index(tree.folder, [*files])
+    for split in SPLITS:
+        for listing in (one for one in lists if split_in(one.stem) == split):
+            for line in read_lines(listing):
                 name = re.sub(r'\s+(-1|0|1)$', '', line)
-            if name in named:
-                yield from ((file, SPLITS[rank]) for file in named[name])
-            elif SPLITS[rank] == 'test':
-                findings.note('images of the test without an annotation, as VOC published it', name)
-            else:
-                raise ConfigError(
-                    f'--data: there is no annotation of {name!r}, which {str(listing)!r} lists; '
-                    'add it, or take it out of the list.'
-                )
+                found = index.match(line, listing) or index.match(name, listing)
+                yield from dict.fromkeys(found, split).items()
+                if not found:
+                    findings.note(f'lines of {listing.name} left out, without an annotation', line)
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
-    """An object from its box, or else from the corners of its polygon: ``x1, y1, x2, y2, ...``."""
+    """An object from its box, or else from its polygon: ``x1, y1, x2, y2, ...``, or LabelMe's."""
     name, origin = _text(node, 'name').strip(), str(file)
-    corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
+    corners = [
+        float(point.text or 'nan')
+        for point in node.iterfind('polygon//*')
+        if re.fullmatch(r'[xy]\d*', point.tag)
+    ]
     attributes = {
         each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
     }
     degrees: Any = attributes.get('rotation')
-    crowd = is_ignored({each.tag.lower(): each.text for each in node}, attributes)
+    crowd = is_ignored({**{each.tag: each.text for each in node}, **attributes})
     if node.find('robndbox') is not None:  # of roLabelImg, in radians
         x, y, width, height, turn = (
             float(_text(node, f'robndbox/{name}')) for name in ('cx', 'cy', 'w', 'h', 'angle')
         )
         box, degrees = (x - width / 2, y - height / 2, width, height), math.degrees(turn)
     elif node.find('bndbox') is None and corners:
-        across, down = ([value for tag, value in corners if tag[0] == axis] for axis in 'xy')
-        if not across or not down:
-            raise ValueError('it has no bndbox, and its polygon no x1, y1, ...')
-        left, top = min(across), min(down)
-        box = left, top, max(across) - left, max(down) - top
+        box = box_around([corners])
     else:
         left, top, right, bottom = (float(_text(node, f'bndbox/{corner}')) for corner in CORNERS)
         box = left, top, right - left, bottom - top

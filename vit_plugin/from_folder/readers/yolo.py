@@ -8,6 +8,7 @@ from pathlib import Path, PureWindowsPath
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_lines
 
+from .class_names import note_repeated
 from .findings import Findings
 from .image_tree import Tree, read_sizes
 from .name_files import NAMES, Names, Settings, find_names
@@ -72,6 +73,7 @@ def read_yolo(
     orphans = [*pairs.lost, *nameless]
     findings.note_all('files of labels left out, without an image of their name', orphans)
     names = [name for name in named[1] if name]
+    note_repeated(names, named[0], findings)
     return Annotations(records, names, [named[0], *orphans, *(place for place, _ in places)])
 
 
