@@ -95,6 +95,7 @@ SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
 SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
 FLOAT8 = ('blocks', 'float8 blocks')
+DETECTION = ('train', '--resume', '--data', '{data}/BCCD', '--task', 'detection', '--amp')
 NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
 
 
@@ -171,6 +172,15 @@ PARTS: dict[str, tuple[Command, ...]] = {
         )
         for mode in ('False', 'selective', 'True')
     ),
+    'detectors': tuple(
+        Command(
+            f'{model} on blood cells',
+            (*DETECTION, '--model', model, '--epochs', '4'),
+            (*DETECTION, '--model', model, '--epochs', '1', '--batch-size', '1'),
+            'BCCD',
+        )
+        for model in ('retinanet', 'lw-detr', 'rf-detr', 'rf-detr-small')
+    ),
     'digits': (
         training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'),
     ),
@@ -205,7 +215,8 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
         return f'left out: it needs {command.gpus} GPUs, and there is {gpus}'
     if command.data and not (args.data / command.data).is_dir():
         return f'left out: there is no {args.data / command.data}'
-    argv = (command.tiny or command.argv) if args.tiny else command.argv
+    given = (command.tiny or command.argv) if args.tiny else command.argv
+    argv = tuple(part.replace('{data}', str(args.data)) for part in given)
     folder = args.out / name
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / 'benchmark.json'
