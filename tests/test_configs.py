@@ -10,6 +10,7 @@ import numpy as np
 import pages
 import pytest
 import torch
+from extras import needs_mmdet
 from mmengine.config import Config
 from mmengine.logging import MessageHub
 from mmengine.model import revert_sync_batchnorm
@@ -309,7 +310,7 @@ def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
             assert export(deploy(model), tmp_path / 'model.onnx', size) < 1e-4
 
 
-@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@needs_mmdet
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
     'block',

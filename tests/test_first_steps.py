@@ -5,12 +5,12 @@ import re
 import sys
 import venv
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from subprocess import run
 
 import pages
 import pytest
+from extras import needs_mmdet
 
 NOTEBOOK = 'docs/first_steps.ipynb'
 EXECUTE = """
@@ -41,7 +41,7 @@ def environment(tmp_path) -> Callable[..., str]:
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@needs_mmdet
 def test_first_steps(tmp_path):
     shown = pages.run_page('docs/first_steps.md', tmp_path, timeout=1800)
     (digits,) = map(float, re.findall(r'accuracy/top1 +([\d.]+)', shown))

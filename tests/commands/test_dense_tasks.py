@@ -7,6 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from extras import needs_mmdet
 
 CELLS = Path('configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py')
 SCENES = Path('configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.py')
@@ -31,7 +32,7 @@ def write_image(path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@needs_mmdet
 def test_a_detector_is_trained_and_tested(run_command, tmp_path):
     for name in ('1', '2'):
         write_image(tmp_path / f'JPEGImages/{name}.jpg')

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from extras import needs_mmdet
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
@@ -26,7 +27,6 @@ TINY = dict(
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
 
-needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 
 

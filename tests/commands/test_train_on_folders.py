@@ -3,12 +3,12 @@ embeds.
 """
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from authors import recorded
+from extras import needs_mmdet
 from image_folders import write_digits, write_voc
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_its_config_is_enough_for_the_rest(tool, tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@needs_mmdet
 def test_data_are_checked_without_a_training(tool, tmp_path):
     write_voc(tmp_path / 'cells')
     done = tool('train --data cells --task detection --check')
@@ -107,7 +107,7 @@ def test_data_are_checked_without_a_training(tool, tmp_path):
     }
 
 
-@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@needs_mmdet
 @pytest.mark.nightly
 def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     write_voc(tmp_path / 'cells')

@@ -1,5 +1,6 @@
 from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,10 +16,17 @@ from vit_plugin.measure.planning.traced_step import pretended_ranks
 from vit_plugin.models import VisionTransformer
 
 
+def wrapped(model: torch.nn.Module, **options: Any) -> OptimWrapper:
+    return OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), **options)
+
+
+def linear(**options: Any) -> tuple[torch.nn.Module, OptimWrapper]:
+    model = torch.nn.Linear(2, 1)
+    return model, wrapped(model, **options)
+
+
 def test_a_norm_is_recorded_once_when_gradients_are_accumulated():
-    model = torch.nn.Linear(2, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    wrapper = OptimWrapper(optimizer, accumulative_counts=2, clip_grad=dict(max_norm=1))
+    model, wrapper = linear(accumulative_counts=2, clip_grad=dict(max_norm=1))
     wrapper.initialize_count_status(model, 0, 4)
     wrapper.begin()
     norms = []
@@ -29,8 +37,7 @@ def test_a_norm_is_recorded_once_when_gradients_are_accumulated():
 
 
 def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
-    model = torch.nn.Linear(2, 2)
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
+    model, wrapper = linear(clip_grad=dict(max_norm=1))
     wrapper.message_hub = MessageHub.get_instance('without_the_hook')
     wrapper.update_params(model(torch.ones(2)).sum())
     assert 'train/grad_norm' in wrapper.message_hub.log_scalars
@@ -56,8 +63,7 @@ def test_a_step_with_a_loss_that_is_not_finite_is_left_out(losses, stepped):
 
 
 def test_a_norm_that_is_not_finite_counts_too():
-    model = torch.nn.Linear(2, 1)
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
+    model, wrapper = linear(clip_grad=dict(max_norm=1))
     wrapper.begin(skips_non_finite=True)
     before = model.weight.clone()
     model.weight.register_hook(lambda grad: grad * nan)
@@ -67,8 +73,7 @@ def test_a_norm_that_is_not_finite_counts_too():
 
 
 def test_what_was_accumulated_is_left_out_with_the_step():
-    model = torch.nn.Linear(2, 1)
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), accumulative_counts=2)
+    model, wrapper = linear(accumulative_counts=2)
     wrapper.initialize_count_status(model, 0, 4)
     wrapper.begin(skips_non_finite=True)
     before = model.weight.clone()
@@ -83,9 +88,8 @@ def test_what_was_accumulated_is_left_out_with_the_step():
 
 def one_rank_fails(folder: Path) -> None:
     """Three steps with DDP, in the second of which the loss of rank 1 alone is not finite."""
-    model = torch.nn.Linear(2, 1)
+    model, wrapper = linear()
     parallel = torch.nn.parallel.DistributedDataParallel(model)
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
     wrapper.begin(skips_non_finite=True)
     skipped = []
     for step in range(3):
@@ -107,9 +111,7 @@ def messages(accumulative_counts: int, tiny: dict) -> list[int]:
     """The number of reductions of gradients in each of eight steps of a sharded model."""
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
-        wrapper = OptimWrapper(
-            torch.optim.SGD(model.parameters(), lr=0.1), accumulative_counts=accumulative_counts
-        )
+        wrapper = wrapped(model, accumulative_counts=accumulative_counts)
         wrapper.initialize_count_status(model, 0, 7)
         counts = []
         for _ in range(7):
@@ -133,9 +135,7 @@ def test_sharded_gradients_are_averaged_only_before_a_step(tiny):
 def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
-        wrapper = OptimWrapper(
-            torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1)
-        )
+        wrapper = wrapped(model, clip_grad=dict(max_norm=1))
         wrapper.message_hub = MessageHub.get_instance(f'sharded_{defers}')
         if defers:
             wrapper.begin()

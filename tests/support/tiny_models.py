@@ -7,6 +7,7 @@ from torch import nn
 Model = TypeVar('Model', bound=nn.Module)
 TINY_SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 TINY = dict(TINY_SIZES, patch_size=8)
+CENTRED = dict(type='none', rotary=dict(form='centred', planes='halves'))  # DINOv3's
 
 
 def randomize(model: Model, std: float = 0.05) -> Model:

@@ -10,7 +10,7 @@ import safetensors.torch
 import timm
 import torch
 import torchvision
-from authors import NAMES, Golden, assert_same
+from authors import NAMES, Golden, assert_alike, assert_same
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from model_states import assert_same_state
@@ -241,9 +241,7 @@ def test_siglip_with_its_pooling(tmp_path):
     )
     report = load_weights(ours, saved(theirs, tmp_path))
     assert not report.ignored
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert_same(ours(images)[0], theirs(images))
+    assert_alike(lambda images: (ours(images)[0], theirs(images)))
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -259,9 +257,7 @@ def test_siglip_of_transformers(prefix):
     text = {'text_model.head.weight': torch.ones(2), 'logit_scale': torch.ones(1)} if prefix else {}
     report = load_weights(ours, state | text)
     assert (report.format, report.notes, set(report.ignored)) == ('hf_siglip', [], set(text))
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert_same(ours(images)[0], theirs(images).pooler_output)
+    assert_alike(lambda images: (ours(images)[0], theirs(images).pooler_output))
 
 
 def siglip(numerics: str) -> nn.Module:
@@ -450,9 +446,7 @@ def test_transformers(name, theirs, ours, tmp_path):
     gated = theirs.config.to_dict().get('use_swiglu_ffn')
     assert report.format == form.name
     assert [note for note in report.notes if not (gated and 'act_cfg' in note)] == []
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert_same(ours(images)[0], theirs(images).last_hidden_state)
+    assert_alike(lambda images: (ours(images)[0], theirs(images).last_hidden_state))
     _, left, written = export(ours.state_dict(), 'hf', 2)
     assert (left, written.name) == ([], form.name)
 
@@ -519,9 +513,7 @@ def test_classifiers_of_transformers(name, ours, head, tmp_path):
     safetensors.torch.save_file(weights, tmp_path / 'model.safetensors', metadata=dict(format='pt'))
     model, loading = type(blank).from_pretrained(tmp_path, output_loading_info=True)
     assert not any(loading.values()), loading
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert_same(source(images), model.eval()(images).logits)
+    assert_alike(lambda images: (source(images), model.eval()(images).logits))
 
 
 def test_hybrid_of_transformers():
@@ -580,9 +572,7 @@ def test_torchvision(tmp_path):
     )
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.initialized, report.ignored) == ('torchvision', {}, {})
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert_same(ours(images), theirs(images))
+    assert_alike(lambda images: (ours(images), theirs(images)))
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -612,9 +602,7 @@ def test_mmpretrain(theirs, ours, tmp_path):
     state = theirs.state_dict()
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.ignored) == ('mmpretrain', {})
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        assert_same(ours(images)[0], theirs(images)[0])
+    assert_alike(lambda images: (ours(images)[0], theirs(images)[0]))
     exported, left, _ = export(ours.state_dict(), 'mmpretrain', 2)
     assert not left
     assert exported.keys() == {f'backbone.{key}' for key in state}

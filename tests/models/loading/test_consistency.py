@@ -6,7 +6,7 @@ import torch
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from rejection import rejects
-from tiny_models import TINY_SIZES
+from tiny_models import CENTRED, TINY_SIZES
 
 from benchmarks.dropin import rotary_of_eva02
 from vit_plugin.models import VisionTransformer, load_weights
@@ -131,7 +131,7 @@ def test_periods_of_dinov3(factor):
     model = VisionTransformer(
         TINY['arch'] | dict(patch_size=16),
         img_size=64,
-        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        pos_embed=CENTRED,
     )
     state = {**model.state_dict(), 'rope_embed.periods': factor * 100 ** (torch.arange(4) / 4)}
     state = {key.replace('.ls', '.gamma_'): value for key, value in state.items()}

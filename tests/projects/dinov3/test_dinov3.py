@@ -9,6 +9,7 @@ from mmengine.dist import get_rank
 from mmengine.registry import MODELS
 from ranks import on_ranks
 from rejection import rejects
+from tiny_models import CENTRED
 from torch import Tensor
 from unlabeled_runs import at_first_step
 from wrong_values import RIGHT
@@ -17,12 +18,11 @@ from vit_plugin.projects.dinov3.dinov3 import DINOv3
 from vit_plugin.projects.dinov3.gram_loss import gram_loss
 
 ARCH = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32, patch_size=4)
-ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves'))
 BACKBONE = dict(
     type='vit_plugin.VisionTransformer',
     img_size=16,
     arch=ARCH,
-    pos_embed=ROTARY,
+    pos_embed=CENTRED,
     encoder=dict(reg_token=2),
 )
 NECK = dict(

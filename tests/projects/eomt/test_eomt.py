@@ -12,7 +12,7 @@ from authors import recorded
 from model_states import assert_all_learn
 from ranks import on_ranks
 from rejection import rejects
-from tiny_models import TINY, randomize
+from tiny_models import CENTRED, TINY, randomize
 from torch import Tensor, nn
 
 from vit_plugin.config import check_channels
@@ -87,7 +87,7 @@ def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
             encoder=dict(
                 reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv' if name == V3 else True
             ),
-            pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves'))
+            pos_embed=CENTRED
             if name == V3
             else dict(prefix_rows=False, source_grid=(size[0] // 16, size[1] // 16)),
         )
@@ -182,7 +182,7 @@ def random_(**kwargs) -> EoMT:
 ROTARY = dict(type='none', rotary=dict(form='centred'))
 KINDS = {
     'registers': dict(encoder=dict(reg_token=2)),
-    'rotary': dict(pos_embed=ROTARY, with_cls_token=False),
+    'rotary': dict(pos_embed=CENTRED, with_cls_token=False),
     'mixed': dict(pos_embed=dict(rotary=dict(form='mixed'))),
     'relative': dict(pos_embed='relative'),
     'grouped': dict(encoder=dict(num_kv_heads=1)),

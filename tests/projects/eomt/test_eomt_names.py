@@ -4,7 +4,7 @@ import pytest
 import timm
 import torch
 from model_states import assert_same_state
-from tiny_models import TINY_SIZES
+from tiny_models import CENTRED, TINY_SIZES
 from torch import nn
 
 from vit_plugin.models import EoMT
@@ -16,7 +16,7 @@ ENCODERS = {
         pos_embed=dict(prefix_rows=False), encoder=dict(reg_token=4, layer_scale_init_value=1.0)
     ),
     'eomt_dinov3': dict(
-        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        pos_embed=CENTRED,
         encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
     ),
 }

@@ -9,7 +9,7 @@ import torch
 from authors import recorded
 from mmengine.model import revert_sync_batchnorm
 from rejection import rejects
-from tiny_models import randomize
+from tiny_models import CENTRED, randomize
 from torch import nn
 
 from vit_plugin.models import PMT
@@ -85,14 +85,14 @@ def test_weights_in_and_out():
     found = pmt().load({key: value for key, value in exported.items() if '.encoder.' not in key})
     assert {key.partition('.')[0] for key in found.matched} == {'decoder', 'queries'}
     v3 = pmt(
-        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        pos_embed=CENTRED,
         encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
     )
     exported, left = FORMATS['pmt_dinov3'].export(v3.state_dict(), 2)
     assert not left
     assert (
         not pmt(
-            pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+            pos_embed=CENTRED,
             encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
         )
         .load(exported)

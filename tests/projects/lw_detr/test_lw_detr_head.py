@@ -103,6 +103,10 @@ def detector(kind: str, width: int = WIDTH, test_cfg: dict | None = None, **head
     return model.double().eval()
 
 
+def images_of(number: int) -> torch.Tensor:
+    return torch.randn(number, 3, SIZE, SIZE, dtype=torch.float64)
+
+
 def samples(shapes: list[tuple[int, int]], dtype: torch.dtype = torch.float64) -> list:
     from mmdet.structures import DetDataSample
     from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
@@ -217,7 +221,7 @@ def test_learns(steps, amp, share):
 def test_groups_are_independent():
     """A prediction is the first group of a training, and other groups change nothing of it."""
     model = random_('plain')
-    feats = model.extract_feat(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64))
+    feats = model.extract_feat(images_of(2))
     alone, together = model.bbox_head(feats), model.bbox_head(feats, num_groups=GROUPS)
     for one, both in zip(alone, together, strict=True):
         torch.testing.assert_close(one, both[..., :QUERIES, :])
@@ -238,7 +242,7 @@ def test_positions_without_a_box_propose_an_empty_one_only_if_asked(empty):
 def test_predictions_with_fewer_queries_and_layers():
     model, cut = random_('plain'), random_('plain', test_cfg=dict(num_queries=2, num_layers=1))
     cut.load_state_dict(model.state_dict())
-    feats = model.extract_feat(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64))
+    feats = model.extract_feat(images_of(2))
     logits, boxes, *first = cut.bbox_head(feats)[:4]
     assert logits.shape == (1, 2, 2, CLASSES)
     assert boxes.shape == (1, 2, 2, 4)
@@ -248,10 +252,8 @@ def test_predictions_with_fewer_queries_and_layers():
     assert [len(one) for one in found] == [2 * CLASSES] * 2
     cut.train()
     assert (
-        cut.loss(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64), samples(PADDED)).keys()
-        == model.train()
-        .loss(torch.randn(2, 3, SIZE, SIZE, dtype=torch.float64), samples(PADDED))
-        .keys()
+        cut.loss(images_of(2), samples(PADDED)).keys()
+        == model.train().loss(images_of(2), samples(PADDED)).keys()
     )
 
 
@@ -279,7 +281,7 @@ def test_predictions_with_fewer_queries_and_layers():
     ],
 )
 def test_errors(head, message):
-    images = torch.randn(1, 3, SIZE, SIZE, dtype=torch.float64)
+    images = images_of(1)
     with rejects(message):
         (model := detector('plain', **head)).bbox_head(model.extract_feat(images))
 

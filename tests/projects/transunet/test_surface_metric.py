@@ -1,10 +1,10 @@
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import torch
+from extras import needs_mmdet
 from rejection import rejects
 from scipy import ndimage
 
@@ -109,7 +109,7 @@ def test_spacing_of_other_axes():
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@needs_mmdet
 def test_a_metric_is_found_after_mmdetection_is_imported():
     """MMSegmentation imports MMDetection, and a segmentor needs none of its ops."""
     code = (

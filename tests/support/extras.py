@@ -1,0 +1,7 @@
+"""Tests that need an extra which is not always installed."""
+
+from importlib.util import find_spec
+
+import pytest
+
+needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
