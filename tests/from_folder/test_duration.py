@@ -87,6 +87,13 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
 
 
+SIZES = [dict(type='Resize', scale=(64, 64))]
+
+
+def images_of(side: int) -> dict:
+    return dict(inputs=torch.zeros(2, 3, side, side))
+
+
 def step(model: torch.nn.Module, batch: torch.Tensor) -> None:
     model(batch).relu().sum().backward()
 
@@ -117,6 +124,40 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     monkeypatch.setattr(memory, 'free_on', lambda device: 1)
     with rejects('give a smaller --arch, a smaller --img-size'):
         needed.say(logger, 6)
+
+
+@pytest.mark.parametrize('seen', [16, 64])
+def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
+    """It is exact for a model whose tensors grow by the pixel, and leaves the data as they are."""
+    monkeypatch.setattr(duration, 'SEEN', seen**2)
+
+    class Images(list):
+        pipeline = list(SIZES)
+
+        def __getitem__(self, index):
+            (step,) = self.pipeline
+            return torch.zeros(3, *step['scale'])
+
+    images = Images(range(4))
+    loader = SimpleNamespace(
+        dataset=images, batch_size=2, collate_fn=lambda batch: dict(inputs=torch.stack(batch))
+    )
+    used = []
+
+    def learn(runner, model, batch):
+        used.append(batch['inputs'].shape[-1])
+        model(batch['inputs']).relu().mean().backward()
+
+    monkeypatch.setattr(duration, 'learn', learn)
+    data = dict(train_dataloader=dict(dataset=dict(pipeline=SIZES)))
+    runner = SimpleNamespace(
+        train_dataloader=loader, model=torch.nn.Conv2d(3, 256, 1), cfg=Config(data)
+    )
+    found = duration.memory_of(runner).per_image
+    assert used == ([8, 16] if seen < 64 else [64])
+    assert images.pipeline == SIZES
+    wanted = memory.Needed(runner.model, lambda *a: learn(runner, *a), images_of(64), 2).per_image
+    assert found == pytest.approx(wanted, rel=0.05)
 
 
 def test_what_is_frozen_needs_no_gradient():

@@ -22,6 +22,8 @@ from .memory import IMAGES, Needed
 HOUR, MINUTE = 3600.0, 60.0  # seconds
 # Seconds of a step that are measured well enough, and those of one that is at its first time.
 ENOUGH, LONG = 0.5, 2.0
+SEEN = 448**2  # pixels of an image, up to which memory is measured at its own size
+SIDES = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
 FEWEST_PIXELS = 64  # of a side that is proposed
 
 
@@ -73,10 +75,50 @@ def learn(runner: Runner, model: Any, batch: Any) -> None:
 
 
 def memory_of(runner: Runner) -> Needed:
-    """The memory of a run."""
+    """The memory of a run.
+
+    Images of more than :data:`SEEN` pixels would take minutes. Then it is that of smaller ones of
+    two sizes, and grows by the same for each further pixel.
+    """
     loader: Any = runner.train_dataloader
     images = min(IMAGES, loader.batch_size, len(loader.dataset))
-    return Needed(runner.model, partial(learn, runner), first_batch(loader, images), images)
+
+    def needed(batch: Any) -> tuple[Needed, int]:
+        pixels = pixels_of(batch)
+        return Needed(runner.model, partial(learn, runner), batch, images), pixels
+
+    whole = first_batch(loader, images)
+    share = math.sqrt(SEEN / pixels_of(whole))
+    if share >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
+        return needed(whole)[0]
+    (less, fewer), (more, many) = (
+        needed(smaller(runner, loader, images, part)) for part in (share / 2, share)
+    )
+    for_a_pixel = (more.per_image - less.per_image) / (many - fewer)
+    more.per_image += (pixels_of(whole) - many) * for_a_pixel
+    return more
+
+
+def pixels_of(batch: Any) -> int:
+    """The pixels of an image of a batch, padded to the others. Several views count as none."""
+    sides = [image.shape[-2:] for image in batch['inputs'] if isinstance(image, torch.Tensor)]
+    return int(np.prod(np.max(sides or [torch.Size((1, 1))], axis=0)))
+
+
+def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
+    """The first batch of images with this share of the sides that the pipeline gives them."""
+    steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
+    for step in steps:
+        for key in SIDES & step.keys():
+            if np.min(step[key]) > 1:  # others are shares of an image
+                sides = np.broadcast_to(step[key], 2)
+                step[key] = tuple(max(int(share * side), 1) for side in sides)
+    whole = loader.dataset.pipeline
+    loader.dataset.pipeline = type(whole)(steps)
+    try:
+        return first_batch(loader, images)
+    finally:
+        loader.dataset.pipeline = whole
 
 
 def forecast(runner: Runner) -> float:
