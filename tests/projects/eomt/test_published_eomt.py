@@ -29,6 +29,31 @@ def test_computes_what_transformers_does(tmp_path):
         torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-9 * wanted.abs().max().item())
 
 
+def test_rotary_positions_turn_as_the_config_says(tmp_path):
+    transformers = pytest.importorskip('transformers', minversion='5')
+    config = transformers.EomtDinov3Config(
+        hidden_size=64,
+        num_attention_heads=2,
+        num_hidden_layers=2,
+        intermediate_size=64,
+        num_blocks=1,
+        num_queries=3,
+        image_size=64,
+        num_register_tokens=1,
+        rope_parameters=dict(rope_type='default', rope_theta=20.0),
+    )
+    theirs = transformers.EomtDinov3ForUniversalSegmentation(config).eval()
+    theirs.save_pretrained(tmp_path)
+    backbone = load(tmp_path, device='cpu').model.backbone
+    backbone.queries.set_probs((0.0,))
+    theirs.attn_mask_probs.fill_(0.0)
+    images = torch.randn(1, 3, 64, 64)
+    with torch.no_grad():
+        wanted, found = theirs(pixel_values=images), backbone(images)[-1]
+    torch.testing.assert_close(found[0], wanted.class_queries_logits, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found[1], wanted.masks_queries_logits, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize('name', ['Eomt', 'EomtDinov3'])
 def test_instance_masks(tmp_path, name):
     prediction = load(eomt_folder(tmp_path / 'a', name), device='cpu')(IMAGE)

@@ -143,6 +143,7 @@ def test_a_folder_of_transformers_computes_what_transformers_does(tmp_path, kind
     ('key', 'shape', 'message'),
     [
         ('keypoint_embed.a.weight', (1, 4, 64), 'it predicts keypoints'),
+        ('keypoint_head.a.weight', (1, 4, 64), 'it predicts keypoints'),
         (f'{EMBEDDINGS}register_tokens', (1, 4, 64), 'has registers'),
         (f'{EMBEDDINGS}patch_embeddings.projection.weight', (64, 4, 16, 16), 'have 4 channels'),
     ],

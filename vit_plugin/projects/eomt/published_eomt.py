@@ -14,6 +14,7 @@ from vit_plugin.weights.published import (
     detector_settings,
     filled,
     segmentor_settings,
+    told,
 )
 from vit_plugin.weights.traits import is_gated
 
@@ -24,6 +25,7 @@ KNOWN = {
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
 SCENES = (133, 80)  # COCO's panoptic classes, and how many of them are things
+THETA = 100.0  # of transformers' RoPE, where the config does not say it
 ROTARY = dict(form='centred', planes='halves')
 
 
@@ -78,6 +80,8 @@ def _backbone(published: Published, rows: int) -> tuple[Section, int]:
     if is_gated(published.ours):
         raise ConfigError('its MLPs have gates, as those of the largest models; give a smaller one')
     config, is_v3 = filled(published.config, dict(image_size=640)), published.kind == 'eomt_dinov3'
+    turns = {**config, **told(config, 'rope_parameters', Mapping, {})}
+    rotary = dict(ROTARY, temperature=told(turns, 'rope_theta', float, THETA))
     backbone = dict(
         published.vit(config, num_heads=0),
         type='vit_plugin.EoMT',
@@ -89,6 +93,6 @@ def _backbone(published: Published, rows: int) -> tuple[Section, int]:
             layer_scale_init_value=1.0,
             qkv_bias='qv' if is_v3 else True,
         ),
-        pos_embed=dict(type='none', rotary=ROTARY) if is_v3 else dict(prefix_rows=False),
+        pos_embed=dict(type='none', rotary=rotary) if is_v3 else dict(prefix_rows=False),
     )
     return backbone, config['image_size']

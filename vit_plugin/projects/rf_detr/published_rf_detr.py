@@ -15,7 +15,7 @@ SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
 MASKS, MASK_STRIDE = 'segmentation_head.bias', 4  # pixels of the image
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
-    'keypoint_embed.': 'it predicts keypoints, which no model here does',
+    'keypoint_': 'it predicts keypoints, which no model here does',
     f'{PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
 }
