@@ -34,6 +34,7 @@ SAID: dict[str, tuple[int, str]] = {
     'train --data . --task detecton': (1, 'pretraining; did you mean detection?'),
     'train --data . --task x': (1, "--task 'x' is not one of classification, .*, pretraining.\n"),
     'train --data . --task detection --model retinane': (1, 'did you mean retinanet?'),
+    'train --data . --task detection --model mask-rcnn': (1, 'mask-rcnn is for --task instance'),
     'train --data . --model dino': (1, 'classification has one model around its backbone'),
     'train CONFIG --model dino': (1, '--model goes with --data; change a config with'),
     'train --data not/there': (1, "--data: there is no folder 'not/there'."),

@@ -98,7 +98,7 @@ def test_each_learns_and_predicts(folder, task, name, arch):
     ('task', 'name', 'words'),
     [
         ('detection', 'retinane', 'did you mean retinanet?'),
-        ('instance', 'retinanet', "'retinanet' is not one of mask-rcnn, mask2former"),
+        ('instance', 'retinanet', 'retinanet is for --task detection; give that task'),
         ('classification', 'dino', 'classification has one model around its backbone; give that'),
     ],
 )

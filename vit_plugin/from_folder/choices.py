@@ -42,4 +42,7 @@ def check_model(task: str, model: str | None) -> None:
             f'--model {model!r}: {task} has one model around its backbone; give that by --arch, or '
             '--task detection, instance, panoptic, segmentation or depth.'
         )
+    tasks = [one for one in TASKS if model in models_of(one)]
+    if tasks and task not in tasks:
+        raise ConfigError(f'--model {model} is for --task {" or ".join(tasks)}; give that task.')
     check_choice('--model', model, models_of(task))
