@@ -20,6 +20,7 @@ from vit_plugin.errors import ConfigError
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
 from .recognition import Recognized, recognize, unwrapped
+from .traits import is_gated
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
 HEAD_DIMS = 64  # channels of a head of DINOv2 and DINOv3
@@ -114,6 +115,23 @@ class Published:
         )
         numerics = dict(base='timm', norm_cfg=dict(eps=known['layer_norm_eps']))
         return dict(arch=arch, img_size=side * patch, numerics=numerics)
+
+    def encoder(self) -> Section:
+        """The options of an encoder like DINOv2's that its weights show."""
+        ours, bias = self.ours, 'blocks.0.attn.qkv.'
+        return dict(
+            qkv_bias=True if f'{bias}bias' in ours else 'qv' if f'{bias}q_bias' in ours else False,
+            proj_bias='blocks.0.attn.proj.bias' in ours,
+            layer_scale_init_value=1.0,
+            gated_mlp=is_gated(ours),
+            reg_token=self.shape('reg_token')[1] if 'reg_token' in ours else 0,
+        )
+
+    def rotary(self) -> Section:
+        """DINOv3's positions, which turn by the ``rope_theta`` of the config."""
+        said = {**told(self.config, 'rope_parameters', Mapping, {}), **self.config}
+        base = told(said, 'rope_theta', float, 100.0)
+        return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
 
     def pixels(self, side: int) -> Section:
         """Width and height of the images, and mean and deviation of their colors from 0 to 1.

@@ -73,7 +73,7 @@ def test_every_row_is_a_class_where_none_has_a_name(tmp_path):
 
 
 def test_masks_of_which_the_config_says_too_little_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.SCENES', (133, 4))
+    monkeypatch.setattr('vit_plugin.projects.eomt.published_eomt.THINGS', 4)
     with rejects('which of its 5 classes are things'):
         load(eomt_folder(tmp_path / 'a', 'Eomt'), device='cpu')
 

@@ -3,12 +3,10 @@
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Published, filled, normalization
-from vit_plugin.weights.reading.lazy import Weights
-from vit_plugin.weights.traits import is_gated
 
 KINDS = ('dinov2', 'dinov2_with_registers', 'dinov3_vit')
 # Of their configs, as far as shapes do not tell.
-DEFAULTS = dict(hidden_act='gelu', rope_theta=100.0, use_swiglu_ffn=False)
+DEFAULTS = dict(hidden_act='gelu', use_swiglu_ffn=False)
 ACTIVATIONS: dict[str, Section] = {
     'gelu': dict(approximate='none'),
     'silu': dict(type='SiLU'),
@@ -31,13 +29,12 @@ def dino(published: Published) -> tuple[Section, list[str]] | None:
         )
     backbone = published.vit(config)
     backbone['numerics']['act_cfg'] = ACTIVATIONS[activation]
-    rotary = dict(form='centred', planes='halves', temperature=config['rope_theta'])
     backbone |= dict(
         type='vit_plugin.VisionTransformer',
-        encoder=_options(published.ours),
+        encoder=published.encoder(),
         pos_embed=dict(type='learned', interpolate_mode='bicubic')
         if has_table
-        else dict(type='none', rotary=rotary),
+        else published.rotary(),
         out_type='cls_token',
     )
     pixels = published.pixels(backbone['img_size'])
@@ -45,15 +42,3 @@ def dino(published: Published) -> tuple[Section, list[str]] | None:
     preprocessor['to_rgb'] = preprocessor.pop('bgr_to_rgb')
     model = dict(type='ImageClassifier', backbone=backbone, data_preprocessor=preprocessor)
     return dict(default_scope='mmpretrain', model=model), []
-
-
-def _options(ours: Weights) -> Section:
-    """The options of the encoder that the weights show."""
-    bias = 'blocks.0.attn.qkv.'
-    return dict(
-        qkv_bias=True if f'{bias}bias' in ours else 'qv' if f'{bias}q_bias' in ours else False,
-        proj_bias='blocks.0.attn.proj.bias' in ours,
-        layer_scale_init_value=1.0,
-        gated_mlp=is_gated(ours),
-        reg_token=ours['reg_token'].shape[1] if 'reg_token' in ours else 0,
-    )

@@ -24,8 +24,8 @@ from .mask_queries import Prediction
 with needed_by('EoMTHead'):
     leave_out_multimodal()
     from mmdet.models.dense_heads import AnchorFreeHead, Mask2FormerHead
+    from mmdet.models.task_modules import HungarianAssigner, MaskPseudoSampler
     from mmdet.registry import MODELS as MMDET_MODELS
-    from mmdet.registry import TASK_UTILS
 
 
 # The terms of the loss and of the matching, as in Mask2Former: weight, loss and cost.
@@ -125,8 +125,7 @@ class EoMTHead(Mask2FormerHead):
             setattr(self, f'loss_{name}', MMDET_MODELS.build(dict(loss, loss_weight=weight)))
         self.class_weight = [1.0] * self.num_classes + [no_object_weight]
         self.loss_cls.class_weight = self.class_weight
-        self.assigner = TASK_UTILS.build(dict(type='mmdet.HungarianAssigner', match_costs=costs))
-        self.sampler = TASK_UTILS.build(dict(type='mmdet.MaskPseudoSampler'))
+        self.assigner, self.sampler = HungarianAssigner(costs), MaskPseudoSampler()
 
     def init_weights(self) -> None:
         """There is nothing to initialize."""

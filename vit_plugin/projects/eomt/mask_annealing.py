@@ -69,15 +69,15 @@ class MaskAnnealingHook(Hook):
         self._queries = [
             module for module in runner.model.modules() if isinstance(module, MaskQueries)
         ]
-        numbers = [len(queries.attn_mask_probs) for queries in self._queries]
+        numbers = {len(queries.attn_mask_probs) for queries in self._queries}
         if not numbers:
             raise ConfigError(
                 'MaskAnnealingHook: the model has no queries with masks, as an EoMT has; leave '
                 'the hook out of custom_hooks.'
             )
-        if self.begin and {len(self.begin)} != {*numbers}:
+        if self.begin and {len(self.begin)} != numbers:
             raise ConfigError(
-                f'MaskAnnealingHook: begin has {len(self.begin)} fractions for {numbers[0]} '
+                f'MaskAnnealingHook: begin has {len(self.begin)} fractions for {min(numbers)} '
                 'blocks with queries; give one for each.'
             )
         self._set(runner.iter / runner.max_iters)

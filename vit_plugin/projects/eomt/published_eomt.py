@@ -9,24 +9,21 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.published import (
     DEFAULT_NAME,
-    Classes,
     Published,
     detector_settings,
     filled,
     segmentor_settings,
-    told,
 )
 from vit_plugin.weights.traits import is_gated
 
 from .eomt_model import instances
 
 KNOWN = {
+    80: 'mmdet.datasets.coco:CocoDataset',
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
-SCENES = (133, 80)  # COCO's panoptic classes, and how many of them are things
-THETA = 100.0  # of transformers' RoPE, where the config does not say it
-ROTARY = dict(form='centred', planes='halves')
+SCENES, THINGS = 133, 80  # COCO's panoptic classes, and how many of them are things
 
 
 def eomt(published: Published) -> tuple[Section, list[str]] | None:
@@ -42,7 +39,8 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
     classes = _classes(published.names, rows)
-    backbone, side = _backbone(published, rows)
+    backbone = _backbone(published, rows)
+    side = backbone['img_size']
     pixels = published.pixels(side)
     if published.processor.get('do_split_image'):
         model: Section = dict(
@@ -52,8 +50,8 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
             test_cfg=dict(mode='slide', crop_size=(side, side), stride=(2 * side // 3,) * 2),
         )
         return segmentor_settings(model, classes, **pixels), classes
-    things = SCENES[1] if rows == SCENES[0] else rows
-    if things > SCENES[1]:
+    things = min(rows, THINGS)
+    if rows not in (things, SCENES):
         raise ConfigError(
             f'its config does not say which of its {rows} classes are things; give one with '
             "COCO's classes, or one for semantic masks"
@@ -70,29 +68,20 @@ def _classes(names: Mapping[int, str], rows: int) -> list[str]:
             f'The file names no classes; its {rows} are taken as those of {known}.', 'current'
         )
         return list(needed_class('the names of classes', known).METAINFO['classes'])
-    if names or rows != SCENES[1]:
-        return [names.get(i, f'class {i}') for i in range(rows)]
-    return Classes(rows, {}).names
+    return [names.get(i, f'class {i}') for i in range(rows)]
 
 
-def _backbone(published: Published, rows: int) -> tuple[Section, int]:
-    """The backbone with its queries, and the side of its images."""
+def _backbone(published: Published, rows: int) -> Section:
+    """The backbone with its queries."""
     if is_gated(published.ours):
         raise ConfigError('its MLPs have gates, as those of the largest models; give a smaller one')
-    config, is_v3 = filled(published.config, dict(image_size=640)), published.kind == 'eomt_dinov3'
-    turns = {**config, **told(config, 'rope_parameters', Mapping, {})}
-    rotary = dict(ROTARY, temperature=told(turns, 'rope_theta', float, THETA))
-    backbone = dict(
-        published.vit(config, num_heads=0),
+    is_v3 = published.kind == 'eomt_dinov3'
+    return dict(
+        published.vit(filled(published.config, dict(image_size=640)), num_heads=0),
         type='vit_plugin.EoMT',
         num_classes=rows,
         num_queries=published.shape('query.weight')[0],
         num_blocks=published.shape('attn_mask_probs')[0],
-        encoder=dict(
-            reg_token=published.shape('embeddings.register_tokens')[1],
-            layer_scale_init_value=1.0,
-            qkv_bias='qv' if is_v3 else True,
-        ),
-        pos_embed=dict(type='none', rotary=rotary) if is_v3 else dict(prefix_rows=False),
+        encoder=published.encoder(),
+        pos_embed=published.rotary() if is_v3 else dict(prefix_rows=False),
     )
-    return backbone, config['image_size']
