@@ -25,7 +25,6 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS = {  # the most that it may have, and where it should get
     'kernel': (138_750, 105_000),
     **dict.fromkeys(FOLDERS, (5_000, 5_000)),
-    'eomt': (5_150, 5_000),
     'inference': (15_000, 9_500),
     'from_folder': (56_250, 27_000),
     'report': (22_500, 18_000),

@@ -24,6 +24,7 @@ from .traits import is_gated
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
 HEAD_DIMS = 64  # channels of a head of DINOv2 and DINOv3
+ACTIVATIONS: dict[str, Section] = {'gelu': dict(approximate='none'), 'silu': dict(type='SiLU')}
 LIGHTNING = 'model.'  # before each name
 DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
 COCO_ROWS = (91, 90, 80)  # of classification layers
@@ -95,11 +96,23 @@ class Published:
             eps: of the norms, unless the config says it.
 
         Raises:
-            ConfigError: if it is of images that are not RGB.
+            ConfigError: if it is of images that are not RGB, or has another activation.
         """
         known = filled(
-            config, dict(image_size=224, num_attention_heads=num_heads, layer_norm_eps=eps)
+            config,
+            dict(
+                image_size=224,
+                num_attention_heads=num_heads,
+                layer_norm_eps=eps,
+                hidden_act='gelu',
+                use_swiglu_ffn=False,
+            ),
         )
+        activation = 'silu' if known['use_swiglu_ffn'] else known['hidden_act']
+        if activation not in ACTIVATIONS:
+            raise ConfigError(
+                f'its activation is {activation}, and gelu and silu are known; give another'
+            )
         width, channels, _, patch = self.shape('patch_embed.proj.weight')
         if channels != 3 and self.count('patch_embed.') == 1:  # no CNN before it
             raise ConfigError(f'its images have {channels} channels; give a model of RGB images')
@@ -113,7 +126,8 @@ class Published:
             feedforward_channels=self.shape('blocks.0.mlp.fc2.weight')[1],
             patch_size=patch,
         )
-        numerics = dict(base='timm', norm_cfg=dict(eps=known['layer_norm_eps']))
+        norm_cfg = dict(eps=known['layer_norm_eps'])
+        numerics = dict(base='timm', act_cfg=ACTIVATIONS[activation], norm_cfg=norm_cfg)
         return dict(arch=arch, img_size=side * patch, numerics=numerics)
 
     def encoder(self) -> Section:

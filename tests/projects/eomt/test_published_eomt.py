@@ -4,6 +4,8 @@ from rejection import rejects
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -29,9 +31,17 @@ def test_computes_what_transformers_does(tmp_path):
         torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-9 * wanted.abs().max().item())
 
 
-def test_rotary_positions_turn_as_the_config_says(tmp_path):
+@pytest.mark.parametrize(
+    ('name', 'options'),
+    [
+        ('EomtDinov3', dict(rope_parameters=dict(rope_type='default', rope_theta=20.0))),
+        ('EomtDinov3', dict(use_gated_mlp=True)),
+        ('Eomt', dict(use_swiglu_ffn=True)),
+    ],
+)
+def test_the_config_says_what_shapes_do_not(tmp_path, name, options):
     transformers = pytest.importorskip('transformers', minversion='5')
-    config = transformers.EomtDinov3Config(
+    config = getattr(transformers, f'{name}Config')(
         hidden_size=64,
         num_attention_heads=2,
         num_hidden_layers=2,
@@ -40,9 +50,10 @@ def test_rotary_positions_turn_as_the_config_says(tmp_path):
         num_queries=3,
         image_size=64,
         num_register_tokens=1,
-        rope_parameters=dict(rope_type='default', rope_theta=20.0),
+        patch_size=16,
+        **options,
     )
-    theirs = transformers.EomtDinov3ForUniversalSegmentation(config).eval()
+    theirs = getattr(transformers, f'{name}ForUniversalSegmentation')(config).eval()
     theirs.save_pretrained(tmp_path)
     backbone = load(tmp_path, device='cpu').model.backbone
     backbone.queries.set_probs((0.0,))
@@ -52,6 +63,14 @@ def test_rotary_positions_turn_as_the_config_says(tmp_path):
         wanted, found = theirs(pixel_values=images), backbone(images)[-1]
     torch.testing.assert_close(found[0], wanted.class_queries_logits, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(found[1], wanted.masks_queries_logits, rtol=1e-4, atol=1e-4)
+
+
+def test_another_activation_is_an_error(tmp_path):
+    folder = eomt_folder(tmp_path / 'a', 'Eomt')
+    config = json.loads((folder / 'config.json').read_text())
+    (folder / 'config.json').write_text(json.dumps(dict(config, hidden_act='relu')))
+    with rejects('its activation is relu, not gelu'):
+        load(folder, device='cpu')
 
 
 @pytest.mark.parametrize('name', ['Eomt', 'EomtDinov3'])

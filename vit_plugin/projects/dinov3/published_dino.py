@@ -1,16 +1,9 @@
 """The folders of DINOv2 and DINOv3 that transformers writes: which backbone they are."""
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.errors import ConfigError
-from vit_plugin.weights.published import Published, filled, normalization
+from vit_plugin.weights.published import Published, normalization
 
 KINDS = ('dinov2', 'dinov2_with_registers', 'dinov3_vit')
-# Of their configs, as far as shapes do not tell.
-DEFAULTS = dict(hidden_act='gelu', use_swiglu_ffn=False)
-ACTIVATIONS: dict[str, Section] = {
-    'gelu': dict(approximate='none'),
-    'silu': dict(type='SiLU'),
-}
 
 
 def dino(published: Published) -> tuple[Section, list[str]] | None:
@@ -21,14 +14,7 @@ def dino(published: Published) -> tuple[Section, list[str]] | None:
     """
     if published.kind not in KINDS:
         return None
-    config, has_table = filled(published.config, DEFAULTS), 'pos_embed' in published.ours
-    activation = 'silu' if config['use_swiglu_ffn'] else config['hidden_act']
-    if activation not in ACTIVATIONS:
-        raise ConfigError(
-            f'its activation is {activation}, and gelu and silu are known; give another'
-        )
-    backbone = published.vit(config)
-    backbone['numerics']['act_cfg'] = ACTIVATIONS[activation]
+    backbone, has_table = published.vit(published.config), 'pos_embed' in published.ours
     backbone |= dict(
         type='vit_plugin.VisionTransformer',
         encoder=published.encoder(),

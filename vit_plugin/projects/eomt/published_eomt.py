@@ -1,7 +1,5 @@
 """EoMT in the form of transformers: semantic, instance and panoptic masks."""
 
-from collections.abc import Mapping
-
 from mmengine.logging import print_log
 
 from vit_plugin.arguments.fields import Section
@@ -14,7 +12,6 @@ from vit_plugin.weights.published import (
     filled,
     segmentor_settings,
 )
-from vit_plugin.weights.traits import is_gated
 
 from .eomt_model import instances
 
@@ -39,7 +36,18 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
     classes = _classes(published.names, rows)
-    backbone = _backbone(published, rows)
+    config = filled(published.config, dict(image_size=640, hidden_act='gelu'))
+    if config['hidden_act'] != 'gelu':  # as in the head of the masks
+        raise ConfigError(f'its activation is {config["hidden_act"]}, not gelu; give another')
+    backbone = dict(
+        published.vit(config, num_heads=0),
+        type='vit_plugin.EoMT',
+        num_classes=rows,
+        num_queries=published.shape('query.weight')[0],
+        num_blocks=published.shape('attn_mask_probs')[0],
+        encoder=published.encoder(),
+        pos_embed=dict(prefix_rows=False) if published.kind == 'eomt' else published.rotary(),
+    )
     side = backbone['img_size']
     pixels = published.pixels(side)
     if published.processor.get('do_split_image'):
@@ -60,7 +68,7 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
     return detector_settings(model, classes, padded=side, masks=things == rows, **pixels), classes
 
 
-def _classes(names: Mapping[int, str], rows: int) -> list[str]:
+def _classes(names: dict[int, str], rows: int) -> list[str]:
     """The names that are told; of as many without one as a data set has, its own, which is said."""
     known = all(name.startswith(DEFAULT_NAME) for name in names.values()) and KNOWN.get(rows)
     if known:
@@ -69,19 +77,3 @@ def _classes(names: Mapping[int, str], rows: int) -> list[str]:
         )
         return list(needed_class('the names of classes', known).METAINFO['classes'])
     return [names.get(i, f'class {i}') for i in range(rows)]
-
-
-def _backbone(published: Published, rows: int) -> Section:
-    """The backbone with its queries."""
-    if is_gated(published.ours):
-        raise ConfigError('its MLPs have gates, as those of the largest models; give a smaller one')
-    is_v3 = published.kind == 'eomt_dinov3'
-    return dict(
-        published.vit(filled(published.config, dict(image_size=640)), num_heads=0),
-        type='vit_plugin.EoMT',
-        num_classes=rows,
-        num_queries=published.shape('query.weight')[0],
-        num_blocks=published.shape('attn_mask_probs')[0],
-        encoder=published.encoder(),
-        pos_embed=published.rotary() if is_v3 else dict(prefix_rows=False),
-    )
