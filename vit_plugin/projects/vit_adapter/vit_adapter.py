@@ -121,17 +121,13 @@ class ViTAdapter(LoadableModule):
         with_finest = 0 in self.out_indices
         self.spm = SpatialPrior(self.in_channels, conv_inplane, width, norm_cfg, with_finest)
         self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
-        shared: dict[str, Any] = dict(
-            num_levels=len(STRIDES) - 1,
+        self.interactions = self._build_interactions(
+            num_extra_extractors,
+            attention or {},
             init_values=init_values if inject else None,
             with_cp=with_cp,
             cffn_ratio=cffn_ratio,
             drop_path_rate=drop_path_rate,
-        )
-        shared |= dict(num_heads=max(width // HEAD_DIMS, 1), value_ratio=0.5) | (attention or {})
-        extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
-        self.interactions = nn.ModuleList(
-            Interaction(width, num_extractors=number, **shared) for number in extractors
         )
         self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
         for i in self.out_indices:
@@ -151,6 +147,17 @@ class ViTAdapter(LoadableModule):
                 "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
                 f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
             )
+
+    def _build_interactions(
+        self, extra: int, attention: AttentionCfg, **options: Any
+    ) -> nn.ModuleList:
+        """One for each group of blocks. The last has further extractors."""
+        options |= dict(num_levels=len(STRIDES) - 1, value_ratio=0.5)
+        options |= dict(num_heads=max(self.embed_dims // HEAD_DIMS, 1)) | attention
+        extractors = [1] * (len(self.groups) - 1) + [1 + extra]
+        return nn.ModuleList(
+            Interaction(self.embed_dims, num_extractors=number, **options) for number in extractors
+        )
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.level_embed)
