@@ -8,12 +8,14 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section, Typed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 with needed_by('PublishedDETRHead'):
     leave_out_multimodal()
     from mmdet.models.dense_heads import ConditionalDETRHead, DeformableDETRHead, DETRHead
+
+    from vit_plugin.detection.class_rows import class_rows
 
 NO_OBJECT = 0.1  # weight of this class in the loss
 FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)
@@ -67,13 +69,7 @@ class OfFile(DETRHead):
         **layers: Any,
     ) -> None:
         self.unused_rows, self.shared_classes = list(unused_rows), shared_classes
-        rows = range(num_classes + len(self.unused_rows))
-        classes = [row for row in rows if row not in self.unused_rows]
-        if len(classes) != num_classes:
-            raise ConfigError(
-                f'{type(self).__name__}: unused_rows={self.unused_rows} must be different rows '
-                f'from 0 to {len(rows) - 1}, for num_classes={num_classes}.'
-            )
+        rows = class_rows(type(self).__name__, num_classes, self.unused_rows)
         costs = [
             self.cost,
             dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
@@ -94,7 +90,7 @@ class OfFile(DETRHead):
             init_cfg=init_cfg,
             **layers,
         )
-        self.register_buffer('class_rows', torch.tensor(classes), persistent=False)
+        self.register_buffer('class_rows', rows, persistent=False)
 
     def class_loss(self, num_classes: int) -> Section:
         """The loss of the classes."""

@@ -19,6 +19,7 @@ with needed_by('LWDETRHead'):
     leave_out_multimodal()
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
 
+    from vit_plugin.detection.class_rows import class_rows
     from vit_plugin.detection.grouped_head import GroupedDETRHead
 
 MATCHING = dict(
@@ -116,15 +117,9 @@ class LWDETRHead(GroupedDETRHead):
         )
         self.num_queries, self.num_levels = num_queries, num_levels
         self.empty_proposals = empty_proposals
-        rows = self.cls_out_channels + len(unused_rows)
-        classes = [row for row in range(rows) if row not in unused_rows]
-        if len(classes) != self.cls_out_channels:
-            raise ConfigError(
-                f'LWDETRHead: unused_rows={list(unused_rows)} must be different rows from 0 to '
-                f'{rows - 1}, for num_classes={num_classes}.'
-            )
-        self.register_buffer('class_rows', torch.tensor(classes), persistent=False)
-        self._build_layers(rows, num_layers, **layer)
+        rows = class_rows('LWDETRHead', num_classes, unused_rows)
+        self.register_buffer('class_rows', rows, persistent=False)
+        self._build_layers(num_classes + len(unused_rows), num_layers, **layer)
 
     def _build_layers(self, rows: int, num_layers: int, **layer: Any) -> None:
         """The queries, what makes proposals of each group, and the decoder."""
