@@ -21,6 +21,7 @@ OF_FRAMEWORKS = {
     'vit_plugin.projects.lw_detr.lw_detr_head',
     'vit_plugin.projects.rf_detr.rf_detr_seg_head',
     'vit_plugin.projects.self_supervised.dino',
+    'vit_plugin.projects.self_supervised.dino_head',
     'vit_plugin.projects.self_supervised.lejepa',
     'vit_plugin.projects.self_supervised.views',
     'vit_plugin.projects.transunet.transunet_head',
