@@ -61,6 +61,6 @@ def _kind(model: nn.Module) -> type[Deployed]:
             return resolve_name(adapter) if isinstance(adapter, str) else adapter
     raise ConfigError(
         f'model: {type(model).__name__} selects boxes or masks in steps that cannot be exported; '
-        'classifiers, segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be '
-        'exported.'
+        'classifiers, segmentors, EoMT, LW-DETR, RF-DETR, DETR, Conditional DETR and RetinaNet can '
+        'be exported.'
     )

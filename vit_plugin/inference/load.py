@@ -20,6 +20,8 @@ from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, rejecti
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
+from vit_plugin.models.loading.loadable import LoadableBackbone
+from vit_plugin.models.protocol import innermost
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM_SCHEME
@@ -119,7 +121,7 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
         check_head(model)
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
     complete = dict(model.named_parameters()).keys() <= checkpoint.weights.keys()
-    if weights_alone and not complete:
+    if weights_alone and not complete and innermost(model, LoadableBackbone):
         with naming(path):
             _load_converted(model, checkpoint, only_backbone)
     else:

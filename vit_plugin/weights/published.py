@@ -143,8 +143,10 @@ class Published:
 
     def rotary(self) -> Section:
         """DINOv3's positions, which turn by the ``rope_theta`` of the config."""
-        said = {**told(self.config, 'rope_parameters', Mapping, {}), **self.config}
-        base = told(said, 'rope_theta', float, 100.0)
+        further = told(
+            told(self.config, 'rope_parameters', Mapping, {}), 'rope_theta', float, 100.0
+        )
+        base = told(self.config, 'rope_theta', float, further)
         return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
 
     def pixels(self, side: int) -> Section:

@@ -45,11 +45,12 @@ BACKBONES = {
         attention=dict(num_heads=2),
     ),
     'TimmBackbone': dict(model_name='vit_tiny_patch16_224'),
+    'FrozenResNet': dict(depth=18),
 }
 
 
 def random_(name: str, **kwargs: object) -> nn.Module:
-    size = {} if name == 'ViTAdapter' else dict(img_size=32)
+    size = {} if name in ('ViTAdapter', 'FrozenResNet') else dict(img_size=32)
     model = MODELS.build(dict(BACKBONES[name], type=f'vit_plugin.{name}', **size, **kwargs))
     return randomize(model, std=0.2)
 
@@ -57,7 +58,7 @@ def random_(name: str, **kwargs: object) -> nn.Module:
 @pytest.mark.parametrize('name', BACKBONES)
 def test_each_is_drawn_and_probed(name):
     model, images = random_(name), torch.randn(2, 3, 32, 32)
-    if name == 'TimmBackbone':  # timm computes it
+    if name in ('TimmBackbone', 'FrozenResNet'):  # others compute it
         with rejects('one vit_plugin.VisionTransformer is needed'):
             patch_features(model, images)
         return

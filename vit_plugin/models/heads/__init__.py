@@ -1,1 +1,1 @@
-"""Heads of classifiers, which need MMPretrain."""
+"""Heads of classifiers, which need MMPretrain, and what heads of detectors share."""

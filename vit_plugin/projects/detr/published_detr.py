@@ -22,8 +22,6 @@ DEFAULTS = dict(
     dropout=0.1,
     encoder_attention_heads=8,
     decoder_attention_heads=8,
-    encoder_n_points=4,
-    decoder_n_points=4,
     dilation=False,
     two_stage=False,
     two_stage_num_proposals=300,
@@ -63,6 +61,13 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
         else published.shape('query_embedding.weight')[0]
     )
     head, classes = _head(published, queries)
+    for part in ('encoder', 'decoder'):
+        heads = config[f'{part}_attention_heads']
+        if heads < 1 or head['embed_dims'] % heads:
+            raise ConfigError(
+                f'its config.json has {part}_attention_heads={heads}, which must divide its '
+                f'{head["embed_dims"]} channels'
+            )
     coders = {
         f'{coder}coder': _coder(published, config, f'{coder}coder', head['embed_dims'], levels)
         for coder in ('en', 'de')
@@ -91,6 +96,8 @@ def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
     rows -= published.kind == 'detr'  # the last is no object
     names = published.names or ({} if rows in COCO_ROWS else {i: f'class {i}' for i in range(rows)})
     classes = Classes(rows, names)
+    if not classes.names:
+        raise ConfigError('its config.json names none of its classes in id2label; give their names')
     head = dict(
         num_classes=len(classes.names),
         num_queries=queries,
@@ -112,7 +119,7 @@ def _maps(published: Published, config: Mapping[str, Any], dims: int, levels: in
             type='vit_plugin.FrozenResNet',
             depth=depth,
             out_indices=list(stages),
-            dilated=config['dilation'],
+            dilated=config['dilation'] or _stride(config) == 16,
         ),
         neck=dict(
             type='ChannelMapper',
@@ -142,6 +149,11 @@ def _check(published: Published, config: Mapping[str, Any]) -> None:
     kind = told(backbone, 'model_type', str, 'timm_backbone')
     if kind != 'timm_backbone':
         other['backbone_config.model_type'] = kind
+    if _stride(config) not in (16, 32):
+        other['backbone_config.output_stride'] = _stride(config)
+    for name in ('dropout', 'attention_dropout'):
+        if not 0 <= config[name] <= 1:
+            other[name] = config[name]
     of_width = published.kind == 'conditional_detr' or config['two_stage']
     if of_width and told(config, 'd_model', int, DIMS) != DIMS:
         other['d_model'] = config['d_model']
@@ -163,6 +175,11 @@ def _check(published: Published, config: Mapping[str, Any]) -> None:
         raise ConfigError(f'it has {left[0]}, which MMDetection does not; give another model')
 
 
+def _stride(config: Mapping[str, Any]) -> int:
+    """Pixels between the positions of the last stage of the backbone."""
+    return told(told(config, 'backbone_config', Mapping, {}), 'output_stride', int, 32)
+
+
 def _coder(
     published: Published, config: Mapping[str, Any], coder: str, dims: int, levels: int
 ) -> Section:
@@ -171,7 +188,6 @@ def _coder(
     shared = dict(embed_dims=dims, num_heads=config[f'{coder}_attention_heads'])
     drop, attn_drop = config['dropout'], config['attention_dropout']
     plain = dict(shared, attn_drop=attn_drop, dropout_layer=dict(type='Dropout', drop_prob=drop))
-    points = dict(shared, num_levels=levels, num_points=config[f'{coder}_n_points'], dropout=drop)
     attentions: Section = dict(self_attn_cfg=plain, cross_attn_cfg=plain)
     if kind == 'conditional_detr' and is_decoder:
         attentions = {
@@ -181,7 +197,10 @@ def _coder(
             for part in ('self', 'cross')
         }
     if kind == DEFORMABLE:
-        attentions['cross_attn_cfg' if is_decoder else 'self_attn_cfg'] = points
+        name = 'cross_attn' if is_decoder else 'self_attn'
+        rows = published.shape(f'{coder}.layers.0.{name}.attention_weights.weight')[0]
+        points = rows // (shared['num_heads'] * levels)
+        attentions[f'{name}_cfg'] = dict(shared, num_levels=levels, num_points=points, dropout=drop)
     if not is_decoder:
         del attentions['cross_attn_cfg']
     width = published.shape(f'{coder}.layers.0.ffn.layers.0.0.weight')[0]

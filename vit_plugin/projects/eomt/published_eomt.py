@@ -7,6 +7,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.published import (
     DEFAULT_NAME,
+    Classes,
     Published,
     detector_settings,
     filled,
@@ -16,7 +17,6 @@ from vit_plugin.weights.published import (
 from .eomt_model import instances
 
 KNOWN = {
-    80: 'mmdet.datasets.coco:CocoDataset',
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
@@ -76,4 +76,6 @@ def _classes(names: dict[int, str], rows: int) -> list[str]:
             f'The file names no classes; its {rows} are taken as those of {known}.', 'current'
         )
         return list(needed_class('the names of classes', known).METAINFO['classes'])
+    if rows == THINGS and not names:
+        return Classes(rows, names).names
     return [names.get(i, f'class {i}') for i in range(rows)]

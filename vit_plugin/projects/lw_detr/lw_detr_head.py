@@ -19,8 +19,8 @@ with needed_by('LWDETRHead'):
     leave_out_multimodal()
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
 
-    from vit_plugin.detection.class_rows import class_rows
-    from vit_plugin.detection.grouped_head import GroupedDETRHead
+    from vit_plugin.models.heads.class_rows import class_rows
+    from vit_plugin.models.heads.grouped_detr_head import GroupedDETRHead
 
 MATCHING = dict(
     assigner=dict(
@@ -117,9 +117,9 @@ class LWDETRHead(GroupedDETRHead):
         )
         self.num_queries, self.num_levels = num_queries, num_levels
         self.empty_proposals = empty_proposals
-        rows = class_rows('LWDETRHead', num_classes, unused_rows)
+        rows = class_rows('LWDETRHead', self.cls_out_channels, unused_rows)
         self.register_buffer('class_rows', rows, persistent=False)
-        self._build_layers(num_classes + len(unused_rows), num_layers, **layer)
+        self._build_layers(len(rows) + len(unused_rows), num_layers, **layer)
 
     def _build_layers(self, rows: int, num_layers: int, **layer: Any) -> None:
         """The queries, what makes proposals of each group, and the decoder."""

@@ -52,6 +52,7 @@ class RFDETRSegHead(Base):
     """
 
     outputs = ('boxes', 'scores', 'labels', 'masks')
+    compared = ('bboxes', 'labels', 'ends', 'masks')
 
     def __init__(self, mask_scale: Positive, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -93,7 +94,8 @@ class RFDETRSegHead(Base):
             number = places[0, 0].numel() // PLACES
             points = torch.rand(1, number, 2, device=places.device, dtype=places.dtype)
             layer.places, layer.points = places, points.expand(len(places), -1, -1)
-            layer.scores = self.masks.product(point_sample(places, layer.points), layer.rows)
+            with torch.no_grad():
+                layer.scores = self.masks.product(point_sample(places, layer.points), layer.rows)
         return layers
 
     def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
@@ -102,6 +104,7 @@ class RFDETRSegHead(Base):
         objects.masks = objects.masks.to_tensor(torch.bool, ends.device)
         return objects
 
+    @torch.no_grad()
     def _cost(self, layer: InstanceData, objects: InstanceData, ends: Tensor) -> Tensor:
         """The same with the costs of masks at the points."""
         every = torch.arange(len(objects), device=ends.device)

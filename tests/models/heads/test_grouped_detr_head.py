@@ -4,6 +4,7 @@ import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from mmdet.models.dense_heads import DETRHead
@@ -12,8 +13,8 @@ from mmengine.structures import InstanceData
 from rejection import rejects
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vit_plugin.detection.grouped_head import GroupedDETRHead
-from vit_plugin.detection.matching import match
+from vit_plugin.models.heads.grouped_detr_head import GroupedDETRHead
+from vit_plugin.models.heads.matching import match
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 LAYERS, GROUPS, QUERIES, CLASSES = 2, 3, 4, 5
@@ -24,6 +25,9 @@ COSTS = [
     dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
     dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
 ]
+ASSIGNER_OF_CLASSES = dict(
+    type='mmdet.HungarianAssigner', match_costs=[dict(type='mmdet.ClassificationCost'), *COSTS[1:]]
+)
 FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True)
 
 
@@ -35,7 +39,7 @@ class Given(GroupedDETRHead):
         return x[1:]
 
 
-def head(**kwargs: Any) -> Given:
+def head(classes: int = CLASSES, **kwargs: Any) -> Given:
     kwargs = (
         dict(
             loss_cls=FOCAL,
@@ -45,7 +49,7 @@ def head(**kwargs: Any) -> Given:
         )
         | kwargs
     )
-    return Given(GROUPS, CLASSES, 256, **kwargs)
+    return Given(GROUPS, classes, 256, **kwargs)
 
 
 @pytest.fixture
@@ -71,12 +75,8 @@ def samples(numbers: list[int]) -> list[DetDataSample]:
     return found
 
 
-@pytest.mark.parametrize('loss', [FOCAL, dict(type='mmdet.QualityFocalLoss', use_sigmoid=True)])
-@pytest.mark.parametrize('numbers', [NUMBERS, [0, 0, 0]])
-def test_losses_and_gradients_are_those_of_mmdetection_with_groups_as_images(
-    outputs, loss, numbers
-):
-    ours, images = head(loss_cls=loss).double(), samples(numbers)
+def assert_equal_to_mmdetection(ours: Given, outputs: list, images: list) -> None:
+    """Losses and gradients, where MMDetection takes every group for one more image."""
     found = ours.loss([torch.zeros(1), *outputs], images)
     logits, boxes, *proposals = (
         part.unflatten(2, (GROUPS, -1)).flatten(1, 2)
@@ -95,6 +95,34 @@ def test_losses_and_gradients_are_those_of_mmdetection_with_groups_as_images(
     ]
     for mine, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize('loss', [FOCAL, dict(type='mmdet.QualityFocalLoss', use_sigmoid=True)])
+@pytest.mark.parametrize('numbers', [NUMBERS, [0, 0, 0]])
+def test_losses_and_gradients_are_those_of_mmdetection(outputs, loss, numbers):
+    assert_equal_to_mmdetection(head(loss_cls=loss).double(), outputs, samples(numbers))
+
+
+def test_fields_and_metainfo_of_images_may_differ(outputs):
+    from mmdet.structures.mask import BitmapMasks
+
+    images, ours = samples(NUMBERS), head().double()
+    wanted = ours.loss([torch.zeros(1), *outputs], images)
+    for sample, side in zip(images, (40, 48, 64), strict=True):
+        number = len(sample.gt_instances)
+        sample.gt_instances.masks = BitmapMasks(np.zeros((number, side, side)), side, side)
+    images[0].set_metainfo(dict(flip=True))
+    images[2].gt_instances.difficult = torch.zeros(6)
+    assert ours.loss([torch.zeros(1), *outputs], images) == wanted
+
+
+def test_a_softmax_counts_the_queries_without_an_object(outputs):
+    """By the weight of their class, as in MMDetection."""
+    weights = [1.0] * (CLASSES - 1) + [0.1]
+    loss = dict(type='mmdet.CrossEntropyLoss', class_weight=weights)
+    ours = head(loss_cls=loss, train_cfg=dict(assigner=ASSIGNER_OF_CLASSES), classes=CLASSES - 1)
+    ours.bg_cls_weight = 0.1
+    assert_equal_to_mmdetection(ours.double(), outputs, samples(NUMBERS))
 
 
 def test_a_step_waits_once(outputs, monkeypatch):

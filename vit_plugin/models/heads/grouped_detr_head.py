@@ -37,6 +37,8 @@ class GroupedDETRHead(DETRHead):
         ConfigError: if the assigner is not a ``HungarianAssigner``.
     """
 
+    compared: tuple[str, ...] = ('bboxes', 'labels', 'ends')  # what losses take of the objects
+
     def __init__(self, num_groups: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.num_groups = num_groups
@@ -62,7 +64,10 @@ class GroupedDETRHead(DETRHead):
             [self._cost(layer[i], image, ends[i]) for i, image in enumerate(images)]
             for layer in layers
         ]
-        pairs, objects = match(costs, self.num_groups), InstanceData.cat(images)
+        pairs = match(costs, self.num_groups)
+        objects = InstanceData(
+            **{name: torch.cat([image[name] for image in images]) for name in self.compared}
+        )
         count = reduce_mean(costs[0][0].new_tensor(float(sum(pairs[0].numbers)))).clamp(min=1)
         names = ['enc_', *(f'd{i}.' for i in range(len(layers) - 2)), '']
         return {
@@ -76,10 +81,9 @@ class GroupedDETRHead(DETRHead):
         logits, boxes, *proposals, hidden, features = outputs
         dtype = torch.promote_types(logits.dtype, torch.float32)
         every: list[Any] = [(*proposals, features), *zip(logits, boxes, hidden, strict=True)]
-        names = ('logits', 'boxes', 'features')
         return [
-            InstanceData(**{name: part.to(dtype) for name, part in zip(names, layer, strict=True)})
-            for layer in every
+            InstanceData(logits=logits.to(dtype), boxes=boxes.to(dtype), features=features)
+            for logits, boxes, features in every
         ]
 
     def _objects(self, sample: Any, ends: Tensor) -> InstanceData:
@@ -88,6 +92,7 @@ class GroupedDETRHead(DETRHead):
         objects.ends = ends.expand(len(objects), 4)
         return objects
 
+    @torch.no_grad()
     def _cost(self, layer: InstanceData, objects: InstanceData, ends: Tensor) -> Tensor:
         """That of each query of an image for each of its objects (groups * Q, N)."""
         boxes = bbox_cxcywh_to_xyxy(layer.boxes[0]) * ends
@@ -106,9 +111,10 @@ class GroupedDETRHead(DETRHead):
         overlaps = torch.zeros_like(logits[:, 0])
         labels[rows] = objects.labels[matched]
         overlaps[rows] = bbox_overlaps(corners.detach(), bboxes, is_aligned=True)
+        others = self.bg_cls_weight * (len(logits) - count)
         wanted = (labels, overlaps) if isinstance(self.loss_cls, QualityFocalLoss) else labels
         return dict(
-            cls=self.loss_cls(logits, wanted, avg_factor=count),
+            cls=self.loss_cls(logits, wanted, avg_factor=count + others),
             bbox=self.loss_bbox(boxes, bbox_xyxy_to_cxcywh(bboxes / ends), avg_factor=count),
             iou=self.loss_iou(corners, bboxes, avg_factor=count),
         )
