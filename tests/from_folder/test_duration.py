@@ -150,9 +150,9 @@ def test_the_memory_of_large_images_is_that_of_smaller_ones(seen, monkeypatch):
 
     monkeypatch.setattr(duration, 'learn', learn)
     data = dict(train_dataloader=dict(dataset=dict(pipeline=SIZES)))
-    runner = SimpleNamespace(
-        train_dataloader=loader, model=torch.nn.Conv2d(3, 256, 1), cfg=Config(data)
-    )
+    model = torch.nn.Conv2d(3, 256, 1)
+    model.data_preprocessor = lambda batch, training: batch
+    runner = SimpleNamespace(train_dataloader=loader, model=model, cfg=Config(data))
     found = duration.memory_of(runner).per_image
     assert used == ([8, 16] if seen < 64 else [64])
     assert images.pipeline == SIZES

@@ -83,26 +83,29 @@ def memory_of(runner: Runner) -> Needed:
     loader: Any = runner.train_dataloader
     images = min(IMAGES, loader.batch_size, len(loader.dataset))
 
-    def needed(batch: Any) -> tuple[Needed, int]:
-        pixels = pixels_of(batch)
-        return Needed(runner.model, partial(learn, runner), batch, images), pixels
+    def needed(batch: Any) -> Needed:
+        return Needed(runner.model, partial(learn, runner), batch, images)
 
     whole = first_batch(loader, images)
-    share = math.sqrt(SEEN / pixels_of(whole))
+    pixels = pixels_of(runner, whole)
+    share = math.sqrt(SEEN / pixels)
     if share >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
-        return needed(whole)[0]
-    (less, fewer), (more, many) = (
-        needed(smaller(runner, loader, images, part)) for part in (share / 2, share)
-    )
-    for_a_pixel = (more.per_image - less.per_image) / (many - fewer)
-    more.per_image += (pixels_of(whole) - many) * for_a_pixel
+        return needed(whole)
+    few, many = (smaller(runner, loader, images, part) for part in (share / 2, share))
+    step = pixels_of(runner, many) - pixels_of(runner, few)
+    if not step:  # padded to one size
+        return needed(whole)
+    less, more = needed(few), needed(many)
+    for_a_pixel = (more.per_image - less.per_image) / step
+    more.per_image += (pixels - pixels_of(runner, many)) * for_a_pixel
     return more
 
 
-def pixels_of(batch: Any) -> int:
-    """The pixels of an image of a batch, padded to the others. Several views count as none."""
-    sides = [image.shape[-2:] for image in batch['inputs'] if isinstance(image, torch.Tensor)]
-    return int(np.prod(np.max(sides or [torch.Size((1, 1))], axis=0)))
+def pixels_of(runner: Runner, batch: Any) -> int:
+    """The pixels of an image of a batch as the model sees it. Several views count as none."""
+    preprocessor: Any = runner.model.data_preprocessor
+    inputs = preprocessor(copy.deepcopy(batch), True)['inputs']
+    return inputs.shape[-2:].numel() if isinstance(inputs, torch.Tensor) else 1
 
 
 def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:

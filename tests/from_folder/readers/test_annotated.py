@@ -985,6 +985,9 @@ def test_images_of_the_test_may_have_no_annotation_in_voc(tmp_path):
     found = read(tmp_path)
     assert sizes_of(found) == [4, 2, 0]
     assert ('lines of test.txt left out, without an annotation', 2) in notes_of(found)
+    write(tmp_path, 'ImageSets/Main/trainval.txt', '800\n801\n')
+    with rejects(r"no line of .*trainval\.txt' has an annotation, such as '800'; correct the list"):
+        read(tmp_path)
 
 
 # Whose label it is, and whether it is what it claims.
@@ -1101,6 +1104,7 @@ def turned(write_form, folder: Path, degrees: object) -> None:
         content = json.loads(path.read_text())
         for i, row in enumerate(content['annotations']):
             row |= dict(rotation=degrees) if i % 2 else dict(attributes=dict(rotation=degrees))
+            row['meta'] = dict(camera=dict(rotation=45))  # not of the box
         path.write_text(json.dumps(content))
 
 

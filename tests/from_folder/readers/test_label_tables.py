@@ -193,6 +193,14 @@ def test_rows_without_their_image_are_named(tmp_path):
     ]
 
 
+def test_a_row_with_more_values_than_the_header_is_an_error(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,cat{",dog" * (i == 3)},' for i in range(12)]  # all end with an empty one
+    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    with rejects(r"row 5 of .*train\.csv' has more values than the header, such as 'dog'"):
+        read(tmp_path)
+
+
 def test_a_table_without_labels_names_its_columns(tmp_path):
     flat(tmp_path)
     (tmp_path / 'train.csv').write_text(

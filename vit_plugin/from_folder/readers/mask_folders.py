@@ -45,7 +45,8 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     for record in records:
         _compare_orientation(record, findings)
     lengths = {len(one.counts) for one in looks.values()}
-    if len(lengths) > 2 and all(max(one.counts) < len(one.counts) for one in looks.values()):
+    counting = all(max(one.counts) < len(one.counts) for one in looks.values())
+    if len(lengths) > 2 and counting and not named.numbers:
         what = 'masks that count from 0 on, each to another number, maybe of objects, not classes'
         findings.note(what, next(iter(looks)))
     findings.check()

@@ -105,9 +105,13 @@ def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], Mas
         pixels, square = values.astype(np.uint8), np.ones((NEAR, NEAR), np.uint8)
         between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
         for value in np.unique(values[between]).tolist():
-            number, part = cv2.connectedComponents((pixels == value).astype(np.uint8))
-            parts[value] = number - 1
-            at_edges[value] = number - len({*part[~between].tolist(), 0})
+            found = (pixels == value).astype(np.uint8)
+            x, y, width, height = cv2.boundingRect(found)
+            box = np.s_[y : y + height, x : x + width]
+            number, part = cv2.connectedComponents(found[box])
+            inside = np.zeros(number, bool)
+            inside[part[~between[box]]] = True
+            parts[value], at_edges[value] = number - 1, number - 1 - int(inside[1:].sum())
     colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
     return values.shape, MaskLook(
         counts, parts, at_edges, {i: one for i, one in colors if i in counts}

@@ -20,6 +20,7 @@ IGNORED = (
     'ignore',
     'difficult',
 )  # keys of what is neither trained on nor counted
+NESTED = {'attributes', 'flags', 'extra', 'properties', 'other_data'}  # of an object itself
 
 
 @dataclass(slots=True)
@@ -116,7 +117,7 @@ def properties_of(found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """The keys and values of an object, and of what is nested in it such as attributes."""
     for key, value in found.items():
         if isinstance(value, Mapping):
-            yield from properties_of(value)
+            yield from properties_of(value) if str(key).casefold() in NESTED else ()
         else:
             yield str(key).casefold(), value
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import rejecting
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.files.text import read_lines, read_text
 
 FORMS = ('.csv', '.tsv', '.jsonl')  # suffixes
@@ -36,10 +36,10 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
 
     mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
     rows = split(lines, mark)
-    # The last column of a text, and of a row with too many values, may have blanks in it.
-    width = min(map(len, rows[: TRIED if mark == ' ' else 1]), default=1)
-    joined = ((*row[: width - 1], ' '.join(row[width - 1 :])) for row in rows)
-    return [[value.strip() for value in row] for row in joined]
+    if mark == ' ':  # the last column may have blanks in it
+        width = min(map(len, rows[:TRIED]), default=1)
+        rows = [[*row[: width - 1], ' '.join(row[width - 1 :])] for row in rows]
+    return [[value.strip() for value in row] for row in rows]
 
 
 def read_rows(file: Path) -> list[Row]:
@@ -49,6 +49,12 @@ def read_rows(file: Path) -> list[Row]:
         names = dict.fromkeys(key for row in objects for key in row)
         return [{name: _text(row.get(name)) for name in names} for row in objects]
     header, *table = read_table(file) or [[]]
+    for number, line in enumerate(table, 2):
+        if further := [value for value in line[len(header) :] if value]:
+            raise ConfigError(
+                f'--data: row {number} of {str(file)!r} has more values than the header, such as '
+                f'{further[0]!r}; put values with a comma into quotes, or name the column.'
+            )
     columns = {
         name if header.index(name) == i else f'{name} {i}': i
         for i, name in enumerate(header)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import named_line, rejecting
+from vit_plugin.errors import ConfigError, named_line, rejecting
 from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
@@ -106,9 +106,17 @@ def _listed(
     index = Index(tree.folder, [*files])
     for split in SPLITS:
         for listing in (one for one in lists if split_in(one.stem) == split):
-            for line in read_lines(listing):
-                name = re.sub(r'\s+(-1|0|1)$', '', line)
-                found = index.match(line, listing) or index.match(name, listing)
+            lines = {
+                line: index.match(line, listing)
+                or index.match(re.sub(r'\s+(-1|0|1)$', '', line), listing)
+                for line in read_lines(listing)
+            }
+            if split != 'test' and lines and not any(lines.values()):
+                raise ConfigError(
+                    f'--data: no line of {str(listing)!r} has an annotation, such as '
+                    f'{next(iter(lines))!r}; correct the list, or remove it.'
+                )
+            for line, found in lines.items():
                 yield from dict.fromkeys(found, split).items()
                 if not found:
                     findings.note(f'lines of {listing.name} left out, without an annotation', line)
