@@ -30,6 +30,7 @@ def test_licenses(run_command):
 
 def test_published_detectors(run_command):
     lines = run_command('zoo', '--detectors').stdout.splitlines()
+    assert {len(line.split()) for line in lines} == {4}
     rows = {line.split()[0]: line.split()[1:] for line in lines}
     license, pixels, address = rows['rf-detr-nano']
     assert (license, pixels) == ('Apache-2.0', '384')

@@ -67,8 +67,9 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
 
 def detectors() -> dict[str, str]:
     """A line on each detector that is published: its name, license, pixels and address."""
-    form = '{:<22}{:<14}{:>6}  {}'
-    return {name: form.format(name, *facts) for name, facts in declared('offered').items()}
+    offered = declared('offered')
+    form = f'{{:<{max(map(len, offered), default=0) + 2}}}{{:<14}}{{:>6}}  {{}}'
+    return {name: form.format(name, *facts) for name, facts in offered.items()}
 
 
 def pixels_of(name: str) -> dict[str, list[float]]:
