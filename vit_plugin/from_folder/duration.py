@@ -91,13 +91,13 @@ def memory_of(runner: Runner) -> Needed:
     share = math.sqrt(SEEN / pixels)
     if share >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
         return needed(whole)
-    few, many = (smaller(runner, loader, images, part) for part in (share / 2, share))
-    step = pixels_of(runner, many) - pixels_of(runner, few)
-    if not step:  # padded to one size
+    batches = [smaller(runner, loader, images, part) for part in (share / 2, share)]
+    few, many = (pixels_of(runner, batch) for batch in batches)
+    if few == many:  # padded to one size
         return needed(whole)
-    less, more = needed(few), needed(many)
-    for_a_pixel = (more.per_image - less.per_image) / step
-    more.per_image += (pixels - pixels_of(runner, many)) * for_a_pixel
+    less, more = map(needed, batches)
+    for_a_pixel = (more.per_image - less.per_image) / (many - few)
+    more.per_image += (pixels - many) * for_a_pixel
     return more
 
 

@@ -27,10 +27,11 @@ def match(costs: Sequence[Sequence[Tensor]], groups: int) -> list[Pairs]:
     """The pairs of least cost for each layer. Every group of queries is matched alone.
 
     Args:
-        costs: for each layer and image, those of each query for each object (groups * Q, N).
+        costs: for each layer and image, those of each query for each object (groups * Q, N),
+            without gradients.
         groups: see above.
     """
-    every = [cost.detach() for layer in costs for cost in layer]
+    every = [cost for layer in costs for cost in layer]
     copied = torch.cat([cost.flatten() for cost in every]).cpu()
     copies, found = iter(copied.split([cost.numel() for cost in every])), []
     for layer in costs:

@@ -151,9 +151,9 @@ HF_LW_DETR = Format(
         *pair(f'{_SCALE}.layer_norm.', 'neck.levels.{i}.norm'),
         *_decoder(of_files=False),
     ),
-    ('model.backbone.backbone.',),  # the prefixes
-    _OUTSIDE,
-    (KnownNumerics(GELU | EPS_1E_6),),
+    prefixes=('model.backbone.backbone.',),
+    outside=_OUTSIDE,
+    known_numerics=(KnownNumerics(GELU | EPS_1E_6),),
 )
 
 
@@ -208,8 +208,8 @@ HF_RF_DETR = Format(
         ),
         *_decoder(of_files=True),
     ),
-    ('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),  # the prefixes
-    _OUTSIDE,
-    HF_DINOV2.known_numerics,
+    prefixes=('backbone.0.encoder.encoder.', 'model.backbone.backbone.'),
+    outside=_OUTSIDE,
+    known_numerics=HF_DINOV2.known_numerics,
     ignored=HF_DINOV2.ignored,
 )
