@@ -66,10 +66,8 @@ def read_depth_folder(
         ConfigError: if there are no pairs, if a map cannot be read or has another size than its
             image, or if the values are no depth in meters.
     """
-    findings, maps = (
-        Findings(skip_invalid),
-        {path: _names_of_image(path) for path in _maps_of(tree)},
-    )
+    findings = Findings(skip_invalid)
+    maps = {path: _names_of_image(path) for path in _maps_of(tree)}
     images = [path for path in tree.images if path not in maps]
     pairs = Index(tree.folder, images).pair(maps, findings)
     if not pairs.image_of:
