@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-HELPERS = tuple(
-    HERE.parent / path for path in ('', 'tests', 'tests/support')
-)  # as pyproject.toml has them for the tests
+HELPERS = tuple(  # as pyproject.toml has them for the tests
+    HERE.parent / path for path in ('', 'tests', 'tests/support', 'anyfolder/tests/support')
+)
 
 
 def campaigns() -> dict[str, Path]:

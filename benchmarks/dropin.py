@@ -35,7 +35,7 @@ from mmpretrain.registry import MODELS as THEIRS
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import markdown_table
+from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.registry import MODELS
 
 CONFIGS = Path(mmpretrain.__file__).parent / '.mim/configs'

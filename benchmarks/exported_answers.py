@@ -25,12 +25,12 @@ import torch
 from PIL import Image
 
 import vit_plugin
+from anyfolder.pixels.image_headers import ORIENTATION_TAG
+from anyfolder.pixels.images import read_image
 from benchmarks.exported_families import FAMILIES, Test, save
 from vit_plugin.__main__ import main as command
 from vit_plugin.deploy.onnx_model import OnnxModel
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.image_headers import ORIENTATION_TAG
-from vit_plugin.files.images import read_image
 from vit_plugin.inference.predictions import Prediction
 
 # Of a probability or of a map's pixels; pixels of a box.

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from vit_plugin.engine.throughput import peak_flops
-from vit_plugin.files.text import markdown_table
+from vit_plugin.files.untrusted_text import markdown_table
 
 ROOT = Path(__file__).parents[1]
 LIMIT, GRACE = 600.0, 60.0  # seconds of a part, and in which a training that is asked to stop saves

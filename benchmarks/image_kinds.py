@@ -1,13 +1,12 @@
 """Image files of many kinds, right and wrong, of one picture."""
 
 import io
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
+from bombs import bomb
 from PIL import Image
 
 HEIGHT, WIDTH = 48, 64
@@ -38,26 +37,6 @@ def turned(form: str, orientation: int, **options: object) -> bytes:
 def of_opencv(suffix: str, kind: type, channels: int = 3) -> bytes:
     pixels = np.asarray(picture())[..., ::-1].astype(kind) * (257 if kind is np.uint16 else 1)
     return cv2.imencode(suffix, pixels if channels == 3 else pixels[..., 1])[1].tobytes()
-
-
-def bomb() -> bytes:
-    """A PNG that claims 60,000 x 60,000 pixels, and has none."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return (
-            struct.pack('>I', len(content))
-            + kind
-            + content
-            + struct.pack('>I', zlib.crc32(kind + content))
-        )
-
-    header = struct.pack('>IIBBBBB', 60000, 60000, 8, 2, 0, 0, 0)
-    return (
-        b'\x89PNG\r\n\x1a\n'
-        + chunk(b'IHDR', header)
-        + chunk(b'IDAT', zlib.compress(b''))
-        + chunk(b'IEND', b'')
-    )
 
 
 def right() -> dict[str, bytes]:

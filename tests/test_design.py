@@ -75,8 +75,7 @@ def test_a_file_has_a_name_of_its_own():
         for path in PACKAGE.rglob('*.py')
         if not path.name.startswith('__') and path.parent.name != 'commands'
     )
-    # The one for pipelines in `data`, and the one for paths in `files`: both are in users' code.
-    assert {name for name, count in names.items() if count > 1} == {'images.py'}
+    assert not {name for name, count in names.items() if count > 1}
 
 
 def test_imports_only_go_down():

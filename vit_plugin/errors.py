@@ -2,87 +2,34 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from anyfolder.errors import (
+    InputError as ConfigError,  # a wrong folder and a wrong config: one error
+)
+from anyfolder.errors import (
+    MissingExtraError,
+    first_line,
+    is_out_of_memory,
+    named_line,
+    naming,
+    rejecting,
+)
 
-class ConfigError(ValueError):
-    """Wrong input. The message is one sentence that names the field and the remedy.
-
-    The tools print only this sentence.
-    """
-
-
-class MissingExtraError(ImportError):
-    """A module of an extra is not installed, or does not work with the other installed packages."""
-
-
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Prefix a ``ConfigError`` message with a path, unless it has it.
-
-    Code that only sees tensors does not know the path.
-    """
-    try:
-        yield
-    except ConfigError as error:
-        if path in str(error):
-            raise
-        raise ConfigError(f'{path!r}: {error}') from error
-
-
-def first_line(error: BaseException) -> str:
-    """The message of an error, shortened to one line."""
-    text = f'{error}'.strip() if not isinstance(error, KeyError) else f'no {error}'
-    line = ' '.join(
-        next((line for line in text.splitlines() if line.strip()), 'without a message').split()
-    )
-    return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')
-
-
-def named_line(error: BaseException) -> str:
-    """The first line after the name of the error's class, of which it may say nothing."""
-    return f'{type(error).__name__}: {first_line(error)}'
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """True for Python's own error, and for those of torch on a GPU and on a CPU."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == 'OutOfMemoryError'  # torch is not imported for its name
-        or 'DefaultCPUAllocator: ' in str(error)  # a RuntimeError
-    )
-
-
-@contextmanager
-def rejecting(
-    what: str,
-    remedy: str = '',
-    kinds: tuple[type[Exception], ...] = (Exception,),
-    cause: Callable[[BaseException], str] = first_line,
-) -> Iterator[None]:
-    """Turn another package's errors of these kinds into one sentence, with their cause in it.
-
-    Args:
-        what: what is wrong, the beginning of the sentence.
-        remedy: the end of it.
-        kinds: the errors. Default: all.
-        cause: what is said of the error.
-
-    Raises:
-        ConfigError: in place of such an error. This package's own errors pass, and so does one over
-            too little memory, which has its own remedy.
-    """
-    try:
-        yield
-    except kinds as error:
-        if isinstance(error, (ConfigError, MissingExtraError)) or is_out_of_memory(error):
-            raise
-        end = f'; {remedy}.' if remedy else '.'
-        raise ConfigError(f'{what} ({cause(error)}){end}') from error
-
+__all__ = [
+    'ConfigError',
+    'MissingExtraError',
+    'first_line',
+    'is_out_of_memory',
+    'leave_out_multimodal',
+    'named_line',
+    'naming',
+    'needed_by',
+    'rejecting',
+]
 
 _FRAMEWORK = "-e '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
@@ -102,9 +49,7 @@ EXTRAS = {
     'sklearn': "-e '.[demo]'",
     'faster_coco_eval': "-e '.[coco]'",
     'datasets': "-e '.[hf]'",
-    'pillow_heif': "-e '.[heic]'",
     'h5py': "-e '.[volumes]'",
-    'tifffile': "-e '.[bands]'",
     'scipy': "-e '.[seg]'",
     'gradio': "-e '.[demo]'",
     'peft': "-e '.[lora]'",

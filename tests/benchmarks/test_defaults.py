@@ -6,11 +6,11 @@ import numpy as np
 from image_folders import write_digits, write_voc
 from PIL import Image
 
+from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.mask_folders import read_mask_folder
 from benchmarks.defaults import SHAPES, SMALL, write_coco, write_few, write_instances, write_scenes
-from vit_plugin.from_folder.readers.annotated import read_annotated_folder
-from vit_plugin.from_folder.readers.class_folders import read_class_folders
-from vit_plugin.from_folder.readers.image_tree import Tree
-from vit_plugin.from_folder.readers.mask_folders import read_mask_folder
 
 
 def test_scenes_have_every_shape_in_their_masks(tmp_path):

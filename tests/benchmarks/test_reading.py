@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
 from benchmarks.reading import CASES
-from vit_plugin.from_folder.readers.annotated import read_annotated_folder
-from vit_plugin.from_folder.readers.class_folders import read_class_folders
-from vit_plugin.from_folder.readers.image_tree import Tree
 
 
 @pytest.mark.parametrize(

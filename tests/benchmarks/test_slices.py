@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.image_tree import Tree
 from benchmarks.slices import LARGE, SHAPES, SMALL, score, write
-from vit_plugin.from_folder.readers.annotated import read_annotated_folder
-from vit_plugin.from_folder.readers.image_tree import Tree
 
 
 def test_tiles_are_a_folder_of_coco(tmp_path):

@@ -3,9 +3,9 @@
 import numpy as np
 from image_folders import write_voc
 
+from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.image_tree import Tree
 from benchmarks.yolo import ap_over_minutes, as_yolo
-from vit_plugin.from_folder.readers.annotated import read_annotated_folder
-from vit_plugin.from_folder.readers.image_tree import Tree
 
 
 def test_boxes_of_coco_are_those_that_ultralytics_reads(tmp_path):

@@ -6,8 +6,8 @@ from mmpretrain.datasets.transforms import RandomResizedCrop
 from PIL import Image
 from rejection import rejects
 
+from anyfolder.pixels.image_headers import seen_size
 from vit_plugin.data import LoadRandomResizedCrop, load_image
-from vit_plugin.files.image_headers import seen_size
 
 
 @pytest.fixture

@@ -13,33 +13,8 @@ from vit_plugin.files.untrusted_text import (
     csv_cell,
     markdown,
     markdown_code,
-    printable,
-    printable_lines,
+    markdown_table,
 )
-
-
-@pytest.mark.parametrize(
-    ('text', 'shown'),
-    [
-        ('\x1b]0;title\x07', r'\x1b]0;title\x07'),  # a terminal's command
-        ('\x9b31m', r'\x9b31m'),  # the same in one character
-        ('a\r\nb\tc\0', r'a\r\nb\tc\x00'),
-        ('\u202egnp.exe\u2066', r'\u202egnp.exe\u2066'),  # written from the right
-        ('a\u2028b\u200bc\ufeff', r'a\u2028b\u200bc\ufeff'),
-        (b'\xff.jpg'.decode('utf-8', 'surrogateescape'), r'\udcff.jpg'),
-        ('\U000e0041', r'\U000e0041'),  # a tag, which no font shows
-        ('Müller, 猫, नमस्ते', 'Müller, 猫, नमस्ते'),
-        ('क्\u200dष 👩\u200d🔬', 'क्\u200dष 👩\u200d🔬'),  # what joins letters stays
-        (7, '7'),
-    ],
-)
-def test_printable(text, shown):
-    assert printable(text) == shown
-    printable(text).encode()
-
-
-def test_lines_and_tabs_of_a_message_stay():
-    assert printable_lines('a\n\tb\x1b[2J') == 'a\n\tb\\x1b[2J'
 
 
 def rendered(text: str) -> str:
@@ -121,3 +96,9 @@ def test_a_message_of_a_log_is_printable():
     logger.addFilter(PrintableMessages())
     logger.warning('class %s:\n%d %%', '\x1b[2J', 7)
     assert found.getvalue() == 'class \\x1b[2J:\n7 %\n'
+
+
+def test_a_table_of_markdown_has_its_numbers_at_the_right():
+    rows = [['class', 'images', 'F1'], ['dog', '3', '']]
+    table = '| class | images | F1 |\n|---|--:|--:|\n| dog | 3 |  |'
+    assert markdown_table(rows, numbers=2) == table

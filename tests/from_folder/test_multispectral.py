@@ -13,12 +13,12 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 from rejection import rejects
 
+from anyfolder.pixels.bands import read_bands
+from anyfolder.pixels.images import read_image
 from vit_plugin.config import check_config, read_config
 from vit_plugin.deploy.exported_photographs import photographs
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
-from vit_plugin.files.bands import read_bands
-from vit_plugin.files.images import read_image
 from vit_plugin.from_folder.continued import continued
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import draw_pictures, write_config

@@ -20,11 +20,11 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, METRICS, MODELS, init_default_scope
 from published_models import roboflow_file
 
+from anyfolder.readers.panoptic import numbers_in
 from vit_plugin.config import check_config, read_config
 from vit_plugin.config.task_model import ModelFacts, has_entries
 from vit_plugin.from_folder.choices import TASKS, check_model, models_of
 from vit_plugin.from_folder.detection import Detection
-from vit_plugin.from_folder.readers.panoptic import numbers_in
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.segmentation import Segmentation
 from vit_plugin.from_folder.write import write_config

@@ -24,8 +24,8 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 from rejection import rejects
 
+from anyfolder.readers.records import ImageRecord
 from vit_plugin.config import apply_loader_defaults, check_config, read_config
-from vit_plugin.from_folder.readers.records import ImageRecord
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.task import Task
 from vit_plugin.from_folder.write import TASKS, write_config

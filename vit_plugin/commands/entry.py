@@ -7,10 +7,10 @@ import warnings
 from functools import partial
 from types import ModuleType
 
+from anyfolder.terminal import printable_lines
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
-from vit_plugin.files.untrusted_text import printable_lines
 
 from .early import check_checkpoints, check_options
 

@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from vit_plugin.files.text import aligned
+from anyfolder.terminal import aligned
 from vit_plugin.measure.planning.cost import (
     GIGABYTES_PER_S,
     PAPER_CORE_DAYS,

@@ -126,11 +126,11 @@ def classification(args: Namespace) -> dict[str, Any]:
 def read_labeled(folder: str) -> 'Labeled':
     """Read a folder of images and masks.
 
-    See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`.
+    See :func:`~anyfolder.readers.mask_folders.read_mask_folder`.
     """
-    from vit_plugin.from_folder.readers.drawn_masks import class_map
-    from vit_plugin.from_folder.readers.image_tree import Tree
-    from vit_plugin.from_folder.readers.mask_folders import read_mask_folder
+    from anyfolder.readers.drawn_masks import class_map
+    from anyfolder.readers.image_tree import Tree
+    from anyfolder.readers.mask_folders import read_mask_folder
     from vit_plugin.measure.dense_probing import Labeled
 
     found = read_mask_folder(Tree(folder))

@@ -134,7 +134,7 @@ def draw(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Pa
 
 
 def main(args: Namespace) -> None:
-    from vit_plugin.files.untrusted_text import printable
+    from anyfolder.terminal import printable
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.targets import check_apart
     from vit_plugin.report.pictures.figure_files import save_figure

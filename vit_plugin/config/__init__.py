@@ -6,7 +6,6 @@ from .options import check_options
 from .read import (
     apply_loader_defaults,
     apply_options,
-    cores,
     data_workers,
     framework_model,
     of_framework,
@@ -23,7 +22,6 @@ __all__ = [
     'check_checkpoint',
     'check_config',
     'check_options',
-    'cores',
     'data_workers',
     'framework_model',
     'of_framework',

@@ -1,6 +1,5 @@
 """Read a config, and complete it as the frameworks' own tools do."""
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 from mmengine.utils import import_modules_from_strings
 
+from anyfolder.cores import cores
 from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
 from vit_plugin.files.shipped import PREFIX, recipe
 
@@ -100,11 +100,6 @@ def _known_bases() -> Iterator[None]:
         mock.patch.object(Config, '_get_cfg_path', staticmethod(path_of)),
     ):
         yield
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 def data_workers() -> int:

@@ -8,9 +8,9 @@ from typing import Any
 from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
+from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import Typed
 from vit_plugin.errors import ConfigError, needed_by, rejecting
-from vit_plugin.files.images import decode
 from vit_plugin.registry import DATASETS
 
 from .images import reading

@@ -9,11 +9,11 @@ import numpy as np
 from mmengine import fileio
 from pydantic import AfterValidator, Field
 
+from anyfolder.pixels.bands import read_bands
+from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import Backend, PositiveInt
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.bands import read_bands
-from vit_plugin.files.images import decode
 from vit_plugin.registry import TRANSFORMS, needed_class
 
 LoadImageFromFile: Any = needed_class('LoadImage', 'mmcv.transforms:LoadImageFromFile')
@@ -73,7 +73,7 @@ class LoadImage(LoadImageFromFile):
             ``to_float32`` without rounding. What is beyond is cut. It is for images of more than 8
             bits: ``(0, 4095)`` for all of 12 bits. Without it, 8 bits are read.
         bands: number of bands of images in NumPy's format or TIFF, whose values are read as they
-            are, in float32, see :mod:`vit_plugin.files.bands`. Without it, photographs are read.
+            are, in float32, see :mod:`anyfolder.pixels.bands`. Without it, photographs are read.
         **kwargs: arguments of ``LoadImageFromFile``.
 
     Raises:

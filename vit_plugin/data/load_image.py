@@ -8,9 +8,10 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
+from anyfolder.pixels.image_headers import seen_size
+from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
-from vit_plugin.files.image_headers import seen_size
-from vit_plugin.files.images import decode, resized
+from vit_plugin.files.resizing import resized
 from vit_plugin.registry import TRANSFORMS, needed_class
 
 from .images import read, reading

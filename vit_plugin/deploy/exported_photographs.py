@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import read_image
 from vit_plugin.inference import SCORE_THR
 from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.trained_model import TrainedModel

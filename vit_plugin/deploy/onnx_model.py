@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 from typing_extensions import NotRequired
 
+from anyfolder.pixels.bands import check_bands
+from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError, needed_by, rejecting
-from vit_plugin.files.bands import check_bands
-from vit_plugin.files.images import read_image
 from vit_plugin.inference.predictions import Prediction, names_of
 from vit_plugin.inference.unusual_sizes import say_if_far
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vit_plugin.files.images import edge_size, resized
+from vit_plugin.files.resizing import edge_size, resized
 
 
 class Placed(NamedTuple):

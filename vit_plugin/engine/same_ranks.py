@@ -8,7 +8,8 @@ from typing import Any
 
 from mmengine.dist import all_gather_object, get_world_size
 
-from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
+from anyfolder.sampling import evenly_spaced
+from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
 from vit_plugin.weights.report import shortened_list

@@ -11,30 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-JOINERS_AND_BLANKS = '\u200c\u200d\u00a0\u3000'  # of Persian, Hindi and emoji; of layout
+from anyfolder.terminal import printable, printable_lines
+
 FORMULA = ('=', '+', '-', '@')  # how a formula begins in Excel, LibreOffice and Google Sheets
 # Of Markdown, and of what GitHub, the hub and Gradio add; a backslash takes the meaning of each.
 SYNTAX = re.compile(r'([\\`*_\[\]<>#|~&$@]|:(?=//)|(?<=www)\.)', re.IGNORECASE)
-
-
-def printable(text: Any) -> str:
-    r"""Text in one line that only prints: other characters are escaped as in a string of Python.
-
-    These are control characters, such as those that begin a terminal's commands, line breaks,
-    characters that reverse the direction of writing, and the bytes of a file name that is not in
-    UTF-8 (``\udcff`` for 0xff).
-    """
-    return ''.join(
-        letter
-        if letter.isprintable() or letter in JOINERS_AND_BLANKS
-        else letter.encode('unicode_escape').decode()
-        for letter in str(text)
-    )
-
-
-def printable_lines(text: Any) -> str:
-    """The same of text in several lines, with tabs."""
-    return '\n'.join('\t'.join(map(printable, line.split('\t'))) for line in str(text).split('\n'))
 
 
 def markdown(text: Any) -> str:
@@ -50,6 +31,13 @@ def markdown_code(text: Any) -> str:
 def as_html(text: Any) -> str:
     """Text as HTML that shows it."""
     return html.escape(printable(text))
+
+
+def markdown_table(rows: Sequence[Sequence[str]], numbers: int = 0) -> str:
+    """A table of Markdown cells, the titles first; so many of the last columns hold numbers."""
+    rule = '|---' * (len(rows[0]) - numbers) + '|--:' * numbers
+    titles, *lines = (f'| {" | ".join(row)} |' for row in rows)
+    return '\n'.join([titles, f'{rule}|', *lines])
 
 
 def csv_cell(value: Any) -> Any:

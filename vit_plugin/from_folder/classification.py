@@ -4,6 +4,12 @@ import math
 from functools import cached_property
 from typing import ClassVar
 
+from anyfolder.readers.annotated import formats_of
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing, is_encodable
+from anyfolder.readers.mask_pairs import has_masks
+from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import open_model
@@ -11,12 +17,6 @@ from vit_plugin.models.classifier import classifier_parts
 
 from .methods import FEATURES
 from .multispectral import backbone_of, normalization_of, reader_of
-from .readers.annotated import formats_of
-from .readers.class_folders import read_class_folders
-from .readers.image_tree import Tree
-from .readers.listing import Listing, is_encodable
-from .readers.mask_pairs import has_masks
-from .readers.splits import SEED, Split
 from .request import Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
@@ -173,7 +173,7 @@ def read_classes(tree: Tree, request: Request) -> Listing:
 
     Raises:
         ConfigError: see
-            :func:`~vit_plugin.from_folder.readers.class_folders.read_class_folders`. For a folder
+            :func:`~anyfolder.readers.class_folders.read_class_folders`. For a folder
             with boxes or masks it names ``--task``.
     """
     forms = ' and '.join(form.name for form in formats_of(tree))

@@ -5,9 +5,9 @@ from typing import Any
 
 from mmengine.config import Config
 
+from anyfolder.readers.listing import Listing
 from vit_plugin.errors import ConfigError
 
-from .readers.listing import Listing
 from .task import counted
 
 # Where a model says its number of classes: its sections and their arguments.

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.files.text import aligned
-from vit_plugin.files.untrusted_text import markdown, printable
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.listing import Listing
+from anyfolder.terminal import aligned, printable
+from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.report.data_table import data_table
-
-from .readers.findings import Findings
-from .readers.listing import Listing
 
 SHOWN = 200  # examples of a kind in the page
 

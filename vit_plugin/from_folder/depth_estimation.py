@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from anyfolder.readers.depth_folders import DepthRange, read_depth_folder
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 from .dense_task import DenseTask
 from .multispectral import reader_of
-from .readers.depth_folders import DepthRange, read_depth_folder
-from .readers.listing import Listing
-from .readers.splits import Split
 from .schedule import muon
 from .starting_point import SMALL
 from .task import Pipeline, rounded_up
@@ -39,7 +39,7 @@ class DepthEstimation(DenseTask):
 
     @cached_property
     def found(self) -> tuple[Listing, DepthRange]:
-        """See :func:`~vit_plugin.from_folder.readers.depth_folders.read_depth_folder`."""
+        """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
         request = self.request
         return read_depth_folder(
             self.tree(), request.depth_scale, request.skip_invalid, self.looks.decode_all

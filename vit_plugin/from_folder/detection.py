@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.config import Config
 
+from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
@@ -14,9 +17,6 @@ from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
 from .dense_task import DenseTask
 from .multispectral import normalization_of, reader_of
 from .object_sizes import anchors, largest_image
-from .readers.annotated import read_annotated_folder
-from .readers.listing import Listing
-from .readers.splits import Split
 from .starting_point import LARGE, SMALL
 from .task import Pipeline, counted, rounded_up
 
@@ -47,7 +47,7 @@ class Detection(DenseTask):
 
     @cached_property
     def listing(self) -> Listing:
-        """See :func:`~vit_plugin.from_folder.readers.annotated.read_annotated_folder`."""
+        """See :func:`~anyfolder.readers.annotated.read_annotated_folder`."""
         request = self.request
         return read_annotated_folder(self.tree(), request.skip_invalid, self.with_masks)
 

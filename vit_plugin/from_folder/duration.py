@@ -13,7 +13,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
-from vit_plugin.config import cores
+from anyfolder.cores import cores
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
 

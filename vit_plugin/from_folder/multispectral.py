@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from anyfolder.pixels.images import read_image
+from anyfolder.readers.listing import Listing
+from anyfolder.sampling import evenly_spaced
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
-from vit_plugin.data.dataset_facts import evenly_spaced
-from vit_plugin.files.images import read_image
 
-from .readers.listing import Listing
 from .starting_point import StartingPoint
 
 MOST_IMAGES = 500  # of which the statistics are

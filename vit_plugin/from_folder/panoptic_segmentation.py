@@ -6,6 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.panoptic import SUFFIXES, as_panoptic, png_of, read_panoptic_folder
+from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.errors import ConfigError
@@ -13,9 +16,6 @@ from vit_plugin.errors import ConfigError
 from .box_models import MASK2FORMER_RECIPE
 from .dense_task import COMPLETE
 from .detection import Detection
-from .readers.listing import Listing
-from .readers.panoptic import SUFFIXES, as_panoptic, png_of, read_panoptic_folder
-from .readers.splits import Split
 from .task import Pipeline
 
 MAPS = 'panoptic'  # in the work directory
@@ -38,7 +38,7 @@ class PanopticSegmentation(Detection):
 
     @cached_property
     def listing(self) -> Listing:
-        """See :func:`~vit_plugin.from_folder.readers.panoptic.read_panoptic_folder`."""
+        """See :func:`~anyfolder.readers.panoptic.read_panoptic_folder`."""
         listing = read_panoptic_folder(self.tree(), self.request.skip_invalid)
         for split, part in listing.parts.items():
             other = next((one.path for one in part if one.path.suffix not in SUFFIXES), None)

@@ -11,6 +11,11 @@ from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.image_tree import MOST_HEADERS, Tree, read_sizes
+from anyfolder.readers.listing import Listing, is_encodable
+from anyfolder.readers.records import ImageRecord
+from anyfolder.readers.splits import Split
 from vit_plugin.arch import parse_arch
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
@@ -23,11 +28,6 @@ from vit_plugin.weights.put_back import is_folder, put_back
 from .classification import SCHEDULES, evaluation_pipeline, image_size, read_classes
 from .dense_task import COMPLETE
 from .methods import METHODS, Student
-from .readers.findings import Findings
-from .readers.image_tree import MOST_HEADERS, Tree, read_sizes
-from .readers.listing import Listing, is_encodable
-from .readers.records import ImageRecord
-from .readers.splits import Split
 from .request import Request
 from .task import Pipeline, Task, counted, rounded_up
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from mmengine.config import Config
 
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PREFIX
 
-from .readers.listing import Listing
-from .readers.splits import Split
 from .request import DEFAULT_TASK, Request
 from .schedule import training_sections
 from .task import Task, counted

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 
+from anyfolder.text import read_text
 from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import read_text
 
 NAME = 'config.py'
 

@@ -8,17 +8,17 @@ from typing import ClassVar
 
 from PIL import Image
 
+from anyfolder.readers.drawn_masks import class_map
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.mask_folders import read_mask_folder
+from anyfolder.readers.records import ImageRecord
+from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
 
 from .dense_task import DenseTask
 from .multispectral import reader_of
-from .readers.drawn_masks import class_map
-from .readers.listing import Listing
-from .readers.mask_folders import read_mask_folder
-from .readers.records import ImageRecord
-from .readers.splits import Split
 from .starting_point import SMALL
 from .task import Pipeline, rounded_up
 
@@ -42,7 +42,7 @@ class Segmentation(DenseTask):
 
     @cached_property
     def listing(self) -> Listing:
-        """See :func:`~vit_plugin.from_folder.readers.mask_folders.read_mask_folder`."""
+        """See :func:`~anyfolder.readers.mask_folders.read_mask_folder`."""
         return read_mask_folder(self.tree(), self.request.skip_invalid)
 
     @cached_property

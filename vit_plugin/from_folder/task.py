@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.device import get_device
 
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.records import ImageRecord
+from anyfolder.readers.remembered import NAME, Looks
+from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 
 from .choices import check_model
-from .readers.image_tree import Tree
-from .readers.listing import Listing
-from .readers.records import ImageRecord
-from .readers.remembered import NAME, Looks
-from .readers.splits import Split
 from .request import PRETRAINING, Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint

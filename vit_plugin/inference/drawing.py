@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import cv2
 import numpy as np
 
-from vit_plugin.files.bands import as_photograph
+from anyfolder.pixels.bands import as_photograph
 
 from .letters import for_pillow
 from .palette import Color, color_of

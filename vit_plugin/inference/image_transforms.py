@@ -12,11 +12,11 @@ from PIL import Image
 from timm.data import create_transform
 from timm.layers import to_2tuple
 
+from anyfolder.pixels.bands import check_bands, check_photograph
+from anyfolder.pixels.images import read_image
+from anyfolder.pixels.volume_slices import file_and_number
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.bands import check_bands, check_photograph
-from vit_plugin.files.images import read_image
-from vit_plugin.files.volume_slices import file_and_number
 
 from .unusual_sizes import say_once
 

@@ -10,10 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
+from anyfolder.pixels.image_files import image_files
+from anyfolder.terminal import printable
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import ADDRESS
-from vit_plugin.files.image_files import image_files
-from vit_plugin.files.untrusted_text import printable
 
 from .streams import READERS
 

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-from vit_plugin.files.untrusted_text import printable
+from anyfolder.terminal import printable
 
 FIRST = 'DejaVu Sans'
 # In the names of fonts that have colored pictures, or a box for every letter.

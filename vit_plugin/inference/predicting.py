@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
+from anyfolder.terminal import printable
 from vit_plugin.files.standard_streams import UNREAD, is_read
-from vit_plugin.files.untrusted_text import printable
 
 from .inputs import Frame, Reading
 from .prediction_files import Output

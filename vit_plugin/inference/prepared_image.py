@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from vit_plugin.files.bands import as_photograph
-from vit_plugin.files.images import resized
+from anyfolder.pixels.bands import as_photograph
+from vit_plugin.files.resizing import resized
 
 LONGEST = 2000  # pixels of a side of a photograph that is drawn on
 CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line

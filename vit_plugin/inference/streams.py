@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError, first_line, needed_by, rejecting
-from vit_plugin.files.images import read_image
 
 TIMEOUT = 30  # seconds without an answer
 LARGEST = 64 << 20  # bytes of an image from a URL

@@ -14,10 +14,11 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
+from anyfolder.pixels.images import read_image
 from vit_plugin.config import of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import read_image, resized
+from vit_plugin.files.resizing import resized
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize

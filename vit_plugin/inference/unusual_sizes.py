@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from vit_plugin.files.untrusted_text import printable
+from anyfolder.terminal import printable
 
 FAR = 16  # times the pixels of training, from which on a wait is explained
 SAID: set[str] = set()  # sentences of :func:`say_once`

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.files.text import markdown_table
+from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import find_backbone

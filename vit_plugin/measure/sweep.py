@@ -18,7 +18,7 @@ from vit_plugin.engine.faults.preemption import Preempted
 from vit_plugin.engine.validation_record import RECORD
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
-from vit_plugin.files.text import markdown_table
+from vit_plugin.files.untrusted_text import markdown_table
 
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'

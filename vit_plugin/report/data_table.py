@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vit_plugin.files.text import markdown_table
-from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.files.untrusted_text import markdown, markdown_table
 
 
 def data_table(parts: Mapping[str, Any], classes: Sequence[str]) -> str:

@@ -11,9 +11,9 @@ import timm
 from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
+from anyfolder.text import read_text
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.text import read_text
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_FILES, said_once, timm_name, weights_in
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.saved_settings import training_settings

@@ -7,7 +7,7 @@ from mmengine.dataset import BaseDataset, ConcatDataset, RepeatDataset
 from mmengine.structures import BaseDataElement, PixelData
 from torch.utils.data import IterableDataset
 
-from vit_plugin.data.dataset_facts import evenly_spaced
+from anyfolder.sampling import evenly_spaced
 from vit_plugin.data.seeded import Seeded
 from vit_plugin.report.pictures import draw_data
 from vit_plugin.report.pictures.data_pictures import (

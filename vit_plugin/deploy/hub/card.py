@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.files.text import markdown_table
-from vit_plugin.files.untrusted_text import markdown, markdown_code
+from vit_plugin.files.untrusted_text import markdown, markdown_code, markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import as_markdown

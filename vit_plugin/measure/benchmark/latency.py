@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.text import markdown_table
+from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.models.classifier import create_model
 
 MODELS = (

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from anyfolder.text import read_lines
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import read_lines
 from vit_plugin.gpus import GPU_TFLOPS
 
 # Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.

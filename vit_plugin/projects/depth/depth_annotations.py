@@ -2,10 +2,10 @@
 
 from mmengine.dataset import BaseDataset
 
+from anyfolder.pixels.depth_maps import read_depth
 from vit_plugin.arguments.fields import Positive
 from vit_plugin.data.images import reading
 from vit_plugin.errors import leave_out_multimodal, needed_by
-from vit_plugin.files.depth_maps import read_depth
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
 with needed_by('LoadDepthAnnotations'):

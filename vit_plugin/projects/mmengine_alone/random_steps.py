@@ -12,7 +12,7 @@ from timm.data.auto_augment import posterize, rand_augment_transform
 
 from vit_plugin.arguments.fields import Count, Fraction, NotNegative, PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
-from vit_plugin.files.images import INTERPOLATIONS, resized
+from vit_plugin.files.resizing import INTERPOLATIONS, resized
 
 from .steps import Library, Scaled, Transform, pair
 
@@ -28,7 +28,7 @@ class RandomResizedCrop(Scaled):
         crop_ratio_range: the part of the area.
         aspect_ratio_range: width over height of the part.
         max_attempts: how often a part is drawn before the middle is taken.
-        interpolation, backend: see :func:`~vit_plugin.files.images.resized`.
+        interpolation, backend: see :func:`~vit_plugin.files.resizing.resized`.
     """
 
     crop_ratio_range: Sequence[float] = (0.08, 1.0)
@@ -89,7 +89,7 @@ class Rotate(Transform):
         magnitude_std: ``'inf'`` for a random one up to it.
         prob: the probability of a rotation.
         pad_val: value of pixels outside.
-        interpolation: a key of :data:`~vit_plugin.files.images.INTERPOLATIONS`.
+        interpolation: a key of :data:`~vit_plugin.files.resizing.INTERPOLATIONS`.
     """
 
     magnitude_range: Sequence[float]

@@ -9,8 +9,9 @@ import torch
 from mmengine import fileio
 from mmengine.structures import BaseDataElement
 
+from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import Backend, PositiveInt, Size
-from vit_plugin.files.images import decode, edge_size, resized
+from vit_plugin.files.resizing import edge_size, resized
 
 Library = Literal['cv2', 'pillow']
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
@@ -82,7 +83,7 @@ class Resize(Scaled):
 
     Attributes:
         scale: width and height, or one number for both.
-        backend, interpolation: see :func:`~vit_plugin.files.images.resized`.
+        backend, interpolation: see :func:`~vit_plugin.files.resizing.resized`.
     """
 
     backend: Library = 'cv2'

@@ -7,14 +7,14 @@ from typing import Any
 import mmengine
 import numpy as np
 
-from vit_plugin.data.images import Window, reading, windowed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
-from vit_plugin.files.volume_slices import (
+from anyfolder.pixels.volume_slices import (
     SLICE,
     VOLUME,
     number_of_slices,
     read_slice,
 )
+from vit_plugin.data.images import Window, reading, windowed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
 with needed_by('VolumeSlices'):

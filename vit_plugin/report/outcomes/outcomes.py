@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
-from vit_plugin.data.dataset_facts import evenly_spaced
+from anyfolder.sampling import evenly_spaced
 
 from ..pictures.annotations import name_of
 from ..pictures.image_grid import Panel

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mmengine.registry import DATASETS
 
+from anyfolder.sampling import evenly_spaced
 from vit_plugin.config.scope import in_scope
-from vit_plugin.data.dataset_facts import evenly_spaced
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.untrusted_text import as_html, markdown
 from vit_plugin.inference import SCORE_THR

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import read_image
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.inference import SCORE_THR
 from vit_plugin.inference.drawing import draw

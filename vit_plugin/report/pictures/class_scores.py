@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.files.text import markdown_table
-from vit_plugin.files.untrusted_text import markdown
+from vit_plugin.files.untrusted_text import markdown, markdown_table
 
 TITLES = {
     'name': 'class',

@@ -14,7 +14,8 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
-from vit_plugin.data.dataset_facts import classes_of, evenly_spaced
+from anyfolder.sampling import evenly_spaced
+from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
 from vit_plugin.inference.drawing import colored

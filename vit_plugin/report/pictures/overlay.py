@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from vit_plugin.files.untrusted_text import printable
+from anyfolder.terminal import printable
 
 from .style import DPI, panels
 

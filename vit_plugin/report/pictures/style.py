@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vit_plugin.files.untrusted_text import printable
+from anyfolder.terminal import printable
 from vit_plugin.inference.letters import for_matplotlib
 
 # Perceptually uniform, and legible for those who do not see red or green apart.

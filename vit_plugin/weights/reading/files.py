@@ -14,8 +14,8 @@ from mmengine.logging import print_log
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.image_files import IMAGE_SUFFIXES
 
 from .folders import check_complete, read_folder
 from .lazy import Lazy, Weights

@@ -1,0 +1,8 @@
+"""The processor cores of this process."""
+
+import os
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1

@@ -1,0 +1,175 @@
+"""Images of bands other than red, green and blue: NumPy arrays (.npy) and TIFF. Without torch."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+from anyfolder.errors import InputError, needed_by
+
+Source = str | Path | bytes | BinaryIO  # a path, the content of a file, or one that is open
+
+NUMPY = b'\x93NUMPY'
+BIG_TIFFS = b'II+\0', b'MM\0+'
+TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
+# Tags of TIFF, and their values in files of bands: photographs may be of palettes or CMYK, too.
+WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG = 256, 257, 262, 277, 338
+GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
+SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
+
+
+def shape_of(source: Source) -> tuple[int, int, int] | None:
+    """Height, width and number of bands by the header, or None of a photograph or no image.
+
+    A TIFF is a photograph if it is gray or has three colors, with or without alpha. Several gray
+    pages of one size are bands.
+
+    Args:
+        source: the file.
+
+    Raises:
+        ValueError: if an array of NumPy is no image, or for a TIFF in CIE L*a*b*.
+        OSError: if the file cannot be read.
+    """
+    with opened(source) as file:
+        start = file.read(8)
+        file.seek(0)
+        if start.startswith(NUMPY):
+            return _numpy_shape(file)
+        return _tiff_shape(file) if start.startswith(TIFFS) else None
+
+
+def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
+    """The values (H, W, bands) of an image of bands, as they are in the file, in float32.
+
+    Args:
+        source: the file.
+        wanted: number of bands. Default: any.
+
+    Raises:
+        ValueError: if it is not one, has another number of bands, or values that are not finite.
+        MissingExtraError: for TIFF without tifffile.
+    """
+    shape = shape_of(source)
+    if shape is None or shape[2] != (wanted or shape[2]):
+        found = f'has {shape[2]} bands' if shape else 'is an image'
+        raise ValueError(f'it {found}, and not {wanted or "several"} bands')
+    with opened(source) as file:
+        is_numpy = file.read(len(NUMPY)) == NUMPY
+        file.seek(0)
+        values = (_bands_last(np.load(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError('it has values that are not finite; replace them with numbers')
+    return values
+
+
+def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
+    """Raise a ``InputError`` if pixels (H, W, C), or (H, W), have another number of bands."""
+    found = pixels.shape[2] if pixels.ndim > 2 else 1
+    if found != wanted:
+        raise InputError(
+            f'{repr(name) if name else "An image"} has {found} bands or colors, but the model '
+            f'takes {wanted}; give one like those that it was trained on.'
+        )
+
+
+def check_photograph(pixels: np.ndarray, name: str = '') -> None:
+    """Raise a ``InputError`` if pixels are not those of a photograph, from 0 to 255."""
+    if pixels.dtype != np.uint8:
+        raise InputError(
+            f'{repr(name) if name else "An image"} has pixels of {pixels.dtype}, but the model '
+            'takes photographs; give them from 0 to 255, as uint8.'
+        )
+
+
+def as_photograph(pixels: np.ndarray) -> np.ndarray:
+    """A picture (H, W, 3) in BGR, uint8, of pixels (H, W, C).
+
+    A photograph stays as it is. Of an image of bands, the first three are shown as blue, green and
+    red, each stretched over its values, or the first as gray.
+    """
+    if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
+        return pixels
+    shown = pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
+    low, high = np.percentile(shown, SEEN, axis=(0, 1))
+    stretched = (shown - low) * (255 / np.maximum(high - low, 1e-6))
+    return np.repeat(stretched.clip(0, 255).astype(np.uint8), 3 // shown.shape[2], axis=2)
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """The file at its start. One that is open stays so."""
+    if isinstance(source, (str, Path)):
+        with open(source, 'rb') as file:
+            yield file
+        return
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    file.seek(0)
+    yield file
+
+
+def _numpy_shape(file: BinaryIO) -> tuple[int, int, int]:
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    read = readers.get(np.lib.format.read_magic(file))
+    shape, _, dtype = read(file) if read else ((), False, np.dtype(object))
+    if len(shape) != 3 or not all(shape) or dtype.kind not in 'uif':
+        raise ValueError(f'an array of the shape {shape} and type {dtype} is not (H, W, bands)')
+    return _bands_last(np.broadcast_to(np.uint8(0), shape)).shape
+
+
+def _bands_last(values: np.ndarray) -> np.ndarray:
+    """An array (H, W, bands), or (bands, H, W) if that axis is shorter, as (H, W, bands)."""
+    return np.moveaxis(values, 0, -1) if values.shape[0] < values.shape[-1] else values
+
+
+def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
+    pages = list(_pages(file))
+    first = pages[0]
+    size = first[HEIGHT_TAG], first[WIDTH_TAG]
+    if first.get(PHOTOMETRIC_TAG) in LAB:
+        raise ValueError('it has colors of CIE L*a*b*; save it as RGB')
+    if first.get(PHOTOMETRIC_TAG) not in GRAY_OR_RGB:
+        return None
+    if len(pages) > 1 and _samples(first) == 1:  # a band on each page, and no smaller overviews
+        alike = all(
+            (page[HEIGHT_TAG], page[WIDTH_TAG], _samples(page)) == (*size, 1) for page in pages
+        )
+        return (*size, len(pages)) if alike else None
+    bands = _samples(first) - sum(kind in ALPHA for kind in first.get(EXTRA_SAMPLES_TAG, ()))
+    return None if bands in (1, 3) else (*size, bands)
+
+
+def _pages(file: BinaryIO) -> Iterator[ImageFileDirectory_v2]:
+    """The tags of each page."""
+    start = file.read(8)
+    tags, seen = ImageFileDirectory_v2(start + file.read(8 * start.startswith(BIG_TIFFS))), {0}
+    while tags.next not in seen:
+        seen.add(tags.next)
+        file.seek(tags.next)
+        tags.load(file)
+        yield copy(tags)
+
+
+def _samples(tags: ImageFileDirectory_v2) -> int:
+    return tags.get(SAMPLES_TAG, 1)
+
+
+def _of_tiff(file: BinaryIO) -> np.ndarray:
+    with needed_by('A TIFF of bands'):
+        import tifffile
+    with tifffile.TiffFile(file) as tiff:
+        page = tiff.pages.first
+        if page.samplesperpixel == 1:
+            return np.stack([page.asarray() for page in tiff.pages], axis=-1)
+        values = np.moveaxis(page.asarray(), page.axes.index('S'), -1)
+        colors = [kind not in ALPHA for kind in page.extrasamples]
+        keep = [True] * (values.shape[-1] - len(colors)) + colors
+    return values[..., keep]

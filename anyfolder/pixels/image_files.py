@@ -1,0 +1,131 @@
+"""Which files are images: by suffix or content, in folders, without what systems leave there."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from anyfolder.errors import InputError
+
+from .image_headers import seen_size
+from .volume_slices import file_and_number, is_sliced, slices_of
+
+# The suffixes of formats that are read. A file with another suffix is an image if its content is.
+IMAGE_SUFFIXES = (
+    '.jpg',
+    '.jpeg',
+    '.jpe',
+    '.jfif',
+    '.png',
+    '.bmp',
+    '.webp',
+    '.tif',
+    '.tiff',
+    '.avif',
+    '.gif',
+    '.heic',
+    '.heif',
+    '.jp2',
+    '.ppm',
+    '.pgm',
+    '.pbm',
+)
+# What operating systems leave in folders.
+OS_METADATA = (
+    'thumbs.db',
+    'desktop.ini',
+    '__macosx',
+    '@eadir',  # thumbnails of Synology
+    '$recycle.bin',
+    'system volume information',
+    'lost+found',
+)
+
+
+def is_os_metadata(path: Path | os.DirEntry[str]) -> bool:
+    """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
+    return path.name.startswith('.') or path.name.lower() in OS_METADATA
+
+
+def is_image(path: Path) -> bool:
+    """Return whether this is a regular file that is an image by its suffix or content.
+
+    Opening a regular file does not block.
+    """
+    if is_os_metadata(path) or not path.is_file():
+        return False
+    return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
+
+
+def _is_image_inside(path: Path) -> bool:
+    try:
+        seen_size(path)
+    except Exception:  # noqa: BLE001  whatever a decoder trips over
+        return False
+    return True
+
+
+def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
+    """The image files among these paths, with folders searched recursively and sorted by name.
+
+    Volumes are their slices, see :mod:`~anyfolder.pixels.volume_slices`.
+
+    Args:
+        paths: files and folders.
+        may_lack: whether a folder may have none.
+
+    Raises:
+        InputError: if a path does not exist, or if a folder has no images.
+    """
+    files: list[str] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            below = path.rglob('*')
+            found = sorted(str(file) for file in below if is_image(file) or is_sliced(file))
+            if not (found or may_lack):
+                raise InputError(
+                    f'There are no images in the folder {str(path)!r}, whose names end in '
+                    f'{", ".join(IMAGE_SUFFIXES)}.'
+                )
+            files += chain.from_iterable(map(slices_of, found))
+        elif Path(file_and_number(str(path))[0]).is_file():
+            files += slices_of(str(path))
+        else:
+            raise InputError(f'There is no image {str(path)!r}.')
+    return files
+
+
+def walk_files(
+    folder: Path,
+    skip: Callable[[Path], bool] = lambda place: False,
+    repeated: Callable[[Path, Path], None] = lambda link, first: None,
+) -> Iterator[Path]:
+    """All files below a folder except OS leftovers, sorted. Links lead into no folder twice.
+
+    Hidden folders are left out. A link to an image that is gone is a file, whose reader says so.
+
+    Args:
+        folder: where to begin.
+        skip: whether a folder in it is left out.
+        repeated: called with each link to a folder that was read already, and with that folder.
+    """
+    seen = {parent.resolve(): parent for parent in folder.absolute().parents}
+
+    def below(place: Path) -> Iterator[Path]:
+        first = seen.setdefault(place.resolve(), place)
+        if first is not place:
+            repeated(place, first)
+            return
+        with os.scandir(place) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            if is_os_metadata(entry):
+                continue
+            path = place / entry.name
+            if entry.is_dir():
+                if not skip(path):
+                    yield from below(path)
+            elif entry.is_file() or (entry.is_symlink() and path.suffix.lower() in IMAGE_SUFFIXES):
+                yield path
+
+    yield from below(folder)

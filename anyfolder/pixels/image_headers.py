@@ -1,0 +1,133 @@
+"""What the header of an image says, and whether its file is complete. Without torch, for ONNX."""
+
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
+
+from PIL import Image
+
+from anyfolder.errors import needed_by
+
+from .bands import Source, opened, shape_of
+
+# Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
+# photograph.
+IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
+HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
+ORIENTATION_TAG = 0x0112  # EXIF tag
+SUBFILE_TAG = 254  # of TIFF; 1 is a smaller copy of another image in the file
+ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
+# Marks of a JPEG: of its start, of each scan, and of its end.
+JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
+# The first and the last bytes of complete files; more may stand behind them.
+FIRST_AND_LAST_BYTES = {
+    JPEG_START: JPEG_END,
+    b'\x89PNG': b'IEND\xaeB`\x82',
+    b'GIF8': b'\0;',
+    b'\0\0\0\x0cjP': JPEG_END,
+}
+# The first bytes of formats that say their length, where, and what to add to it.
+LENGTHS = {b'BM': (2, 0), b'RIFF': (4, 8)}
+
+
+class Header(NamedTuple):
+    """What the header of an image says.
+
+    Attributes:
+        size: width and height as displayed (with the orientation applied).
+        bands: their number, 0 of a photograph.
+        bits: of a value of a photograph: 8, 16 or 32.
+        orientation: in EXIF, 1 of an image that is stored as it is seen.
+    """
+
+    size: tuple[int, int]
+    bands: int = 0
+    bits: int = 0
+    orientation: int = 1
+
+
+def header_of(source: Source) -> Header:
+    """The header of an image, of which no more is read.
+
+    Raises:
+        ValueError: if it is not an image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
+            allows.
+        OSError: if the file cannot be read.
+        MissingExtraError: for HEIC without pillow-heif.
+    """
+    with opened(source) as file:
+        if of_bands := shape_of(file):
+            return Header((of_bands[1], of_bands[0]), of_bands[2])
+        with photograph(file) as image:
+            (width, height), orientation = image.size, _orientation(image)
+            bits = 32 if image.mode in ('I', 'F') else 8
+            # Behind the depth of PPM, which may have any, stands its highest value.
+            said = f'{image.mode} {image.format} {getattr(image, "tile", "")}'
+            if re.search(r';16|PPM.*, \d{4,}\)', said):
+                bits = 16
+    size = (height, width) if orientation in ON_ITS_SIDE else (width, height)
+    return Header(size, 0, bits, orientation)
+
+
+def seen_size(source: Source) -> tuple[int, int]:
+    """Width and height of an image as displayed, see :func:`header_of`."""
+    return header_of(source).size
+
+
+def has_end(file: BinaryIO) -> bool:
+    """True if the last bytes, or the length, are those of a complete photograph.
+
+    Of formats that have no such mark it is False, and only decoding shows what is missing.
+    """
+    file.seek(0)
+    start = file.read(12)
+    length = file.seek(0, os.SEEK_END)
+    file.seek(-min(length, 16), os.SEEK_END)
+    end = file.read()
+    return any(
+        start.startswith(first) and end.endswith(last)
+        for first, last in FIRST_AND_LAST_BYTES.items()
+    ) or any(
+        start.startswith(first)
+        and int.from_bytes(start[place : place + 4], 'little') + more <= length
+        for first, (place, more) in LENGTHS.items()
+    )
+
+
+def _orientation(image: Image.Image) -> int:
+    # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
+    return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
+
+
+@contextmanager
+def photograph(source: Source) -> Iterator[Image.Image]:
+    """The image, of which Pillow has read the header."""
+    with opened(source) as file:
+        start = file.read(12)
+        file.seek(0)
+        if start[4:8] == b'ftyp' and start[8:] in HEIC_BRANDS:
+            with needed_by('an image in HEIC'):
+                import pillow_heif
+            yield pillow_heif.open_heif(file).to_pillow()
+            return
+        try:
+            with warnings.catch_warnings():
+                # An error at twice the number of pixels.
+                warnings.simplefilter('ignore', Image.DecompressionBombWarning)
+                image = Image.open(file, formats=IMAGE_FORMATS)
+        except Image.DecompressionBombError as error:
+            raise ValueError(
+                'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
+            ) from error
+        except Image.UnidentifiedImageError as error:
+            if start == b'version http':
+                raise ValueError('it stands for a file of Git LFS; run `git lfs pull`') from error
+            raise ValueError('it is not an image, or of an unknown format') from error
+        if getattr(image, 'tag_v2', {}).get(SUBFILE_TAG) == 1:
+            raise ValueError(
+                "it begins with a smaller copy, as a camera's raw file; save it as JPEG"
+            )
+        yield image

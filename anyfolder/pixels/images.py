@@ -1,0 +1,135 @@
+"""The one image reader: the pixels of a file as it is seen."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import ImageOps
+
+from anyfolder.errors import InputError, first_line
+
+from .bands import read_bands, shape_of
+from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, photograph, seen_size
+from .volume_slices import SLICE_NAME, file_and_number, read_slice
+
+PROGRESSIVE = b'\xff\xc2'  # the mark of one whose scans are ever finer
+GRAY = 128  # of the pixels that a JPEG lacks
+PIXEL_LAYOUT = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
+COLOR_TYPES = {
+    'color': cv2.IMREAD_COLOR,
+    'grayscale': cv2.IMREAD_GRAYSCALE,
+    'unchanged': cv2.IMREAD_UNCHANGED,
+    'color_ignore_orientation': cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
+    'grayscale_ignore_orientation': cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION,
+}
+
+
+def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) -> np.ndarray:
+    """Decode an image as it is seen, to BGR (H, W, 3).
+
+    OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF
+    and HEIC. A JPEG without the mark of its end is read, as by Pillow with
+    ``LOAD_TRUNCATED_IMAGES``, unless pixels are missing, which both would leave gray or coarse.
+
+    Args:
+        content: the encoded image.
+        color_type: a key of :data:`COLOR_TYPES`, or a flag of OpenCV.
+        deep: whether values of more than 8 bits stay as they are. Otherwise the upper 8 of 16 bits
+            are read, which leaves 16 shades of an image of 12 bits.
+
+    Raises:
+        ValueError: if the content is not a whole photograph, or with ``deep`` is AVIF or HEIC.
+    """
+    if of_bands := shape_of(content):
+        raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
+    flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
+    flag |= cv2.IMREAD_ANYDEPTH if deep else 0
+    lacks_end = content.startswith(JPEG_START) and _lacks_end(content)
+    if lacks_end:  # OpenCV 5 reads nothing without it
+        rest = JPEG_END[content.endswith(b'\xff') :]
+        lacks_scans = PROGRESSIVE in content and rest == JPEG_END
+        content += rest
+    if content[4:8] == b'ftyp':
+        if deep:
+            raise ValueError('AVIF and HEIC are read with 8 bits only, and a window needs all bits')
+        return _decoded_by_pillow(content, flag)
+    image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+    if image is None and deep:  # values of 32 bits, which OpenCV does not convert
+        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
+        if image is not None and image.ndim == 2 and flag & cv2.IMREAD_COLOR:
+            image = np.stack([image] * 3, axis=-1)
+    if image is None:
+        raise ValueError('the file is damaged, or of an unknown format, such as 32-bit values')
+    if lacks_end and (lacks_scans or (_corners(image) == GRAY).all(axis=-1).any()):
+        raise ValueError('the file breaks off, and the rest of the image would be gray or coarse')
+    return image
+
+
+def _lacks_end(content: bytes) -> bool:
+    """True if a JPEG breaks off within its pixels. What follows its end does not count."""
+    if JPEG_END in content[-16:]:
+        return False
+    return content.rfind(JPEG_END) < content.rfind(JPEG_SCAN)
+
+
+def _corners(image: np.ndarray) -> np.ndarray:
+    """The pixels at the corners (2, 2, channels); the last one of the file is among them."""
+    return np.atleast_3d(image)[np.ix_((0, -1), (0, -1))]
+
+
+def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
+    with photograph(content) as image:
+        turned = image if flag & cv2.IMREAD_IGNORE_ORIENTATION else ImageOps.exif_transpose(image)
+        pixels = cv2.cvtColor(np.asarray(turned.convert('RGB')), cv2.COLOR_RGB2BGR)
+    return pixels if flag & cv2.IMREAD_COLOR else cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
+
+
+def read_image(image: str | Path | np.ndarray) -> np.ndarray:
+    """The pixels (H, W, 3) of an image file as it is seen, in BGR.
+
+    Of an image of bands they are its values, see :func:`~anyfolder.pixels.bands.read_bands`, and of
+    a slice of a volume, too.
+
+    Raises:
+        InputError: if the file cannot be read, or has more pixels than
+            ``PIL.Image.MAX_IMAGE_PIXELS`` allows, or see :func:`of_array`.
+    """
+    if isinstance(image, np.ndarray):
+        return of_array(image)
+    if not isinstance(image, (str, Path)):
+        raise InputError(f'{type(image).__name__} is not an image; give a file, or {PIXEL_LAYOUT}.')
+    try:
+        if SLICE_NAME.fullmatch(str(image)):
+            return read_slice(*file_and_number(str(image)))[..., None]
+        content = Path(image).read_bytes()
+        seen_size(content)  # before memory is taken for the pixels
+        return read_bands(content) if shape_of(content) else decode(content)
+    except Exception as error:  # whatever a decoder trips over
+        raise InputError(
+            f'The image {str(image)!r} cannot be read ({first_line(error)}).'
+        ) from error
+
+
+def of_array(array: np.ndarray) -> np.ndarray:
+    """An array as :func:`read_image` gives it: a photograph in uint8, or values in float32.
+
+    Args:
+        array: pixels (H, W, 3) in BGR, or gray (H, W) or (H, W, 1), in uint8, or values of bands
+            (H, W, bands).
+
+    Raises:
+        InputError: if it is something else. What 1 means as a float or in 16 bits is not known.
+    """
+    if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in 'uif':
+        raise InputError(
+            f'An array {array.shape} of {array.dtype} is not an image; give {PIXEL_LAYOUT}, or '
+            'values of bands (height, width, bands).'
+        )
+    array = array[..., None] if array.ndim == 2 else array
+    if array.dtype == np.uint8:
+        return np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
+    if array.shape[2] == 3 and array.dtype != np.float32:
+        raise InputError(
+            f'An image has pixels of {array.dtype}, whose range is unknown; give {PIXEL_LAYOUT}.'
+        )
+    return array.astype(np.float32, copy=False)

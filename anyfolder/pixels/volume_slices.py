@@ -1,0 +1,78 @@
+"""Slices as TransUNet's authors publish them: ``NAME.npz``, or ``VOLUME.npy.h5``. Without torch.
+
+A slice of a volume is named by its number behind the file, from 0: ``VOLUME.npy.h5[12]``.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anyfolder.errors import needed_by
+
+SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
+SLICE_NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECASE | re.DOTALL)
+
+
+def file_and_number(name: str) -> tuple[str, int | None]:
+    """The file of a slice, and its number in it, or None; of any other file its own name."""
+    if found := SLICE_NAME.fullmatch(name):
+        return found[1], None if found[2] is None else int(found[2])
+    return name, None
+
+
+def is_sliced(path: Path) -> bool:
+    """True if a file in a folder has slices; others may have any arrays."""
+    if path.name.lower().endswith(VOLUME):
+        return True
+    if path.suffix.lower() != SLICE:
+        return False
+    try:
+        with np.load(path) as file:
+            return 'image' in file
+    except (OSError, ValueError):
+        return False
+
+
+def slices_of(path: str) -> list[str]:
+    """The names of the slices in a file; of any other file, or of one named, its own name.
+
+    Raises:
+        MissingExtraError: for HDF5 without h5py.
+    """
+    file, number = file_and_number(path)
+    if number is not None or not SLICE_NAME.fullmatch(path) or file.lower().endswith(SLICE):
+        return [path]
+    count = number_of_slices(path)
+    return [f'{path}[{i:0{len(str(count - 1))}}]' for i in range(count)]  # in the order of names
+
+
+def number_of_slices(path: str | Path) -> int:
+    """The number of slices of a volume."""
+    with _volume(path) as file:
+        return len(file['image'])
+
+
+def read_slice(path: str | Path, number: int | None, name: str = 'image') -> np.ndarray:
+    """The array (H, W) of this name, of a slice of a volume, or of a file with one slice.
+
+    Raises:
+        ValueError: if it is another file, or has another shape.
+        KeyError: if there is no such array.
+        OSError: if the file cannot be read.
+        MissingExtraError: for HDF5 without h5py.
+    """
+    if not SLICE_NAME.fullmatch(str(path)):
+        raise ValueError('it has no slices, as .npz and .h5 have')
+    with np.load(path) if number is None else _volume(path) as file:
+        array = file[name] if number is None else file[name][number]
+    if array.ndim != 2:
+        raise ValueError(f'its {name} has the shape {array.shape}, and not (H, W)')
+    return array
+
+
+def _volume(path: str | Path) -> Any:
+    with needed_by('a volume in HDF5'):
+        import h5py
+    return h5py.File(path, 'r')

@@ -1,0 +1,193 @@
+"""Which folders are classes, and which are parts of the data."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from anyfolder.errors import InputError
+from anyfolder.pixels.image_files import is_image, is_os_metadata, walk_files
+
+from .findings import Findings
+from .identity import KINDS
+from .image_tree import RUNS, Tree, is_run
+from .listing import readable
+from .records import ImageRecord, Records
+from .splits import FILLERS, alike_parts, split_of, words_in
+
+TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
+# Names of folders, without case, that programs write beside the data.
+RESULTS = (
+    'output', 'outputs', 'result', 'results', 'runs', 'prediction', 'predictions', 'preds',
+    'inference', 'logs', 'checkpoints', 'weights', 'plots', 'visualizations',
+)  # fmt: skip
+# The images of a folder by the folder in it, '' for those directly in it.
+Below = Mapping[str, list[Path]]
+Group = TypeVar('Group', Below, list[Path])
+
+
+def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records:
+    """The images that lie in folders of classes.
+
+    Raises:
+        InputError: if the folders are parts of a data set, none of which is to train on, or which
+            have no such names.
+    """
+    tops = _tops(tree)
+    splits = {top: split for top in tops if (split := split_of(top))}
+    parts = {top: split for top, split in splits.items() if '' not in tops[top]}
+    flat = {top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}}
+    classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
+    without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat) > 1
+    if 'train' in parts.values() or without_classes:
+        classes = {}
+    elif parts and not any(name in classes for top in parts for name in tops[top]):
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
+            "'train'; add it, with a folder for each class."
+        )
+    records = []
+    for top, split in parts.items():
+        if split == 'val' and not tops[top]:
+            raise InputError(
+                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add '
+                'some, or remove it, and a tenth of the images for training is held out.'
+            )
+        found = _without_results(tree.folder / top, tops[top], findings)
+        _check_part(tree.folder / top, found, split == 'train', work_dir)
+        records += [
+            ImageRecord(path, split, labels=(readable(name),))
+            for name, paths in sorted(found.items())
+            for path in paths
+        ]
+    if 'train' not in parts.values():
+        classes = _without_results(tree.folder, classes, findings)
+        _check_part(tree.folder, classes, True, work_dir)
+        records += _of_classes(tree, classes)
+    return records
+
+
+def _without_results(
+    folder: Path, classes: Mapping[str, Group], findings: Findings
+) -> dict[str, Group]:
+    """The folders of classes without those of results. One with images alone may be a class."""
+    named = [name for name in classes if name.casefold() in RESULTS]
+    if len(classes) - len(named) < 2:
+        return {**classes}
+    results = [
+        name
+        for name in named
+        if not all(
+            is_image(path) or is_os_metadata(path) or split_of(path.name)
+            for path in (folder / name).iterdir()
+        )
+    ]
+    findings.note_all(
+        'folders left out, which are named as results and have more than images',
+        (folder / name for name in results),
+    )
+    findings.note_all(
+        'classes that are named as results; move their folders away if they are none',
+        (folder / name for name in named if name not in results),
+    )
+    return {name: below for name, below in classes.items() if name not in results}
+
+
+def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
+    """The images of each folder by the folder in it. One that adds nothing is passed over."""
+    tops: dict[str, dict[str, list[Path]]] = {
+        name: defaultdict(list) for name in _subfolders(tree.folder)
+    }
+    inner: dict[str, set[str]] = defaultdict(set)
+    for folders in tree.images_in:
+        inner[(*folders, '')[0]].add((*folders, '', '')[1])
+    for folders, images in tree.images_in.items():
+        top, below, deeper = (*folders, '', '', '')[:3]
+        if len(inner[top]) == 1 and _adds_nothing(top, below):
+            below = deeper
+        if top:
+            tops[top][below] += images
+    return tops
+
+
+def _adds_nothing(part: str, below: str) -> bool:
+    """True for the only folder of a part that is this part again, or is called images."""
+    split = split_of(part)
+    return bool(split) and (split_of(below) == split or below.casefold() in KINDS['image'])
+
+
+def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
+    """The images of folders that are classes, in which there may be folders of parts.
+
+    Those of ``images_1`` and ``images_2`` are no classes.
+
+    Raises:
+        InputError: if they seem to be parts, not classes: all have two of the same folders in
+            them, or parts with folders, or their names are the same but for ``train`` and ``test``.
+    """
+    inner = [set(below) for below in classes.values()]
+    nested = bool(inner) and all(names and '' not in names for names in inner)
+    of_parts = nested and all(split_of(name) for names in inner for name in names)
+    deeper = any(
+        len(folders) > 2 and folders[0] in classes and split_of(folders[1])
+        for folders in tree.images_in
+    )
+    shared = deeper or (nested and not of_parts and len(set.intersection(*inner)) > 1)
+    unclear = alike_parts(classes)
+    if shared and len(inner) > 1:
+        unclear = list(classes)
+    if unclear:
+        first, second = unclear[:2]
+        raise InputError(
+            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
+            'the data? Name the parts train, val and test, with a folder of each class in them, '
+            'or give the folder of one.'
+        )
+    bare = {re.sub(r'\d+', '', name) for name in classes}
+    if len(classes) > 1 and len(bare) == 1 and not FILLERS.isdisjoint(words_in(bare.pop())):
+        return []
+    return [
+        ImageRecord(path, split_of(below) if of_parts else None, labels=(readable(top),))
+        for top, place in classes.items()
+        for below, paths in sorted(place.items())
+        for path in paths
+    ]
+
+
+def _subfolders(folder: Path) -> list[str]:
+    return sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not (is_run(entry) or is_os_metadata(entry))
+    )
+
+
+def _has_texts_alone(folder: Path) -> bool:
+    """True for a folder such as ``meta`` with lists beside those of the classes."""
+    files = [*walk_files(folder)]
+    return bool(files) and all(file.suffix.lower() in TEXTS for file in files)
+
+
+def _check_part(
+    folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
+) -> None:
+    """Raise a ``InputError`` if a run would lie among the classes or a training class is empty."""
+    run = work_dir.resolve() if work_dir else None
+    real = folder.resolve()
+    if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:
+        raise InputError(
+            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a '
+            f'class; give another --work-dir, such as {str(folder / RUNS[0] / "run")!r}.'
+        )
+    if not any(classes.values()):
+        return
+    empty = [
+        name
+        for name in _subfolders(folder)
+        if not classes.get(name, name not in classes) and not _has_texts_alone(folder / name)
+    ]
+    if to_train and empty:
+        raise InputError(
+            f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
+        )

@@ -1,0 +1,85 @@
+"""Names of classes as they are compared: what looks the same is the same."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anyfolder.errors import InputError
+
+from .findings import Findings
+
+# Zero width space, word joiner, byte order mark, soft hyphen, and marks of the direction. The
+# joiners of Persian and of emoji are letters of a name.
+INVISIBLE = dict.fromkeys((0x200B, 0x2060, 0xFEFF, 0xAD, 0x200E, 0x200F))
+JOINERS = dict.fromkeys((0x200C, 0x200D, 0xFE0F))
+# Letters of Cyrillic and Greek, and the Latin ones that look like them.
+ALIKE = str.maketrans(
+    'асеорхуіјѕԁһкмтвнАВЕКМНОРСТХУІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνα',
+    'aceopxyijsdhkmtbhABEKMHOPCTXYIJSABEZHIKMNOPTYXopva',
+)
+COPY = re.compile(r' (\(\d+\)|- copy( \(\d+\))?)$', re.IGNORECASE)  # of Windows and browsers
+
+
+def nfc(name: str) -> str:
+    """A name with composed letters: macOS writes those with accents as two characters."""
+    return unicodedata.normalize('NFC', name)
+
+
+@cache
+def class_name(text: str) -> str:
+    """The normal form of a name: composed, with single spaces and without what is not seen."""
+    composed = ''.join(
+        unicodedata.normalize('NFKC', letter)
+        if unicodedata.east_asian_width(letter) in 'FH'
+        else letter
+        for letter in nfc(str(text).translate(INVISIBLE))
+    )
+    return ' '.join(composed.split())
+
+
+def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
+    """Raise a ``InputError`` if files name other classes: a number would be that of two."""
+    for file, names in named[1:]:
+        if names != named[0][1]:
+            raise InputError(
+                f'--data: {str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
+                'order; keep the one that the labels are of.'
+            )
+
+
+def note_merged(written: Iterable[str], findings: Findings) -> None:
+    """Note names that are written otherwise and are one class."""
+    first: dict[str, str] = {}
+    for name in dict.fromkeys(written):
+        other = first.setdefault(class_name(name), name)
+        if other.strip() != name.strip():
+            findings.note(
+                'names of classes that look the same, taken as one',
+                f'{other!r} and {name!r}',
+            )
+
+
+def note_repeated(names: Iterable[str], file: Path | None, findings: Findings) -> None:
+    """Note names that a file gives to several classes."""
+    findings.note_all(
+        'categories of one name, taken as one class',
+        (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
+    )
+
+
+def near_twins(names: Iterable[str]) -> dict[str, str]:
+    """The first of the names that differ by case, blanks, hyphens or look-alike letters alone."""
+    first: dict[str, str] = {}
+    return {name: first.setdefault(twin_key(name), name) for name in sorted(names)}
+
+
+def twin_key(name: str) -> str:
+    """What is left of a name where only its look counts."""
+    name = COPY.sub('', name)
+    plain = name.translate(ALIKE).translate(JOINERS).casefold()
+    bare = ''.join(letter for letter in plain if letter not in ' _-')
+    return name if bare.isdecimal() else bare

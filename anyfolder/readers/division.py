@@ -1,0 +1,193 @@
+"""Divide images into those to train on, to validate and to test, each file once."""
+
+import os
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from anyfolder.errors import InputError
+
+from .class_names import near_twins, twin_key
+from .findings import Findings
+from .image_tree import Tree
+from .instances import without_repeats
+from .look import digest_of
+from .records import ImageRecord, Parts, Records
+from .splits import SEED, SPLITS, Split, hold_out
+
+
+class Division(NamedTuple):
+    """The images by split.
+
+    Attributes:
+        parts: the images of each.
+        held_out: whether those for validation were held out from training.
+        known: the classes that have something to train on.
+    """
+
+    parts: Parts
+    held_out: bool
+    known: set[str]
+
+
+def divide(
+    records: Records,
+    tree: Tree,
+    findings: Findings,
+    by: Callable[[ImageRecord], str] = lambda record: '',
+) -> Division:
+    """Divide images. Those for a test are neither trained on nor validated.
+
+    Those of no part are to train on, and where others are to train on by their part, left out.
+    Where there are none to validate, a tenth is held out, the same ones each time.
+
+    Args:
+        records: the images.
+        tree: the files of the folder.
+        findings: what is noticed.
+        by: what a tenth is held out of, for each image. Default: all.
+
+    Raises:
+        InputError: if there are none to train on, or too few to hold one out, or if the validation
+            or test has a class that has nothing to train on.
+    """
+    parts: Parts = {name: [] for name in SPLITS}
+    has_train = any(record.split == 'train' for record in records)
+    for record in _once(records, findings):
+        if record.split is None and has_train:
+            findings.note(
+                'images left out, in no folder or list of a part of the data set',
+                record.path.relative_to(tree.folder),
+            )
+        else:
+            parts[record.split or 'train'].append(record)
+    if not parts['train']:
+        have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has images for {have} and none to train on; put those '
+            "into a folder 'train'."
+        )
+    held_out = not parts['val']
+    if held_out:
+        _hold_out(parts, tree, by)
+    _note_copies(parts, findings)
+    return Division(parts, held_out, _check_classes(parts, held_out, findings))
+
+
+def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> None:
+    """Take a tenth of each group from training."""
+    groups: dict[str, Records] = {}
+    for record in parts['train']:
+        groups.setdefault(by(record), []).append(record)
+    parts['train'] = []
+    for group, members in groups.items():
+        seed = (SEED, zlib.crc32(os.fsencode(group))) if group else SEED
+        held, others = hold_out(members, np.random.default_rng(seed))
+        parts['val'] += held
+        parts['train'] += others
+    if not parts['val']:
+        where = '' if '' in groups else ' of any class'
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
+            "a folder 'val' next to 'train'."
+        )
+
+
+def _note_copies(parts: Parts, findings: Findings) -> None:
+    """Note files of equal content: of an image to train on, and with other labels."""
+    by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
+    for split in SPLITS:
+        for record in parts[split]:
+            with suppress(OSError):  # of very many images, one that was not looked at may be gone
+                by_size.setdefault(os.stat(record.path).st_size, []).append((split, record))
+    for size, same_size in by_size.items():
+        first: dict[str, tuple[Split, ImageRecord]] = {}
+        for split, record in same_size if len(same_size) > 1 else ():
+            digest = record.digest or _digest(record.path, size)
+            of, copied = first.setdefault(digest, (split, record))
+            if copied is record:
+                continue
+            if split != 'train' and of == 'train':
+                findings.note(
+                    'images to validate or test that are copies of one to train on', record.path
+                )
+            if _describe(record) != _describe(copied):
+                findings.note(
+                    'copies of one image with other labels, as of two classes',
+                    f'{copied.path} and {record.path}',
+                )
+
+
+def _digest(path: Path, size: int) -> str:
+    file = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))  # half the time of open()
+    try:
+        return digest_of(os.read(file, size))
+    finally:
+        os.close(file)
+
+
+def _describe(record: ImageRecord) -> object:
+    """What is said of an image, as it is compared."""
+    return (
+        {*record.labels},
+        sorted((found.name, *map(round, found.box)) for found in record.instances),
+    )
+
+
+def _once(records: Records, findings: Findings) -> Records:
+    """Each file once, with all its annotated objects, in the split furthest from training."""
+    by_path: dict[str, ImageRecord] = {}  # a path is slow to compare
+    unclear = set()
+    for record in records:
+        first = by_path.setdefault(str(record.path), record)
+        if first is record:
+            continue
+        if _describe(first) != _describe(record) and first.origin != record.origin:
+            findings.reject(
+                'images have two files of labels, which say different things',
+                'keep one of them',
+                f'{record.path} in {first.origin} and {record.origin}',
+            )
+            unclear.add(str(record.path))
+        splits = {first.split, record.split} - {None}
+        if len(splits) > 1:
+            findings.note('images in several parts of the data, left out of training', record.path)
+        else:
+            findings.note('images that are listed twice, taken as one', record.path)
+        first.split = next((split for split in reversed(SPLITS) if split in splits), None)
+        first.instances, _ = without_repeats([*first.instances, *record.instances])
+    if unclear:
+        findings.check(sum(len(record.instances) for record in records))
+    return [record for path, record in by_path.items() if path not in unclear]
+
+
+def _check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
+    """The classes that have something to train on. Near twins are noted.
+
+    Raises:
+        InputError: if the validation or test has a class that has nothing to train on.
+    """
+    known = {name for record in parts['train'] for name in record.names}
+    alike = near_twins(known)
+    findings.note_all(
+        'classes whose names differ in case, blanks, look-alike letters or (1) alone',
+        (f'{name!r} and {first!r}' for name, first in alike.items() if name != first),
+    )
+    foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
+    for split in foreign_to:
+        for record in parts[split]:
+            foreign = sorted({*record.names} - known)
+            if foreign:
+                near = next((name for name in known if twin_key(name) == twin_key(foreign[0])), '')
+                hint = f', only of {near!r}' if near else ''
+                purpose = 'to validate' if split == 'val' else 'to test'
+                raise InputError(
+                    f'--data: {record.origin or str(record.path)!r}, {purpose}, has the class '
+                    f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '
+                    'add some there.'
+                )
+    return known

@@ -1,0 +1,67 @@
+"""Masks that are drawn from the polygons of objects."""
+
+from itertools import chain
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from anyfolder.errors import InputError
+
+from .annotated import BACKGROUND_SHAPE, formats_of, read_format
+from .findings import Findings
+from .image_tree import Tree
+from .listing import Listing
+from .mask_values import NOT_LABELED, MaskValues, values_of
+from .records import ImageRecord
+from .run_lengths import mask_of
+
+BACKGROUND = 'background'
+
+
+def from_polygons(tree: Tree, findings: Findings) -> Listing:
+    """Masks drawn from the polygons of objects."""
+    forms = formats_of(tree)
+    if not forms:
+        findings.check()  # of images and masks whose names are not the same
+        raise InputError(
+            f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
+            '--task segmentation, with masks of the same names, or polygons as COCO, YOLO or '
+            'LabelMe.'
+        )
+    listing = read_format(tree, forms, findings.skip_invalid, True, with_background=True)
+    listing.form += ' polygons as masks'
+    for record in chain(*listing.parts.values()):
+        for found in record.instances:
+            found.name = BACKGROUND if found.name == BACKGROUND_SHAPE else found.name
+    names = listing.classes
+    listing.classes = (
+        BACKGROUND,
+        *(name for name in names if name not in (BACKGROUND, BACKGROUND_SHAPE)),
+    )
+    listing.masks = MaskValues(listing.classes, {})
+    return listing
+
+
+def class_map(found: Listing, record: ImageRecord) -> np.ndarray:
+    """The number of the class of each pixel (H, W), uint8, 255 where there is none."""
+    if record.mask is None:
+        return _drawn(record, found.classes)
+    assert found.masks is not None
+    return found.masks.apply(values_of(record.mask, found.masks.by_color))
+
+
+def _drawn(record: ImageRecord, classes: tuple[str, ...]) -> np.ndarray:
+    """The mask (H, W), uint8, of polygons, largest first, on class 0. Crowds are not labeled."""
+    width, height = record.size
+    image = Image.new('L', (width, height), 0)
+    draw = ImageDraw.Draw(image)
+    for found in sorted(record.instances, key=lambda found: -float(found.area)):
+        value = NOT_LABELED if found.crowd else classes.index(found.name)
+        if isinstance(found.segmentation, dict):
+            image.paste(
+                value, mask=Image.fromarray(mask_of(found.segmentation['counts'], record.size))
+            )
+        else:
+            for polygon in found.segmentation or ():
+                draw.polygon(polygon, fill=value)
+    return np.asarray(image)

@@ -1,0 +1,89 @@
+"""Findings while data were read: repaired, left out, or wrong, each with the first example."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from anyfolder.errors import InputError
+
+KEPT = 1000  # examples of each kind in the report
+MAX_STRAY_SHARE = 0.01  # of all objects, that may be wrong by accident: public sets have such boxes
+
+
+@dataclass
+class FindingKind:
+    """Everything of one kind."""
+
+    tolerated: bool = False  # whether a few may be wrong by accident
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, example: str) -> None:
+        self.count += 1
+        if len(self.examples) < KEPT:
+            self.examples.append(example)
+
+
+@dataclass
+class Findings:
+    """Findings in a data set.
+
+    Attributes:
+        skip_invalid: whether what is wrong is left out. Otherwise it is an error.
+        noted: what was repaired or left out, and why.
+        wrong: what cannot be right: a sentence's subject and verb, and the remedy after it ->
+            where.
+    """
+
+    skip_invalid: bool = False
+    noted: dict[str, FindingKind] = field(default_factory=dict)
+    wrong: dict[tuple[str, str], FindingKind] = field(default_factory=dict)
+
+    def note(self, what: str, example: Any) -> None:
+        """Something was repaired or left out."""
+        self.noted.setdefault(what, FindingKind()).add(str(example))
+
+    def note_all(self, what: str, examples: Iterable[Any]) -> None:
+        """The same for several examples."""
+        for example in examples:
+            self.note(what, example)
+
+    def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
+        """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.
+
+        Args:
+            what: what is wrong, in the plural: ``'boxes lie outside of their image'``.
+            remedy: what to do: ``'correct them'``.
+            example: where, and the value.
+            tolerated: whether a few in many are an accident, which is said and is not an error.
+        """
+        self.wrong.setdefault((what, remedy), FindingKind(tolerated)).add(example)
+
+    def check(self, objects: int = 0) -> None:
+        """Raise a ``InputError`` about what is wrong, unless it is to be left out.
+
+        Args:
+            objects: number of objects of the data set, by which strays are judged.
+        """
+        serious = {
+            key: kind
+            for key, kind in self.wrong.items()
+            if not kind.tolerated or kind.count > MAX_STRAY_SHARE * objects
+        }
+        if self.skip_invalid or not serious:
+            return
+        (what, remedy), kind = next(iter(serious.items()))
+        others = sum(other.count for other in serious.values()) - kind.count
+        more = f' {others} more are wrong in other ways.' if others else ''
+        raise InputError(
+            f'--data: {what} ({kind.count}, the first is {kind.examples[0]}); {remedy}, or leave '
+            f'them out by --skip-invalid.{more}'
+        )
+
+    def rows(self) -> list[tuple[str, int, list[str]]]:
+        """Kind, count and examples, errors first."""
+        wrong = [
+            (f'left out, since they are wrong: {what}', kind)
+            for (what, _), kind in self.wrong.items()
+        ]
+        return [(what, kind.count, kind.examples) for what, kind in [*wrong, *self.noted.items()]]

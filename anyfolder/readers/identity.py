@@ -1,0 +1,258 @@
+"""Which image a label belongs to: the one with which it shares the most specific path.
+
+All readers ask here. A label is a file for each image, or a name in a table or a JSON file. Its
+address are its folders, without those that say what a file is (``images``, ``labels``) but with the
+part of the data set. Of the images of its name it belongs to the one
+
+1. that is not in another part,
+2. that shares as many folders with it as any folder of images does: where ``images/dogs`` is there,
+   ``labels/dogs/4.txt`` is of no image elsewhere,
+3. that has the fewest folders more or less. If it has some where another folder has none, the two
+   must not have names in common, since ``3.jpg`` is another image in each of them then.
+
+Two such images are an error that names both, and so are two files of labels that are equally near.
+"""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from anyfolder.pixels.image_files import IMAGE_SUFFIXES
+
+from .class_names import nfc
+from .findings import Findings
+from .splits import Split, split_of
+
+# Names of folders, without case, that say what the files are but not which. 'other' are masks of
+# objects, and masks drawn over images.
+KINDS = {
+    kind: {*names.split()}
+    for kind, names in dict(
+        image='images image imgs img img_dir jpegimages photos pictures frames input inputs '
+        'leftimg8bit images_png',
+        mask='masks mask annotations annotation annot annots ann anns ann_dir labels label '
+        'segmentationclass segmentationclasspng segmentation groundtruth ground_truth gt targets '
+        'gtfine gtcoarse segmentationclassaug masks_png masks_machine',
+        label='json jsons xml xmls txt bboxes boxes',
+        other='segmentationobject segmentationclassvisualization segmentationobjectvisualization '
+        'masks_human',
+    ).items()
+}
+ANY_KIND = set().union(*KINDS.values())
+
+
+class Address(NamedTuple):
+    """The part of a file, and the names of its folders that tell it from others."""
+
+    split: Split | None
+    folders: frozenset[str]
+
+    def shared(self, other: 'Address') -> int:
+        """The number of names in both, of which a part is one; -1 if their parts differ."""
+        if self.split and other.split and self.split != other.split:
+            return -1
+        return len(self.folders & other.folders) + bool(self.split and other.split)
+
+    def apart(self, other: 'Address') -> int:
+        """The number of names in one of them alone."""
+        return len(self.folders ^ other.folders) + (self.split != other.split)
+
+
+def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
+    """The address of folders from the outermost one on; a given part counts first."""
+    names = set()
+    for folder in folders:
+        if part := split_of(folder):
+            split = split or part
+        else:
+            name = nfc(folder).casefold()
+            words = [] if name in ANY_KIND else re.split('[ _-]', name)
+            names.add(' '.join(word for word in words if word not in ANY_KIND))
+    return Address(split, frozenset(names - {'', '.', '..'}))
+
+
+def kinds_of(folders: Iterable[str]) -> set[str]:
+    """The keys of :data:`KINDS` that the names of folders stand for."""
+    names = {folder.casefold() for folder in folders}
+    return {kind for kind, known in KINDS.items() if not names.isdisjoint(known)}
+
+
+def folder_of(path: Path) -> str:
+    """The folder of a file. Data has too many for a path of each."""
+    return str(path).rpartition(os.sep)[0]
+
+
+def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
+    """A function that gives the parts of a folder's path below this one."""
+    return cache(lambda place: Path(place).relative_to(folder).parts)
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a path with ``/``. There is one at least."""
+    parts = [part for part in path.split('/') if part not in ('', '.')]
+    return ['/'] * path.startswith('/') + (parts or [''])
+
+
+class Pairs(NamedTuple):
+    """The image of each file of labels, the files without one, and images with two of them."""
+
+    image_of: dict[Path, Path]
+    lost: list[Path]
+    unclear: set[Path]
+
+
+class Index:
+    """Images by their names and addresses.
+
+    Args:
+        folder: the folder of the data.
+        images: paths in it.
+    """
+
+    def __init__(self, folder: Path, images: Sequence[Path]) -> None:
+        self._folder, self._by_path = folder_of(folder / '_'), dict[str, Path]()
+        # The name, the path and the address of each image of a stem.
+        self._by_stem: dict[str, list[tuple[str, Path, Address]]] = defaultdict(list)
+        self._stems: dict[Address, list[str]] = defaultdict(list)
+        self._parts = parts_below(folder)
+        self._own = cache(lambda place: address_of(self._parts(place)))
+        kinds = cache(lambda place: kinds_of(self._parts(place)))
+        known = any('image' in kinds(folder_of(path)) for path in images)
+        for path in images:
+            place, _, name = str(path).rpartition(os.sep)
+            key, address = nfc(name).casefold(), self._own(place)
+            stem = os.path.splitext(key)[0]
+            self._by_path[str(path)] = path
+            if known and kinds(place) and 'image' not in kinds(place):
+                continue  # a mask, as in the folders of VOC
+            self._by_stem[stem].append((key, path, address))
+            self._stems[address].append(stem)
+        self._splits = {place.split for place in self._stems} - {None}
+        self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
+        self._said = cache(self._said_in)
+
+    def has(self, stem: str) -> bool:
+        """True if an image has this name, with a suffix or without or with another."""
+        return bool(self._named(nfc(stem).casefold()))
+
+    def _named(self, key: str) -> Sequence[tuple[str, Path, Address]]:
+        """The images of this name, or with this and a suffix, or with another suffix than this."""
+        stem, suffix = os.path.splitext(key)
+        alike = self._by_stem.get(stem, ())
+        others = alike if suffix in IMAGE_SUFFIXES else ()
+        return [found for found in alike if found[0] == key] or self._by_stem.get(key, others)
+
+    def match(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
+        """The images that an annotation may mean: one, none, or some that fit equally well.
+
+        Without an image of this suffix, or if the name has none, those of another are taken.
+
+        Args:
+            name: as written, maybe with folders of another machine, with backslashes, or as a URL
+                of Label Studio.
+            near: the annotation.
+            split: the part of the data set that the name of the annotation says, if it does.
+        """
+        *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
+        if '%' in said and not self.has(said):
+            *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
+        place = folder_of(near)
+        # A name alone, beside a table at the top, may be of an image in any folder.
+        for start in (place, self._folder) if folders or place != self._folder else ():
+            if exact := self._by_path.get(os.path.join(start, *folders, said)):
+                return [exact]
+        found = self._named(said.casefold())
+        if not found:
+            return []
+        fitting = self._fitting(self._said(tuple(folders), place, split), found)
+        if len(fitting) == 1:
+            return fitting
+        same = [path for path in fitting if said in (nfc(path.name), nfc(path.stem))]
+        return same or fitting
+
+    def pair(self, labels: Mapping[Path, Sequence[str]], findings: Findings) -> Pairs:
+        """The image of each file of labels. Of several for an image the nearest is read.
+
+        Args:
+            labels: the files, and the names that their image may have, the likeliest first.
+            findings: gets what is unclear.
+        """
+        pairs = Pairs({}, [], set())
+        files_of: dict[Path, list[Path]] = {}
+        for file, names in labels.items():
+            found = next(filter(None, (self.match(name, file) for name in names)), [])
+            if image := self.only(found, str(file), findings):
+                files_of.setdefault(image, []).append(file)
+            elif not found:
+                pairs.lost.append(file)
+        for image, files in files_of.items():
+            ranks = {file: self._distance(file, image) for file in files}
+            first, *others = sorted(files, key=lambda file: ranks[file])
+            equal = [file for file in others if ranks[file] == ranks[first]]
+            if equal and first.read_bytes() != equal[0].read_bytes():
+                what, remedy = 'images have two files of labels', 'keep one, or join both in one'
+                findings.reject(what, remedy, f'{first} and {equal[0]}')
+                pairs.unclear.add(image)
+                continue
+            pairs.image_of[first] = image
+            findings.note_all(
+                'files left out: images have two files of labels, and the nearer is read',
+                (f'{other}, not {first}' for other in others),
+            )
+        return pairs
+
+    def only(self, found: Sequence[Path], origin: str, findings: Findings) -> Path | None:
+        """The image, if it is one. Several are rejected."""
+        if len(found) > 1:
+            findings.reject(
+                'labels fit several images',
+                'say the folder of each, or give them names of their own',
+                f'{found[0]} and {found[1]} by {origin}',
+            )
+        return found[0] if len(found) == 1 else None
+
+    def _said_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
+        """The address of a name with these folders, in a file of this folder and part."""
+        written, own = address_of(folders), self._own(place)
+        stated = next((part for part in (written.split, split) if part in self._splits), None)
+        return Address(stated or own.split, own.folders | written.folders)
+
+    def _distance(self, file: Path, image: Path) -> tuple[bool, int, int]:
+        label, place = self._own(folder_of(file)), self._own(folder_of(image))
+        own = nfc(file.stem) in (nfc(image.stem), nfc(image.name))
+        return not own, -label.shared(place), label.apart(place)
+
+    def _fitting(self, label: Address, found: Sequence[tuple[str, Path, Address]]) -> list[Path]:
+        """Those of the images that fit an address best, see the rule of this file."""
+        if own := [path for _, path, place in found if place == label]:
+            return own  # found quickly, also among thousands of one name
+        fitting = self._fitting_places(label, tuple(place for _, _, place in found))
+        return [path for _, path, place in found if place in fitting]
+
+    def _fitting_of(self, label: Address, places: Sequence[Address]) -> list[Address]:
+        most, least, nearest = self._nearest(label)
+        fewest = min(
+            (label.apart(place) for place in places if label.shared(place) == most), default=None
+        )
+        return [
+            place
+            for place in places
+            if (label.shared(place), label.apart(place)) == (max(most, 0), fewest)
+            and (fewest == least or not self._have_common_names(nearest, place))
+        ]
+
+    def _nearest_to(self, label: Address) -> tuple[int, int, tuple[Address, ...]]:
+        """How much any folder of images shares with a label, and the nearest of these folders."""
+        if label in self._stems:
+            return label.shared(label), 0, (label,)
+        ranks = {place: (label.shared(place), -label.apart(place)) for place in self._stems}
+        most, least = max(ranks.values())
+        return most, -least, tuple(place for place in ranks if ranks[place] == (most, least))
+
+    def _have_common_names(self, places: Iterable[Address], other: Address) -> bool:
+        return any(not {*self._stems[place]}.isdisjoint(self._stems[other]) for place in places)

@@ -1,0 +1,99 @@
+"""The values of a column of labels: names, several of them, or numbers that are no names."""
+
+import re
+from collections.abc import Collection
+
+from anyfolder.errors import InputError
+
+from .class_names import note_merged
+from .findings import Findings
+from .table_columns import LABELS, ImageTable
+
+PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
+QUOTES = ' []\'"'  # around the names in a list of Python's
+MAINLY = 0.9  # of the labels
+MANY = 10  # different numbers, from which on they are measurements unless they count classes
+# A number and its unit, and a date.
+NUMBER = re.compile(r'([-+]?\d*[.,]?\d+(?:e[-+]?\d+)?)\s*(%|[^\W\d_]{1,3}[²³]?)?', re.IGNORECASE)
+DATE = re.compile(r'(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})([ T]\d.*)?')
+
+
+def separator_in(table: ImageTable, label: str, findings: Findings) -> str | None:
+    """What separates the labels of a value, if there may be several. What is unclear is noted.
+
+    Raises:
+        InputError: if the values are no names of classes.
+    """
+    values, plain = {row[label] for row in table.rows} - {''}, label.casefold()
+    named = plain in LABELS or not table.has_header
+    _check_names(table, label, values, named)
+    several = plain in PLURALS
+    mark = _separator(values, several)
+    if mark is None:
+        unclear = [value for value in values if re.search('[ ,]', value)]
+        if several and unclear:
+            what = 'values with blanks or commas, each taken as one name; write | between several'
+            findings.note(what, f'{unclear[0]!r} in {table.file}')
+        note_merged(sorted(values), findings)
+    elif mark in ', ':
+        what = f'several labels in a value, between which is {mark!r}; write | to be sure'
+        findings.note(what, f'{next(value for value in values if mark in value)!r} in {table.file}')
+    return mark
+
+
+def _separator(values: Collection[str], plural: bool) -> str | None:
+    """What is between several labels of a value: ``|``, ``;``, a comma, or in a plural a blank.
+
+    A comma or a blank may be within a name. It is taken if there are no more parts than values,
+    and if not all have as many parts: those are names of two words.
+    """
+    for mark in '|;, ' if plural else '|;,':
+        parts = [value.split(mark) for value in values]
+        names = {part.strip(QUOTES) for each in parts for part in each}
+        several = mark in '|;' or (
+            len(names) <= len(values) and len({len(each) for each in parts}) > 1
+        )
+        if any(mark in value for value in values) and several:
+            return mark
+    return None
+
+
+def numbers_in(values: Collection[str]) -> tuple[set[float], str]:
+    """The numbers that nearly all of some values are, and their unit; the days of dates."""
+    found = [number for value in values if (number := NUMBER.fullmatch(value.strip()))]
+    units = {(number[2] or '').casefold() for number in found} - {''}
+    if len(found) > MAINLY * len(values) and len(units) < 2:
+        return {float(number[1].replace(',', '.')) for number in found}, ''.join(units)
+    dates = [date[1] for value in values if (date := DATE.fullmatch(value.strip()))]
+    if len(dates) > MAINLY * len(values):
+        return {float(re.sub(r'\D', '', date)) for date in dates}, 'date'
+    return set(), ''
+
+
+def are_measured(values: Collection[str], named: bool = False) -> bool:
+    """True for numbers whose order and distance count: many that count nothing, or fractions.
+
+    A few lengths, such as 0.5 mm and 1 mm, may be sizes of screws.
+
+    Args:
+        values: the different values.
+        named: whether they are said to be labels, so that 0, 1, 2 ... or 1, 2, 3 ... are classes.
+    """
+    numbers, unit = numbers_in(values)
+    counted = named and not unit and numbers and min(numbers) in (0, 1)
+    many = len(numbers) > MANY and not (counted and max(numbers) < 2 * len(numbers))
+    return many or (unit in ('', '%') and any(number % 1 for number in numbers))
+
+
+def _check_names(table: ImageTable, column: str, values: Collection[str], counted: bool) -> None:
+    """Raise a ``InputError`` if the labels are measurements, or mostly another in each row."""
+    rows, measured = len(table.rows), are_measured(values, counted)
+    if measured or (len(values) > max(MANY, rows / 2) and not counted):
+        kind = 'numbers or dates' if measured else f'values in {rows} rows'
+        first = next((value for value in sorted(values) if '.' in value), min(values))
+        hint = '' if counted else ', or if they are classes, call it label'
+        raise InputError(
+            f'--data: the column {column!r} of {str(table.file)!r} has {len(values)} {kind} '
+            f"such as {first}, and a classifier learns names; write a few classes such as 'low' "
+            f"and 'high' in place of them{hint}."
+        )

@@ -1,0 +1,217 @@
+"""The canonical listing of a data set in any format, read by training, validation and test."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anyfolder.errors import InputError
+from anyfolder.text import decode_unknown
+
+from .class_names import class_name
+from .findings import Findings
+from .identity import folder_of
+from .mask_values import MaskValues
+from .records import ImageRecord, Parts, Records
+
+
+@dataclass
+class Listing:
+    """Images and annotations of a data set, checked against its files.
+
+    Attributes:
+        form: what it is, in words: ``'COCO'``, ``'folders of classes'``.
+        folder: of the data.
+        classes: names of the classes in the order of their numbers, those that have something to
+            train on.
+        parts: the images of each part. There may be none for a test.
+        held_out: whether ``val`` was drawn from the images to train on.
+        findings: what was noticed.
+        masks: the class of each value of the masks.
+        multi_label: whether an image may have several classes, or none.
+        stuff: of panoptic data, the number of classes that are no things, which are the last ones.
+    """
+
+    form: str
+    folder: Path
+    classes: tuple[str, ...]
+    parts: Parts
+    held_out: bool
+    findings: Findings
+    masks: MaskValues | None = None
+    multi_label: bool = False
+    stuff: int | None = None
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each class, from 0 on."""
+        return {name: number for number, name in enumerate(self.classes)}
+
+    @cached_property
+    def _folders(self) -> dict[str, Path]:
+        """The folders of the images, and where they are."""
+        names = {folder_of(record.path) for part in self.parts.values() for record in part}
+        return {name: Path(name).absolute() for name in names}
+
+    @cached_property
+    def root(self) -> Path:
+        """The innermost folder of all images, absolute."""
+        return Path(os.path.commonpath(self._folders.values()))
+
+    @cached_property
+    def _prefixes(self) -> dict[str, str]:
+        """What is before the names of the images in each folder, within :attr:`root`."""
+        within = {name: place.relative_to(self.root) for name, place in self._folders.items()}
+        return {name: f'{place.as_posix()}/' * bool(place.parts) for name, place in within.items()}
+
+    @cached_property
+    def bands(self) -> int:
+        """The number of bands of all images, 0 of photographs.
+
+        Raises:
+            InputError: if two images have different numbers of them.
+        """
+        records = [record for part in self.parts.values() for record in part]
+        known: dict[int, ImageRecord] = {
+            record.bands: record for record in records if record.bands is not None
+        }
+        if len(known) > 1:
+            one, other = (
+                f'{str(record.path)!r} ' + (f'has {bands} bands' if bands else 'is an image')
+                for bands, record in list(known.items())[:2]
+            )
+            raise InputError(
+                f'--data: {one}, and {other}; a model takes one number of bands: take one of them '
+                'out of the folder.'
+            )
+        return next(iter(known), 0)
+
+    @property
+    def train(self) -> Records:
+        """The images to train on."""
+        return self.parts['train']
+
+    @property
+    def val(self) -> Records:
+        """The images to validate on."""
+        return self.parts['val']
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Classes without an image to validate."""
+        counts = self.counts(self.val)
+        return tuple(name for name in self.classes if name not in counts)
+
+    @property
+    def relative_boxes(self) -> np.ndarray:
+        """Width and height (N, 2) of each training box, relative to its image's longer side."""
+        sides = [
+            (found.box[2] / max(record.size), found.box[3] / max(record.size))
+            for record in self.train
+            for found in record.instances
+            if not found.crowd
+        ]
+        return np.array(sides, dtype=float).reshape(-1, 2)
+
+    def name_of(self, record: ImageRecord) -> str:
+        """The path of an image within :attr:`root`, with ``/``."""
+        folder, _, name = str(record.path).rpartition(os.sep)
+        return self._prefixes[folder] + name
+
+    def counts(self, part: Iterable[ImageRecord]) -> Counter[str]:
+        """The number of objects of each class, or of images."""
+        counts = Counter[str]()
+        for record in part:
+            objects = (found.name for found in record.instances if not found.crowd)
+            counts.update(record.labels or objects)
+        return counts
+
+    def as_coco(self, part: Records) -> str:
+        """Images with boxes, as the text of a COCO JSON file that any COCO reader accepts."""
+        images: list[dict[str, Any]] = []
+        annotations: list[dict[str, Any]] = []
+        for number, record in enumerate(part, 1):
+            width, height = record.size
+            images.append(
+                dict(id=number, file_name=self.name_of(record), width=width, height=height)
+            )
+            for found in record.instances:
+                for name in [found.name] if found.name else self.classes:
+                    annotations.append(
+                        dict(
+                            id=len(annotations) + 1,
+                            image_id=number,
+                            category_id=self.numbers[name] + 1,
+                            bbox=[round(value, 3) for value in found.box],
+                            area=round(float(found.area), 3),
+                            iscrowd=int(found.crowd),
+                            segmentation=found.segmentation or [],
+                        )
+                    )
+        categories = [
+            dict(id=number, name=name, supercategory='')
+            for number, name in enumerate(self.classes, 1)
+        ]
+        return json.dumps(
+            dict(
+                info=dict(description=f'{self.form} of {self.folder.name}'),
+                licenses=[],
+                images=images,
+                annotations=annotations,
+                categories=categories,
+            )
+        )
+
+    def as_lines(self, part: Records, labeled: bool) -> str:
+        """Images as lines of text, each with the number of its class if ``labeled``.
+
+        Raises:
+            InputError: for a path that cannot be a line.
+        """
+        lines = []
+        for record in part:
+            name = self.name_of(record)
+            if name.splitlines() != [name.strip()]:
+                raise InputError(
+                    f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins '
+                    'with a space, and a list of images has a path on each line; rename it.'
+                )
+            lines.append(f'{name} {self.numbers[record.labels[0]]}' if labeled else name)
+        return ''.join(f'{line}\n' for line in lines)
+
+    def as_json(self, part: Records) -> str:
+        """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
+        rows: list[dict[str, Any]] = []
+        for record in part:
+            labels = [self.numbers[name] for name in record.labels if name in self.numbers]
+            rows.append(
+                dict(
+                    img_path=self.name_of(record),
+                    gt_label=labels if self.multi_label else labels[0],
+                )
+            )
+        return json.dumps(dict(metainfo=dict(classes=self.classes), data_list=rows))
+
+
+def is_encodable(text: str) -> bool:
+    """True if a name is UTF-8, so that a text file can hold it."""
+    return text.isascii() or not any('\ud800' <= letter <= '\udfff' for letter in text)
+
+
+def readable(name: str) -> str:
+    """A name from a disk as that of a class.
+
+    Raises:
+        InputError: if its encoding is not known, see :func:`~anyfolder.text.read_text`.
+    """
+    if not is_encodable(name):
+        name = decode_unknown(
+            os.fsencode(name), name, 'rename this folder in UTF-8, as convmv does'
+        )
+    return class_name(name)

@@ -1,0 +1,96 @@
+"""Folders of images and masks: which belong together, and which class each value of a mask is."""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from anyfolder.pixels.image_headers import ON_ITS_SIDE, header_of
+
+from .division import divide
+from .drawn_masks import from_polygons
+from .findings import Findings
+from .image_tree import Tree, note_unused, read_sizes
+from .listing import Listing
+from .mask_names import names_in_files
+from .mask_pairs import pairs_of
+from .mask_values import NOT_LABELED, MaskLook, choose_classes, look_at_mask, lossy_kind
+from .pixel_maps import look_at_maps
+from .records import ImageRecord
+
+
+def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
+    """Read a folder of images and masks: in ``images`` and ``masks``, or masks beside their images.
+
+    A mask has the name of its image, maybe with ``_mask`` behind it, or names differ in words that
+    all images, or all masks, have. What its values are says :mod:`.mask_values`. Where there are no
+    masks, polygons become masks, on a class of the background.
+
+    Raises:
+        InputError: if there are no such folders, if a mask has another size than its image as it
+            is seen, or values that are not classes, or if there are no images to train on or to
+            validate.
+    """
+    findings = Findings(skip_invalid)
+    records, lists = pairs_of(tree, findings)
+    if not records:
+        return from_polygons(tree, findings)
+    named = names_in_files(tree, [record.mask for record in records if record.mask])
+    note_unused(tree, records, [named.file, *lists], findings)
+    records = read_sizes(tree, records, findings)
+    look = partial(look_at_mask, by_color=bool(named.colors))
+    looks = {one.mask: seen for one, seen in look_at_maps(records, look, 'masks', findings)}
+    records = [record for record in records if record.mask in looks]
+    _compare_palettes(looks, findings)
+    for record in records:
+        _compare_orientation(record, findings)
+    lengths = {len(one.counts) for one in looks.values()}
+    counting = all(max(one.counts) < len(one.counts) for one in looks.values())
+    if len(lengths) > 2 and counting and not named.numbers:
+        what = 'masks that count from 0 on, each to another number, maybe of objects, not classes'
+        findings.note(what, next(iter(looks)))
+    findings.check()
+    lossy = next((mask for mask in looks if mask and lossy_kind(mask)), None)
+    seen = MaskLook(Counter(), Counter(), Counter())
+    for one in looks.values():
+        for total, own in zip(seen[:3], one[:3], strict=True):
+            total.update(own)
+    values = choose_classes(seen, named, findings, lossy)
+    for record in records:
+        counts = looks[record.mask].counts
+        numbers = sorted({values.numbers[value] for value in counts} - {NOT_LABELED})
+        record.labels = tuple(values.classes[number] for number in numbers)
+    parts, held_out, known = divide(records, tree, findings)
+    findings.note_all(
+        'classes of which there is nothing to train on, only to validate',
+        sorted({name for record in parts['val'] for name in record.names} - known),
+    )
+    return Listing(
+        'images and masks', tree.folder, values.classes, parts, held_out, findings, masks=values
+    )
+
+
+def _compare_palettes(looks: Mapping[Path | None, MaskLook], findings: Findings) -> None:
+    """Reject masks that have another color of a number than the first that has it."""
+    first: dict[int, tuple[tuple[int, ...], Path | None]] = {}
+    for mask, look in looks.items():
+        for value, own in look.palette.items():
+            color, other = first.setdefault(value, (own, mask))
+            if color != own:
+                findings.reject(
+                    'masks have other colors of one number in their palettes',
+                    'save all with one palette, or as RGB',
+                    f'{value} of {other} and {mask}',
+                )
+
+
+def _compare_orientation(record: ImageRecord, findings: Findings) -> None:
+    """Note a mask that may be drawn on the stored pixels of its image, where no size tells."""
+    assert record.mask is not None
+    image, mask = header_of(record.path).orientation, header_of(record.mask).orientation
+    sizes_tell = (image in ON_ITS_SIDE) != (mask in ON_ITS_SIDE) and len({*record.size}) > 1
+    if image != mask and not sizes_tell:
+        findings.note(
+            'masks without the orientation (EXIF) of their image, both taken as they are seen',
+            record.mask,
+        )

@@ -1,0 +1,181 @@
+"""The names of the classes in masks: in files beside them, or Cityscapes'."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import ImageColor
+
+from anyfolder.errors import InputError
+from anyfolder.text import read_lines
+
+from .class_names import check_alike, class_name
+from .image_tree import Tree
+from .name_files import names_by_number
+from .tables import FORMS, read_table
+
+NAMES = (
+    'classes.txt',
+    'labels.txt',
+    'class_names.txt',
+    '_classes.csv',
+    'labelmap.txt',
+    'class_dict.csv',
+)
+COLOR_LIST = re.compile(r'colou?rs?.*\.txt$', re.IGNORECASE)
+# Words in the header of a table: of the name, of the number, and of one column of colors or three.
+TITLES = ('name', 'label', 'class', 'classes', 'category')
+NUMBERS = ('id', 'index', 'value', 'number')
+COLORS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
+COLORED = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
+COLOR = 1 << 24  # from here on a value is a color, COLOR + 65536 red + 256 green + blue
+CITYSCAPES = re.compile(r'_gt(?:Fine|Coarse)_(\w+)$')
+# Classes of Cityscapes that count in its benchmark, by labelIds and in the order of labelTrainIds.
+CITYSCAPES_NAMES = {
+    7: 'road',
+    8: 'sidewalk',
+    11: 'building',
+    12: 'wall',
+    13: 'fence',
+    17: 'pole',
+    19: 'traffic light',
+    20: 'traffic sign',
+    21: 'vegetation',
+    22: 'terrain',
+    23: 'sky',
+    24: 'person',
+    25: 'rider',
+    26: 'car',
+    27: 'truck',
+    28: 'bus',
+    31: 'train',
+    32: 'motorcycle',
+    33: 'bicycle',
+}
+
+
+class NamedValues(NamedTuple):
+    """What a file says of the values of masks.
+
+    Attributes:
+        numbers: the name of each number.
+        colors: the name of each color.
+        file: which one says it.
+        partial: whether other numbers are of pixels without a class.
+    """
+
+    numbers: Mapping[int, str] = {}
+    colors: Mapping[int, str] = {}
+    file: Path | None = None
+    partial: bool = False
+
+
+def names_in_files(tree: Tree, masks: Sequence[Path]) -> NamedValues:
+    """The names of the classes: in a file known by its name, or of colors; or Cityscapes' names.
+
+    Raises:
+        InputError: if that file is a table of something else.
+    """
+    for name in NAMES:
+        read = {file: read_names(file) for file in tree.others if file.name.lower() == name}
+        check_alike([(file, named[:2]) for file, named in read.items()])
+        if not read:
+            continue
+        file, found = next(iter(read.items()))
+        if found.file is None:
+            raise InputError(
+                f'--data: {str(file)!r} has neither a value and a name on each line, nor the '
+                'columns name, r, g and b; write one of these.'
+            )
+        return found
+    for file in tree.others:
+        if file.suffix.lower() in ('.csv', '.tsv') or COLOR_LIST.search(file.name):
+            found = read_names(file)
+            if found.colors or (found.numbers and 'class' in file.stem.casefold()):
+                return found
+    if not (kind := cityscapes_kind(masks)):
+        return NamedValues()
+    numbers = range(len(CITYSCAPES_NAMES)) if kind == 'labelTrainIds' else CITYSCAPES_NAMES
+    return NamedValues(dict(zip(numbers, CITYSCAPES_NAMES.values(), strict=True)), partial=True)
+
+
+def cityscapes_kind(masks: Sequence[Path]) -> str | None:
+    """The first of ``labelTrainIds`` and ``labelIds`` that is the kind of masks of Cityscapes."""
+    kinds = {found[1] for mask in masks if (found := CITYSCAPES.search(mask.stem))}
+    return next((kind for kind in ('labelTrainIds', 'labelIds') if kind in kinds), None)
+
+
+def read_names(file: Path) -> NamedValues:
+    """The names of classes in a file, or nothing.
+
+    These are a name on each line, where LabelMe's first is that of pixels without a class; lines of
+    ``r g b name``, or of CVAT's ``labelmap.txt``, ``name:r,g,b:parts:actions``; or a table whose
+    header has a column of names, and one of numbers, one of colors or three of red, green and blue.
+
+    Raises:
+        InputError: for a color that is none, or that has two names.
+    """
+    if file.suffix.lower() not in FORMS:
+        lines = read_lines(file)
+        if file.name.lower() == 'labelmap.txt':
+            pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
+        else:
+            pairs = [found.groups() for line in lines if (found := COLORED.match(line))]
+        if pairs:
+            return NamedValues(colors=_colors(pairs, file), file=file)
+        names = [class_name(name) for name in names_by_number(lines) if name != '__ignore__']
+        return NamedValues(dict(enumerate(names)), file=file)
+    header, *rows = read_table(file) or [[]]
+    colors = _columns(header, COLORS)
+    numbers = _columns(header, NUMBERS, colors)
+    names = _columns(header, TITLES, [*colors, *numbers])
+    if not names or not (numbers or len(colors) in (1, 3)):
+        return NamedValues()
+    rows = [row for row in rows if len(row) >= len(header)]
+    numbered = {
+        int(row[numbers[0]]): class_name(row[names[0]])
+        for row in rows
+        if numbers and row[numbers[0]].isdecimal()
+    }
+    pairs = [(' '.join(row[i] for i in colors), row[names[0]]) for row in rows if colors]
+    return NamedValues(dict(sorted(numbered.items())), _colors(pairs, file), file)
+
+
+def _columns(header: list[str], kinds: Sequence[str], taken: Sequence[int] = ()) -> list[int]:
+    """The columns whose title has such a word, in the order of the words."""
+    ranks = {
+        i: min(map(kinds.index, words))
+        for i, title in enumerate(header)
+        if (words := {*re.split('[^a-z]+', title.casefold())} & {*kinds}) and i not in taken
+    }
+    return sorted(ranks, key=lambda i: ranks[i])
+
+
+def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
+    """The names of colors, given as pairs of a color and its name."""
+    found: dict[int, str] = {}
+    for text, name in pairs:
+        value = _color(text, file)
+        if found.setdefault(value, class_name(name)) != class_name(name):
+            raise InputError(f'--data: {str(file)!r} names the color {text!r} twice; correct it.')
+    return found
+
+
+def _color(text: str, file: Path) -> int:
+    """The value of a color: ``#ff0000``, or three numbers."""
+    numbers = re.findall(r'\d+', text)
+    if len(numbers) == 3 and max(map(int, numbers)) < 256:
+        return _value(*map(int, numbers))
+    for word in (text.strip(), f'#{text.strip()}'):
+        with suppress(ValueError):
+            return _value(*ImageColor.getrgb(word)[:3])
+    raise InputError(
+        f'--data: {text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 or '
+        '#rrggbb; correct it.'
+    )
+
+
+def _value(red: int, green: int, blue: int) -> int:
+    return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue

@@ -1,0 +1,242 @@
+"""The class of each value, gray or color of masks.
+
+Programs export masks in several ways. Values that are numbers of classes stay what they are, and
+255 is a pixel of no class. Few values far apart, such as 0 and 255, or 0 and 128, are grays:
+classes in their order. Colors are looked up in CVAT's ``labelmap.txt``, or are classes in the
+order of their values.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from PIL import Image, ImageOps
+
+from anyfolder.errors import InputError
+
+from .findings import Findings
+from .mask_names import COLOR, NamedValues
+
+NOT_LABELED = 255
+MOST = 254  # classes
+GRAY = 100  # among few values, one from here on is a gray rather than the number of a class
+MAX_GRAY_VALUES = 8  # of a mask without names
+MAINLY = 0.9  # of the pixels
+NEAR = 5  # pixels of a square around an edge
+
+# At the beginning of files that change pixels, or may.
+LOSSY = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
+
+
+@dataclass
+class MaskValues:
+    """The classes, and the class of each value of a mask.
+
+    Attributes:
+        classes: their names.
+        numbers: the number of the class of each value, 255 for none.
+        by_color: whether masks with a palette are read by its colors.
+    """
+
+    classes: tuple[str, ...]
+    numbers: Mapping[int, int]
+    by_color: bool = False
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """The classes (H, W), uint8, of values (H, W)."""
+        found, where = np.unique(values, return_inverse=True)
+        numbers = np.array([self.numbers[value] for value in found.tolist()], np.uint8)
+        return numbers[where].reshape(values.shape)
+
+
+class MaskLook(NamedTuple):
+    """What is seen of the values of masks.
+
+    Attributes:
+        counts: the pixels of each value, or color.
+        parts: into which these pixels fall, where some are near a lower and a higher value.
+        at_edges: those of these parts that have no other pixel.
+        palette: the color of each of these values, in a file that has a palette.
+    """
+
+    counts: Counter[int]
+    parts: Counter[int]
+    at_edges: Counter[int]
+    palette: Mapping[int, tuple[int, ...]] = {}
+
+
+def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
+    """The values (H, W), int32, of a mask: numbers, or from :data:`COLOR` on, colors.
+
+    Args:
+        mask: the file.
+        by_color: whether the colors of a palette count rather than its numbers.
+    """
+    with Image.open(mask) as stored:
+        image = ImageOps.exif_transpose(stored)
+        if image.mode == 'F' and (np.asarray(image) % 1).any():
+            raise ValueError('its values have fractions')
+        if (
+            image.mode in ('L', '1')
+            or image.mode.startswith(('I', 'F'))
+            or (image.mode == 'P' and not by_color)
+        ):
+            return np.asarray(image).astype(np.int32)
+        colors = np.asarray(image.convert('RGBA'))
+    pixels = (colors[..., :3] * (colors[..., 3:] > 0)).astype(np.int32)  # transparent is black
+    gray = (pixels == pixels[..., :1]).all(axis=-1)
+    return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
+
+
+def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskLook]:
+    """The shape (H, W) of a mask, and what is seen of its values, see :func:`values_of`."""
+    values = values_of(mask, by_color)
+    with Image.open(mask) as image:
+        palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []
+    found, pixels_of = np.unique(values, return_counts=True)
+    counts = Counter(dict(zip(found.tolist(), pixels_of.tolist(), strict=True)))
+    parts, at_edges = Counter[int](), Counter[int]()
+    if len(counts) > 2 and max(counts) < 256:
+        pixels, square = values.astype(np.uint8), np.ones((NEAR, NEAR), np.uint8)
+        between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
+        for value in np.unique(values[between]).tolist():
+            found = (pixels == value).astype(np.uint8)
+            x, y, width, height = cv2.boundingRect(found)
+            box = np.s_[y : y + height, x : x + width]
+            number, part = cv2.connectedComponents(found[box])
+            inside = np.zeros(number, bool)
+            inside[part[~between[box]]] = True
+            parts[value], at_edges[value] = number - 1, number - 1 - int(inside[1:].sum())
+    colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
+    return values.shape, MaskLook(
+        counts, parts, at_edges, {i: one for i, one in colors if i in counts}
+    )
+
+
+def lossy_kind(mask: Path) -> str:
+    """The kind of a file that changes values at edges: JPEG, WebP unless lossless, AVIF; or ''."""
+    with open(mask, 'rb') as file:
+        start = file.read(64)
+    return next((kind for kind, mark in LOSSY.items() if re.match(mark, start, re.DOTALL)), '')
+
+
+def choose_classes(
+    seen: MaskLook, named: NamedValues, findings: Findings, lossy: Path | None = None
+) -> MaskValues:
+    """The classes of masks of which this was seen; one of them may be of a :func:`lossy_kind`.
+
+    Raises:
+        InputError: if the values cannot be those of classes, or are not as many as the names.
+    """
+    counts, values = seen.counts, sorted(seen.counts)
+    unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
+    if lossy and min(np.diff(values), default=0) < GRAY:
+        raise InputError(
+            f'--data: {str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
+            f'masks at edges: they have {len(values)}, which are not the numbers of classes; save '
+            'masks as PNG.'
+        )
+    if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
+        raise InputError(
+            f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are '
+            'not the numbers of classes; they may be smoothed or JPEG files, which change values: '
+            'save masks as PNG with the number of the class of each pixel, or name the classes in '
+            'classes.txt.'
+        )
+    findings.note_all(
+        'values of masks that are mainly at edges between two others, as interpolation makes them; '
+        'if so, resize masks by the nearest neighbor',
+        (_word(value) for value, parts in seen.parts.items() if 2 * seen.at_edges[value] >= parts),
+    )
+    found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
+    empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
+    findings.note_all(
+        'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
+    )
+    without = [value for value, number in found.numbers.items() if number == NOT_LABELED]
+    if without:
+        share = sum(map(counts.__getitem__, without)) / sum(counts.values())
+        findings.note(
+            f'masks with pixels of no class, value {", ".join(map(_word, without))}',
+            f'{100 * share:.1f} % of all pixels',
+        )
+    return found
+
+
+def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
+    """The classes of colors or numbers that a file names, unless few numbers are grays.
+
+    Raises:
+        InputError: for a color without a name.
+    """
+    labeled = {*values} - {NOT_LABELED}
+    names: Mapping[int, str] = {}
+    if len(labeled) > 1 and (named.partial or labeled <= named.numbers.keys()):
+        names = named.numbers
+    elif named.colors:
+        names = named.colors
+        if unknown := [value for value in values if value not in names]:
+            raise InputError(
+                f'--data: the masks have the value {_word(unknown[0])}, which {str(named.file)!r} '
+                'does not name; add its color.'
+            )
+    if not names:
+        return None
+    classes = tuple(dict.fromkeys(names.values()))
+    return MaskValues(
+        classes,
+        {value: classes.index(names[value]) if value in names else NOT_LABELED for value in values},
+        by_color=bool(named.colors),
+    )
+
+
+def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskValues:
+    """The classes of values, or of colors without names, in their order."""
+    chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
+    if names and chosen[-1] >= COLOR:
+        raise InputError(
+            f'--data: the masks have colors, such as {_word(chosen[-1])}, and the classes have '
+            'names in an order, which says nothing of colors; write class_dict.csv with the '
+            'columns name, r, g and b.'
+        )
+    if names and len(names) != len(chosen):
+        shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
+        raise InputError(
+            f'--data: the masks have the values {shown}, and {len(names)} classes have names, '
+            'from class 0; give as many names, or mark pixels of no class by 255.'
+        )
+    classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
+    if len(classes) < 2:
+        raise InputError(
+            f'--data: all pixels of all masks have the value {_word(values[0])}, so that there is '
+            'nothing to tell apart; look at how the masks were saved.'
+        )
+    if chosen != list(range(len(chosen))):
+        findings.note_all(
+            'values of masks, taken as classes in this order',
+            (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
+        )
+    numbers = {value: number for number, value in enumerate(chosen)}
+    return MaskValues(classes, {value: numbers.get(value, NOT_LABELED) for value in values})
+
+
+def _are_grays(values: list[int]) -> bool:
+    """True if few values are far apart, so that they are grays or colors, of which 255 is one."""
+    others = [value for value in values if value != NOT_LABELED]
+    return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= GRAY)
+
+
+def _are_smoothed(counts: Counter[int]) -> bool:
+    """True if many values have gaps between them, or are the few pixels between two grays."""
+    largest, total = max(counts), sum(counts.values())
+    two = sum(count for _, count in counts.most_common(2))
+    return largest > 2 * len(counts) or (largest >= GRAY and two > MAINLY * total)
+
+
+def _word(value: int) -> str:
+    return str(value) if value < COLOR else f'#{value - COLOR:06x}'

@@ -1,0 +1,96 @@
+"""The files that name the classes: a YAML file such as YOLO's, ``classes.txt``, ``*.names``."""
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from anyfolder.errors import InputError, rejecting
+from anyfolder.text import read_lines, read_text
+
+from .class_names import check_alike
+from .image_tree import Tree
+
+NAMES = (
+    'classes.txt',
+    '*.names',
+    '_darknet.labels',
+    'labels.txt',
+    'names.txt',
+    'wnids.txt',
+)  # patterns of files with a name on each line
+# A line of them with a number: ``0: cat``, ``0 cat``, ``cat: 0``.
+NUMBERED = (
+    r'(?P<number>\d+)(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
+    r'(?P<name>.*\S)\s*[:,;=]\s*(?P<number>\d+)',
+)
+# The YAML file with the names of the classes, and its content.
+Settings = tuple[Path, dict[str, Any]]
+Names = tuple[Path, list[str]]  # the file with the names of the classes, and these
+
+
+def find_settings(tree: Tree) -> Settings | None:
+    """The YAML file with the names of the classes, and its content as text, or None.
+
+    Raises:
+        InputError: if a file is not YAML, or if several have other names.
+    """
+    found: list[Settings] = []
+    for file in tree.others:
+        if file.suffix.lower() not in ('.yaml', '.yml'):
+            continue
+        with rejecting(f'--data: {str(file)!r} is not YAML', 'correct it', (yaml.YAMLError,)):
+            content = yaml.load(read_text(file), yaml.BaseLoader)  # a class may be called no
+        if isinstance(content, dict) and 'names' in content:
+            found.append((file, content))
+    check_alike([(file, content['names']) for file, content in found])
+    return found[0] if found else None
+
+
+def find_names(tree: Tree, settings: Settings | None) -> Names | None:
+    """The file with the names of the classes, and the names, empty where a number has none.
+
+    None without such a file.
+
+    Args:
+        tree: the files of the folder.
+        settings: from :func:`find_settings`.
+
+    Raises:
+        InputError: if the names in a YAML file are not a list, or if two files differ.
+    """
+    named: list[Names] = []
+    if settings:
+        names = settings[1]['names']
+        if isinstance(names, dict) and names and all(map(str.isdecimal, names)):
+            numbered = {int(key): name for key, name in names.items()}
+            names = [numbered.get(i, '') for i in range(1 + max(numbered))]
+        if not isinstance(names, list):
+            raise InputError(
+                f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: '
+                'name.'
+            )
+        named = [(settings[0], [str(name).strip() for name in names])]
+    for name in NAMES[:2] if named else NAMES:
+        files = (file for file in tree.others if fnmatch(file.name, name))
+        found = [*named, *((file, names_by_number(read_lines(file))) for file in files)]
+        check_alike(found)
+        if len(found) > len(named):
+            return found[0]
+    return named[0] if named else None
+
+
+def names_by_number(lines: list[str]) -> list[str]:
+    """The names in the order of the numbers beside them, where all have one, from 0 on."""
+    order = range(len(lines))
+    for form in NUMBERED:
+        names = {
+            int(found['number']): found['name']
+            for line in lines
+            if (found := re.fullmatch(form, line))
+        }
+        if {*names} == {*order}:
+            return [names[i] for i in order]
+    return lines

@@ -1,0 +1,193 @@
+"""COCO's panoptic form: ``panoptic_*.json``, and PNGs with a segment's number in each pixel."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anyfolder.errors import InputError
+from anyfolder.pixels.images import decode
+
+from .annotated import json_of
+from .class_names import class_name, note_merged
+from .coco import categories_of, key_of, listed_images
+from .division import divide
+from .findings import Findings
+from .image_tree import Tree, note_unused, read_sizes
+from .instances import with_right_size
+from .listing import Listing
+from .pixel_maps import look_at_maps
+from .polygons import box_of_mask
+from .records import ImageRecord, Instance, Records, is_yes, reading
+
+SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
+
+
+@dataclass(slots=True)
+class Segment(Instance):
+    """A thing, or all of one kind of stuff, in an image.
+
+    Attributes:
+        number: its value in the PNG: red + 256 green + 65536 blue.
+    """
+
+    number: int = 0
+
+
+def is_panoptic(content: Any) -> bool:
+    """True if this is the content of a file of panoptic annotations."""
+    match content:
+        case {'annotations': [{'segments_info': _}, *_]}:
+            return True
+    return False
+
+
+def numbers_in(file: Path) -> np.ndarray:
+    """The number of the segment of each pixel (H, W); 0 is none."""
+    blue, green, red = np.moveaxis(decode(file.read_bytes()).astype(np.int32), -1, 0)
+    return red + (green << 8) + (blue << 16)
+
+
+def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
+    """Read a folder with a file of panoptic annotations for each part, or for all.
+
+    The PNGs are in a folder of the name of that file, as COCO has them, or beside it. Boxes and
+    areas are taken from their pixels.
+
+    Raises:
+        InputError: if there is no such file, if images, PNGs and segments do not fit together, or
+            if a class has nothing to train on.
+    """
+    files = {
+        file: content
+        for file in tree.others
+        if file.suffix.lower() == '.json' and is_panoptic(content := json_of(file))
+    }
+    if not files:
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has no panoptic annotations; put a panoptic_*.json of '
+            'COCO there, and its PNGs into a folder of the same name.'
+        )
+    findings, records, kinds = Findings(skip_invalid), Records(), dict[str, bool]()
+    for file, content in files.items():
+        with reading(file, 'an image or a segment', 'COCO panoptic'):
+            records += _records(tree, file, content, kinds, findings)
+    note_merged(kinds, findings)
+    note_unused(tree, records, files, findings)
+    records = with_right_size(read_sizes(tree, records, findings), findings)
+    looked = list(look_at_maps(records, _look, 'PNGs of segments', findings))
+    for record, found in looked:
+        _compare(record, found, findings)
+    findings.check(sum(len(record.instances) for record in records))
+    records = [record for record, _ in looked]
+    parts, held_out, known = divide(records, tree, findings)
+    for record in parts['val']:
+        record.instances = [found for found in record.instances if found.name in known]
+    unused = (name for name in kinds if name not in known)
+    findings.note_all('names of classes left out, which no segment to train on has', unused)
+    things, stuff = (
+        [name for name, is_thing in kinds.items() if name in known and is_thing is wanted]
+        for wanted in (True, False)
+    )
+    classes = (*things, *stuff)
+    return Listing(
+        'COCO panoptic', tree.folder, classes, parts, held_out, findings, stuff=len(stuff)
+    )
+
+
+def _records(
+    tree: Tree, file: Path, content: Any, kinds: dict[str, bool], findings: Findings
+) -> Iterable[ImageRecord]:
+    split = tree.split_said(file)
+    categories = {
+        key_of(one['id']): (class_name(str(one['name'])), is_yes(one['isthing']))
+        for one in categories_of(content)
+    }
+    for name, is_thing in categories.values():
+        if kinds.setdefault(name, is_thing) != is_thing:
+            raise ValueError(f'{name!r} is a thing and stuff')
+    records = listed_images(tree, split, file, content['images'], findings)
+    for found in content['annotations']:
+        record = records[key_of(found['image_id'])]
+        png = Path(found['file_name']).name  # in no other folder, whatever the file says
+        places = [file.with_suffix('') / png, file.parent / png]
+        record.mask = next(filter(Path.is_file, places), None)
+        if record.mask is None:
+            findings.reject(
+                'PNGs of segments are not there',
+                'put them into a folder of the name of their file of annotations',
+                str(places[0]),
+            )
+        elif record.path != file:
+            record.instances = [
+                Segment(
+                    categories[key_of(one['category_id'])][0],
+                    (),
+                    crowd=is_yes(one.get('iscrowd')),
+                    origin=f'segment {one["id"]} of {record.mask}',
+                    number=int(one['id']),
+                )
+                for one in found['segments_info']
+            ]
+            yield record
+
+
+def _look(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
+    """The shape (H, W) of a PNG, and the box and area of each number in it."""
+    numbers, found = numbers_in(png), {}
+    for number in np.unique(numbers).tolist():
+        mask = numbers == number
+        found[number] = (box_of_mask(mask), int(mask.sum()))
+    return numbers.shape, found
+
+
+def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -> None:
+    """Take boxes and areas from the pixels, of which each number is counted."""
+    kept: list[Instance] = []
+    for segment in record.instances:
+        assert isinstance(segment, Segment)
+        if segment.number not in found:
+            findings.note('segments left out, of which there is no pixel', segment.origin)
+            continue
+        segment.box, segment.area = found.pop(segment.number)
+        kept.append(segment)
+    record.instances = kept
+    findings.note_all(
+        'numbers in PNGs that are no listed segment, taken as no segment',
+        (f'{number} in {record.mask}' for number in found if number),
+    )
+
+
+def as_panoptic(listing: Listing, part: Records) -> dict[str, Any]:
+    """Images with their segments, as the content of a file of panoptic annotations."""
+    things = len(listing.classes) - (listing.stuff or 0)
+    images, annotations = [], []
+    for number, record in enumerate(part, 1):
+        width, height = record.size
+        images.append(dict(id=number, file_name=record.path.name, width=width, height=height))
+        segments = [
+            dict(
+                id=found.number,
+                category_id=listing.numbers[found.name] + 1,
+                bbox=list(found.box),
+                area=found.area,
+                iscrowd=int(found.crowd),
+            )
+            for found in record.instances
+            if isinstance(found, Segment)
+        ]
+        annotations.append(
+            dict(image_id=number, file_name=png_of(record.path), segments_info=segments)
+        )
+    categories = [
+        dict(id=number, name=name, isthing=int(number <= things))
+        for number, name in enumerate(listing.classes, 1)
+    ]
+    return dict(images=images, annotations=annotations, categories=categories)
+
+
+def png_of(path: Path) -> str:
+    """The name of the PNG of an image, by which MMDetection finds it."""
+    return f'{path.stem}.png'

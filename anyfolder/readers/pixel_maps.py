@@ -1,0 +1,52 @@
+"""Maps with a value for each pixel of an image: masks, depth and segments."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from anyfolder.cores import cores
+from anyfolder.errors import first_line
+
+from .findings import Findings
+from .records import ImageRecord, Records
+
+Facts = TypeVar('Facts')
+
+
+def look_at_maps(
+    records: Records,
+    look: Callable[[Path], tuple[Sequence[int], Facts]],
+    what: str,
+    findings: Findings,
+) -> Iterator[tuple[ImageRecord, Facts]]:
+    """The images whose map can be read and has their size, with what is seen of it.
+
+    Args:
+        records: the images.
+        look: gives the shape (H, W) of a map, and what is to be known of its values.
+        what: the maps, in the plural, for messages.
+        findings: gets the others.
+    """
+
+    def attempt(record: ImageRecord) -> tuple[Sequence[int], Facts] | str:
+        assert record.mask is not None
+        try:
+            return look(record.mask)
+        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+            return first_line(error)
+
+    with ThreadPoolExecutor(min(4, cores())) as pool:
+        for record, found in zip(records, pool.map(attempt, records), strict=True):
+            if isinstance(found, str):
+                where = f'{record.mask} ({found})'
+                findings.reject(f'{what} cannot be read', 'repair or remove them', where)
+            elif tuple(found[0][::-1]) == tuple(record.size):
+                yield record, found[1]
+            else:
+                size, seen = (f'{one[0]} x {one[1]}' for one in (found[0][::-1], record.size))
+                findings.reject(
+                    f'{what} have another size than their image as it is seen',
+                    'make them equal',
+                    f'{record.mask} with {size} pixels, and {record.path} with {seen}',
+                )

@@ -1,0 +1,189 @@
+"""The images of a folder, each looked at once. What was decoded is remembered in a file.
+
+A line of the file has the name of an image, and what :class:`~.look.Look` says of it. It counts as
+long as the image has this size and time, and the decoders their versions.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from queue import SimpleQueue
+from subprocess import DEVNULL, PIPE, Popen
+
+import cv2
+import PIL
+from PIL import Image
+from tqdm import tqdm
+
+from anyfolder.cores import cores
+from anyfolder.sampling import evenly_spaced
+
+from .look import Look, look_at, state_of
+
+NAME = 'decoded_images.jsonl'  # in the work directory
+SAMPLE = 100  # images that are decoded where not all are
+BATCH = 32  # images of a task
+FEW = 1000  # images for which no process is started
+THREADS = 8  # which wait for the disk
+# Other ones may read other files.
+DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
+
+
+class Looks:
+    """The images of a folder, as far as they were looked at.
+
+    Args:
+        folder: the folder of the data.
+        file: where is remembered what was decoded. Default: nowhere.
+        decode_all: whether all images are decoded, rather than a sample.
+
+    Attributes:
+        images, decoded: how many were asked for, and of these were decoded, also earlier.
+        window: the values that are to be black and white, of images of more than 8 bits.
+    """
+
+    def __init__(
+        self, folder: str = '.', file: Path | None = None, decode_all: bool = False
+    ) -> None:
+        start = os.path.join(Path(folder), '')
+        self._start = '' if start == os.path.join('.', '') else start
+        self.file, self.decode_all = file, decode_all
+        self.images = self.decoded = 0
+        self.window: tuple[float, float] | None = None
+
+    @property
+    def summary(self) -> str:
+        """How many images were decoded, as a sentence."""
+        if self.decoded == self.images:
+            return f'All {self.images} images were decoded.'
+        return f'{self.decoded} of {self.images} images were decoded; train --check decodes all.'
+
+    def at(self, paths: Sequence[Path], headers: bool = True) -> list[Look | None]:
+        """Look at images.
+
+        Args:
+            paths: the images.
+            headers: whether the headers are read of those that are not decoded. Otherwise they are
+                None.
+        """
+        names = list(dict.fromkeys(map(os.fspath, paths)))
+        found = self._remembered(names)
+        rest = [name for name in names if name not in found]
+        if self.decode_all:
+            found = self._decode(rest, found)
+        else:
+            found |= _looks(_sample(rest), True)
+        self.images += len(names)
+        self.decoded += len(found)
+        if headers:
+            found |= _looks([name for name in rest if name not in found], False)
+            deep = [name for name in names if found[name].bits > 8]
+            if not any(found[name].values for name in deep):
+                found |= _looks(_sample(deep), True)
+        return [found.get(os.fspath(path)) for path in paths]
+
+    def _remembered(self, names: Iterable[str]) -> dict[str, Look]:
+        """What was decoded of these images, as far as they are what they were."""
+        known = dict(self._lines())
+        found = {}
+        for name in names if known else ():
+            look = known.get(name.removeprefix(self._start))
+            with suppress(OSError):  # it is gone
+                if look and look.state == state_of(name):
+                    found[name] = look
+        return found
+
+    def _lines(self) -> Iterator[tuple[str, Look]]:
+        if not self.file or not self.file.is_file():
+            return
+        with self.file.open(encoding='utf-8') as lines:
+            if next(lines, '').strip() == DECODERS:
+                for line in lines:
+                    with suppress(ValueError):  # a check ended within it
+                        name, look = json.loads(line)
+                        yield name, Look(*look)
+
+    def _decode(self, names: Sequence[str], known: dict[str, Look]) -> dict[str, Look]:
+        """Decode images, and write each into the file, behind what is known of others."""
+        if not names or not self.file:
+            return known | _looks(names, True)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        found = {}
+        with self.file.open('w', encoding='utf-8') as file, closing(_look(names, True)) as looks:
+            file.write(f'{DECODERS}\n')
+            for name, look in chain(known.items(), looks):
+                found[name] = look
+                file.write(f'{json.dumps((name.removeprefix(self._start), look))}\n')
+        return found
+
+
+def _sample(names: Sequence[str]) -> list[str]:
+    return [names[i] for i in evenly_spaced(len(names), SAMPLE)]
+
+
+def _looks(names: Sequence[str], decoded: bool) -> dict[str, Look]:
+    return dict(_look(names, decoded))
+
+
+def _look(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Look], None, None]:
+    """Look at images, in processes where many are decoded."""
+    many = decoded and len(names) > FEW
+    batches = [names[i : i + BATCH] for i in range(0, len(names), BATCH)]
+    with ExitStack() as stack:
+        ask = stack.enter_context(_decoders()) if many else partial(look_at, decoded=decoded)
+        pool = ThreadPoolExecutor(THREADS)
+        stack.callback(pool.shutdown, cancel_futures=True)
+        # In a terminal alone.
+        line = tqdm(total=len(names), desc='Decoding', leave=False, disable=None if many else True)
+        stack.callback(line.close)
+        for batch, looks in zip(batches, pool.map(ask, batches), strict=True):
+            yield from zip(batch, looks, strict=True)
+            line.update(len(batch))
+
+
+@contextmanager
+def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Look]]]:
+    """A function that lets processes decode images.
+
+    They share nothing with this one: a fork of its threads may hang, and a decoder that crashes
+    ends the process.
+    """
+    command = [sys.executable, '-m', look_at.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
+    # In a session of their own, Ctrl-C is not theirs.
+    start = partial(
+        Popen,
+        command,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        text=True,
+        start_new_session=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+    )
+    idle = SimpleQueue[Popen]()
+
+    def ask(names: Sequence[str]) -> Sequence[Look]:
+        process = idle.get()
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            print(json.dumps(names), file=process.stdin, flush=True)
+        if line := process.stdout.readline():
+            idle.put(process)
+            return [Look(*look) for look in json.loads(line)]
+        idle.put(stack.enter_context(start()))
+        if len(names) > 1:
+            return [look for name in names for look in ask([name])]
+        return [Look(fault=f'its decoder ended with {process.wait()}')]
+
+    with ExitStack() as stack:
+        for _ in range(cores()):
+            idle.put(stack.enter_context(start()))
+        if ask([]):
+            raise RuntimeError(f'{command} does not run')
+        yield ask

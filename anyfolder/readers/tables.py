@@ -1,0 +1,82 @@
+"""Tables as people have them: CSV with any separator and with comments, or lines of JSON."""
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anyfolder.errors import InputError, rejecting
+from anyfolder.text import read_lines, read_text
+
+FORMS = ('.csv', '.tsv', '.jsonl')  # suffixes
+MARKS = ',;\t|'  # between columns
+TRIED = 20  # lines that must have as many columns as possible
+ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
+
+Row = Mapping[str, str]
+
+
+def read_table(file: Path, most: int | None = None) -> list[list[str]]:
+    """The lines of a CSV file, the header first.
+
+    Args:
+        file: the file. Its first lines may be comments or Excel's ``sep=;``.
+        most: of its lines. Default: all.
+    """
+    lines = read_text(file).splitlines(keepends=True)[:most]
+    marks = MARKS + ' ' * (file.suffix.lower() == '.txt')
+    while lines and (above := ABOVE.match(lines[0])):
+        marks = above[1] or marks
+        del lines[0]
+
+    def split(some: Sequence[str], mark: str) -> list[list[str]]:
+        return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
+
+    mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
+    rows = split(lines, mark)
+    if mark == ' ':  # the last column may have blanks in it
+        width = min(map(len, rows[:TRIED]), default=1)
+        rows = [[*row[: width - 1], ' '.join(row[width - 1 :])] for row in rows]
+    return [[value.strip() for value in row] for row in rows]
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The rows by the names of the columns, without those that have none, as an index."""
+    if file.suffix.lower() == '.jsonl':
+        objects = read_objects(file)
+        names = dict.fromkeys(key for row in objects for key in row)
+        return [{name: _text(row.get(name)) for name in names} for row in objects]
+    header, *table = read_table(file) or [[]]
+    for number, line in enumerate(table, 2):
+        if further := [value for value in line[len(header) :] if value]:
+            raise InputError(
+                f'--data: row {number} of {str(file)!r} has more values than the header, such as '
+                f'{further[0]!r}; put values with a comma into quotes, or name the column.'
+            )
+    columns = {
+        name if header.index(name) == i else f'{name} {i}': i
+        for i, name in enumerate(header)
+        if name and not name.casefold().startswith('unnamed:')
+    }
+    return [
+        {name: line[i] if i < len(line) else '' for name, i in columns.items()} for line in table
+    ]
+
+
+def read_objects(file: Path) -> list[dict[str, Any]]:
+    """The lines of a JSONL file.
+
+    Raises:
+        InputError: if one is not an object of JSON.
+    """
+    what = f'--data: {str(file)!r} is not an object of JSON on each line'
+    with rejecting(what, 'correct or remove it', (ValueError, TypeError)):
+        return [dict(json.loads(line)) for line in read_lines(file)]
+
+
+def _text(value: Any) -> str:
+    """A value as in a CSV file; several labels with ``|`` between them."""
+    several = isinstance(value, list)
+    return '|'.join(map(str, value)) if several else '' if value is None else str(value)

@@ -1,0 +1,179 @@
+"""The lines of YOLO's labels: a class, and normalized a box or a polygon."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+
+from anyfolder.errors import InputError
+
+from .findings import Findings
+from .name_files import Names, Settings
+from .records import ImageRecord, Instance
+
+MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
+SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
+BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
+FEW = 10  # lines of one length, from which on their looks are believed beside other lengths
+LABEL = re.compile(r'\d+(\.0)?(\s+[-+.\de]+){4,}$')  # a class and four numbers or more
+
+
+class LineForm(NamedTuple):
+    """What the numbers behind a class are.
+
+    Attributes:
+        first: of five numbers, the first of the box: 1 behind a score, 0 before it.
+        behind: how many follow a box that are of no polygon. 0: more numbers are a polygon.
+    """
+
+    first: int = 0
+    behind: int = 0
+
+    def box_in(self, values: list[float]) -> list[float] | None:
+        """The middle and size of a box, nothing of a line that is none, or None of a polygon."""
+        if len(values) == 5:
+            return values[self.first :][:4]
+        if len(values) in (4, 4 + self.behind):
+            return values[:4]
+        return [] if self.behind or len(values) < 6 else None
+
+
+def form_of(lines: Sequence[str], settings: Settings | None, findings: Findings) -> LineForm:
+    """The form of the lines of a folder, by ``kpt_shape`` or by the looks of all.
+
+    Raises:
+        InputError: if there are keypoints by these looks, or two values whose meaning is not
+            clear, and no ``kpt_shape``.
+    """
+    rows = _rows_by_length(lines)
+    scored = rows.pop(5, np.zeros((0, 5)))
+    first = int(_are_boxes(scored[:, 1:]).sum() > _are_boxes(scored).sum())
+    if first:
+        what = 'lines with a score before the box, read as class, score, x, y, width, height'
+        findings.note_all(what, (line for line in lines if len(line.split()) == 6))
+    shape = settings[1].get('kpt_shape') if settings else None
+    if isinstance(shape, list) and all(str(count).isdecimal() for count in shape):
+        return LineForm(first, math.prod(map(int, shape)))
+    if {*rows} == {6} and _are_boxes(rows[6]).mean() > MAINLY and not (rows[6][:, 5] % 1).any():
+        return LineForm(first, 2)  # a score, and the number of a track
+    if len(rows) == 1 or min(map(len, rows.values()), default=0) >= FEW:
+        _check_poses(rows, max(lines, key=lambda line: len(line.split())))
+    return LineForm(first)
+
+
+def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
+    """The numbers behind the class of lines (N, values), by how many there are, more than a box."""
+    rows = defaultdict[int, list[list[float]]](list)
+    for line in lines:
+        _, *values = line.split()
+        with suppress(ValueError):
+            numbers = [*map(float, values)]
+            if len(numbers) > 4:
+                rows[len(numbers)].append(numbers)
+    return {length: np.array(found) for length, found in rows.items()}
+
+
+def _are_boxes(values: np.ndarray) -> np.ndarray:
+    """Whether each of some rows (N, 4 or more) begins with a box that is within the image (N)."""
+    ends = np.abs(values[:, :2] - 0.5) + values[:, 2:4] / 2
+    return np.max(ends, axis=-1) <= 0.5 + BEYOND
+
+
+def _begin_with_boxes(values: np.ndarray) -> bool:
+    """True if rows (N, 4 or more) are boxes in the image and no polygons.
+
+    The first two points of a polygon, read as a box, are no box within the image, or lie near each
+    other, wherever the polygon is.
+    """
+    middle, size = values[:, :2], values[:, 2:4]
+    scatter, scatter_of_middle = (part.var(axis=0).sum() for part in (size - middle, middle))
+    return _are_boxes(values).mean() > MAINLY and scatter > SCATTER * scatter_of_middle
+
+
+def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
+    """Raise a ``InputError`` if what follows boxes is no polygon by the looks of all lines."""
+    dimensions = [_dimensions(values) for values in rows.values()]
+    if all(dimensions):
+        counts = [(length - 4) // each for length, each in zip(rows, dimensions, strict=True)]
+        remedy = f'add kpt_shape: [{counts[0]}, {dimensions[0]}] to data.yaml'
+        if len(rows) > 1:
+            remedy = 'remove what follows the box in each line'
+        raise InputError(
+            f'--data: the labels are of a box and {" or ".join(map(str, counts))} keypoints by '
+            f'their looks, such as {longest!r}; {remedy}, and the boxes are read, or kpt_shape: '
+            '[0, 2] if they are polygons.'
+        )
+    short = rows[6] if {*rows} == {6} else None
+    if short is None or _are_boxes(short).mean() <= MAINLY:
+        return
+    if len(short) < FEW or _begin_with_boxes(short):
+        raise InputError(
+            f'--data: lines of a class and six numbers, such as {longest!r}, may be a box and '
+            'two more values, or a polygon of three points; remove what follows the box, or '
+            'add kpt_shape: [0, 2] to data.yaml if they are polygons.'
+        )
+
+
+def _dimensions(values: np.ndarray) -> int:
+    """The number of values of a keypoint, if there are some behind boxes; 0 for polygons.
+
+    These are points with a visibility of 0, 1 or 2, or most of them lie in the box.
+    """
+    middle, size, behind = values[:, None, :2], values[:, None, 2:4], values[:, 4:]
+    if behind.shape[1] % 3 == 0 and np.isin(behind[:, 2::3], (0, 1, 2)).all():
+        return 3
+    for dimensions in (2, 3) if _begin_with_boxes(values) else ():
+        if behind.shape[1] % dimensions == 0:
+            points = behind.reshape(len(values), -1, dimensions)[..., :2]
+            in_box = (np.abs(points - middle) <= size / 2 + BEYOND).all(axis=-1)
+            seen = (points != 0).any(axis=-1)
+            if in_box[seen].sum() > MAINLY * max(seen.sum(), 1):
+                return dimensions
+    return 0
+
+
+def instance_in(
+    line: str,
+    record: ImageRecord,
+    named: Names,
+    form: LineForm,
+    origin: str,
+    findings: Findings,
+) -> Instance | None:
+    """The object of a line, None of one that is rejected."""
+    try:
+        label, *values = map(float, line.split())
+    except ValueError:
+        label, values = math.nan, []
+    file, names = named
+    box = form.box_in(values)
+    if box is None and len(values) % 2:
+        values = values[:-1]  # with a score
+    numbers = values if box is None else box
+    if not (numbers and label.is_integer() and all(map(math.isfinite, numbers))):
+        what = 'lines are not a class and 4 numbers, or a polygon'
+        findings.reject(what, 'correct them', f'{line!r}, {origin}')
+    elif not (0 <= label < len(names) and names[int(label)]):
+        findings.reject(
+            f'lines have a class that {file.name} does not name',
+            'add its name, and count from 0',
+            f'class {label:g}, {origin}',
+        )
+    elif max(numbers) > 1 + BEYOND or min(numbers) < -BEYOND:
+        findings.reject(
+            'lines have values beyond 0 to 1, which are shares of the width and height',
+            'divide pixels by the size of the image',
+            f'{line!r}, {origin}',
+        )
+    else:
+        in_pixels = [value * record.size[i % 2] for i, value in enumerate(numbers)]
+        if box is None:
+            return Instance.of_polygons(names[int(label)], [in_pixels], origin)
+        x, y, width, height = in_pixels
+        around = x - width / 2, y - height / 2, width, height
+        return Instance(names[int(label)], around, origin=origin)
+    return None

@@ -1,0 +1,114 @@
+"""Images of several bands: what is one, and its values."""
+
+import numpy as np
+import pytest
+from image_folders import save_bands
+from PIL import Image
+from rejection import rejects
+
+from anyfolder.pixels.bands import as_photograph, check_bands, read_bands, shape_of
+from anyfolder.pixels.image_files import is_image
+from anyfolder.pixels.image_headers import seen_size
+from anyfolder.pixels.images import decode, read_image
+
+
+def values(bands: int, kind: type = np.uint16) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 200, (10, 12, bands)).astype(kind)
+
+
+@pytest.mark.parametrize('kind', [np.uint8, np.uint16, np.int16, np.float32])
+@pytest.mark.parametrize('bands', [2, 4, 6, 13])
+@pytest.mark.parametrize(
+    'options',
+    [
+        dict(),
+        dict(tile=(16, 16), compression='zlib'),
+        dict(bigtiff=True),
+        dict(byteorder='>'),
+        dict(planarconfig='separate'),
+    ],
+    ids=str,
+)
+def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, kind):
+    wanted, path = values(bands, kind), tmp_path / 'a.tif'
+    by_band = 'planarconfig' in options
+    save_bands(
+        path, np.ascontiguousarray(wanted.transpose(2, 0, 1)) if by_band else wanted, **options
+    )
+    assert shape_of(path) == wanted.shape
+    assert seen_size(path) == (12, 10)
+    found = read_bands(path.read_bytes(), bands)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, wanted)
+    assert np.array_equal(read_image(path), wanted)
+
+
+def test_gray_pages_of_one_size_are_bands(tmp_path):
+    tifffile, path, wanted = pytest.importorskip('tifffile'), tmp_path / 'a.tif', values(6)
+    tifffile.imwrite(path, np.ascontiguousarray(wanted.transpose(2, 0, 1)))
+    assert shape_of(path) == wanted.shape
+    assert np.array_equal(read_bands(path), wanted)
+    with tifffile.TiffWriter(path) as tiff:  # with an overview
+        tiff.write(wanted[..., 0])
+        tiff.write(wanted[::2, ::2, 0])
+    assert shape_of(path) is None
+
+
+def test_alpha_is_no_band(tmp_path):
+    path, wanted = tmp_path / 'a.tif', values(5)
+    colors = dict(photometric='rgb', planarconfig='contig')
+    save_bands(path, wanted, **colors, extrasamples=['unassalpha', 'unspecified'])
+    assert np.array_equal(read_bands(path), wanted[..., [0, 1, 2, 4]])
+    save_bands(path, wanted[..., :4], **colors, extrasamples=['unassalpha'])
+    assert shape_of(path) is None
+    save_bands(path, wanted[..., :4], **colors, extrasamples=['unspecified'])  # near infrared
+    assert shape_of(path) == (10, 12, 4)
+
+
+def test_arrays_have_their_bands_first_or_last(tmp_path):
+    wanted, path = values(6), tmp_path / 'a.npy'
+    for array in (wanted, wanted.transpose(2, 0, 1)):
+        np.save(path, array)
+        assert shape_of(path) == (10, 12, 6)
+        assert np.array_equal(read_bands(path), wanted)
+    assert is_image(path)
+    for other in (values(6)[0], values(6).astype(object), np.zeros((0, 4, 6))):
+        np.save(path, other)
+        assert not is_image(path)  # vectors of features are no images
+
+
+def test_photographs_are_none(tmp_path):
+    for name in ('a.png', 'a.tif', 'gray.tif', 'cmyk.tif'):
+        mode = dict(gray='L', cmyk='CMYK').get(name.partition('.')[0], 'RGB')
+        Image.new('RGB', (12, 10)).convert(mode).save(tmp_path / name)
+        assert shape_of(tmp_path / name) is None
+        with pytest.raises(ValueError, match='it is an image, and not 6 bands'):
+            read_bands(tmp_path / name, 6)
+
+
+def test_errors(tmp_path):
+    path = tmp_path / 'a.npy'
+    np.save(path, values(6))
+    with pytest.raises(ValueError, match='it has 6 bands, and not 4 bands'):
+        read_bands(path, 4)
+    with pytest.raises(ValueError, match=r'it has 6 bands, which LoadImage\(bands=...\) reads'):
+        decode(path.read_bytes())
+    np.save(path, np.full((4, 5, 2), np.nan))
+    with rejects(r"a\.npy' cannot be read \(it has values that are not"):
+        read_image(path)
+    with rejects("'a' has 6 bands or colors, but the model takes 3"):
+        check_bands(values(6), 3, 'a')
+    path.write_bytes(path.read_bytes()[:-8])
+    with rejects('cannot be read'):
+        read_image(path)
+
+
+@pytest.mark.parametrize('bands', [1, 2, 3, 6])
+def test_a_picture_shows_the_first_bands(bands):
+    ramp = np.linspace(1000, 3000, 120).reshape(10, 12, 1).repeat(bands, axis=2)
+    ramp[..., 3:] = 0
+    picture = as_photograph(ramp)
+    assert picture.shape == (10, 12, 3)
+    assert picture.dtype == np.uint8
+    assert (picture.min(), picture.max()) == (0, 255)
+    assert np.array_equal(as_photograph(picture), picture)

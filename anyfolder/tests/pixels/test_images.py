@@ -1,0 +1,118 @@
+import io
+
+import cv2
+import numpy as np
+import pytest
+from bombs import bomb
+from PIL import Image, ImageOps
+from rejection import rejects
+
+from anyfolder.pixels.image_files import is_image
+from anyfolder.pixels.image_headers import has_end, seen_size
+from anyfolder.pixels.images import decode, read_image
+
+
+def test_what_is_no_image_is_named(tmp_path):
+    path = tmp_path / 'no.png'
+    path.write_text('no image')
+    with rejects(r"no\.png' cannot be read"):
+        read_image(path)
+
+
+@pytest.mark.parametrize('orientation', range(1, 9))
+@pytest.mark.parametrize('form', ['JPEG', 'PNG', 'WEBP', 'TIFF', 'AVIF'])
+def test_every_format_is_read_as_it_is_seen(tmp_path, form, orientation):
+    pixels = np.zeros((40, 100, 3), np.uint8)
+    pixels[:20], pixels[:, :10] = 255, (255, 0, 0)
+    exif, file = Image.Exif(), io.BytesIO()
+    exif[0x0112] = orientation
+    Image.fromarray(pixels).save(file, form, exif=exif)
+    wanted = np.asarray(ImageOps.exif_transpose(Image.open(file)).convert('RGB'))[..., ::-1].astype(
+        int
+    )
+    found = decode(file.getvalue())
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).mean() < 3
+    assert seen_size(file.getvalue()) == wanted.shape[1::-1]
+    path = tmp_path / 'without a suffix'
+    path.write_bytes(file.getvalue())
+    assert is_image(path)
+    assert np.array_equal(read_image(path), found)
+
+
+def test_heic_is_read_by_its_plugin(tmp_path):
+    heif = pytest.importorskip('pillow_heif')
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    image = heif.from_pillow(Image.new('RGB', (40, 20), (200, 10, 10)))
+    image.save(tmp_path / 'photo.jpg', exif=exif.tobytes(), quality=90)
+    assert seen_size(tmp_path / 'photo.jpg') == (20, 40)
+    found = read_image(tmp_path / 'photo.jpg')
+    assert found.shape == (40, 20, 3)
+    assert np.abs(found[20, 10].astype(int) - (10, 10, 200)).max() < 8
+
+
+def test_pixels_are_bounded_before_they_take_memory(tmp_path):
+    (tmp_path / 'bomb.png').write_bytes(bomb())
+    with rejects(r'bomb.png. cannot be read \(it has too many pixels; if that is intended, raise'):
+        read_image(tmp_path / 'bomb.png')
+
+
+FORMATS_OF_FILES = ['JPEG', 'PNG', 'WEBP', 'TIFF', 'BMP', 'GIF', 'JPEG2000', 'AVIF', 'PPM']
+
+
+def encoded(form: str = 'JPEG', turned: int = 1, **options) -> bytes:
+    """A photograph of 128 x 96 pixels in this format."""
+    values = np.random.default_rng(0).integers(0, 255, (6, 8, 3)).astype(np.uint8)
+    exif, file = Image.Exif(), io.BytesIO()
+    exif[0x0112] = turned
+    image = Image.fromarray(np.kron(values, np.ones((16, 16, 1), np.uint8)))
+    image.save(file, form, **(dict(exif=exif) if turned > 1 else {}), **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize('form', FORMATS_OF_FILES)
+def test_a_file_that_breaks_off_is_none(form):
+    """yolov5#916, SKU110K#23: the header is there."""
+    content = encoded(form)
+    assert decode(content).shape == (96, 128, 3)
+    for share in (0.5, 0.95):
+        cut = content[: int(share * len(content))]
+        assert not has_end(io.BytesIO(cut))
+        with pytest.raises((ValueError, OSError, SyntaxError)):  # of Pillow for AVIF
+            decode(cut)
+
+
+@pytest.mark.parametrize('form', ['JPEG', 'PNG', 'GIF', 'BMP', 'WEBP', 'JPEG2000'])
+@pytest.mark.parametrize('more', [b'', bytes(64)])
+def test_a_complete_file_may_have_more_behind_it(form, more):
+    content = encoded(form) + more
+    assert has_end(io.BytesIO(content)) or more
+    assert decode(content).shape == (96, 128, 3)
+
+
+@pytest.mark.parametrize('turned', range(1, 9))
+@pytest.mark.parametrize('color_type', ['color', 'grayscale', cv2.IMREAD_REDUCED_COLOR_2])
+def test_a_jpeg_without_its_end_is_read_if_all_pixels_are_there(turned, color_type):
+    content = encoded('JPEG', turned)
+    for lost in (1, 2):
+        assert (decode(content, color_type) == decode(content[:-lost], color_type)).all()
+    for lost in (100, len(content) // 3):
+        with pytest.raises(ValueError, match='breaks off'):
+            decode(content[:-lost], color_type)
+
+
+def test_a_progressive_jpeg_without_its_end_may_lack_a_scan():
+    content = encoded(progressive=True)
+    assert (decode(content) == decode(content[:-1])).all()
+    with pytest.raises(ValueError, match='breaks off'):
+        decode(content[:-2])
+
+
+def test_what_follows_the_end_of_a_jpeg_is_not_its_end():
+    """A thumbnail before the pixels has an end of its own, and phones write more behind them."""
+    content = encoded()
+    assert (decode(content) == decode(content + bytes(100))).all()
+    with_thumbnail = encoded(comment=encoded())
+    with pytest.raises(ValueError, match='breaks off'):
+        decode(with_thumbnail[: -len(content) // 3])

@@ -1,0 +1,147 @@
+"""Which image a label belongs to, and which file of labels an image has."""
+
+from pathlib import Path
+
+import pytest
+
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.identity import Index
+
+DATA = Path('data')
+
+
+def paths(text: str) -> list[Path]:
+    return [DATA / name for name in text.split()]
+
+
+def pairs_of(images: str, labels: str) -> tuple[dict[str, str], list[str]]:
+    """The image of each file of labels, and what was found to be unclear."""
+    findings = Findings()
+    files = {file: [file.stem] for file in paths(labels)}
+    found = Index(DATA, paths(images)).pair(files, findings)
+    names = {
+        file.relative_to(DATA).as_posix(): image.relative_to(DATA).as_posix()
+        for file, image in found.image_of.items()
+    }
+    return names, [what for what, _, _ in findings.rows()]
+
+
+@pytest.mark.parametrize(
+    ('images', 'labels', 'wanted'),
+    [
+        # mirrored, beside, in one folder
+        ('images/a.jpg', 'labels/a.txt', 'images/a.jpg'),
+        ('a.jpg', 'a.txt', 'a.jpg'),
+        ('train/images/1.jpg valid/images/1.jpg', 'valid/labels/1.txt', 'valid/images/1.jpg'),
+        ('images/train/1.jpg images/val/1.jpg', 'labels/val/1.txt', 'images/val/1.jpg'),
+        ('images/train/1.jpg images/val/2.jpg', 'labels/2.txt', 'images/val/2.jpg'),
+        ('images/2.jpg', 'labels/train/2.txt', 'images/2.jpg'),
+        ('frames_rgb/2.jpg', 'boxes_v2/2.txt', 'frames_rgb/2.jpg'),
+        # yolov5#5259: folders in which all frames have the same names
+        ('1/f1.png 2/f1.png 3/f1.png', '3/f1.txt', '3/f1.png'),
+        ('cam_1/images/0.jpg cam_2/images/0.jpg', 'cam_2/labels/0.txt', 'cam_2/images/0.jpg'),
+        ('dogs_images/0.jpg cats_images/0.jpg', 'dogs_labels/0.txt', 'dogs_images/0.jpg'),
+        ('2024/cam1/0.jpg 2025/cam1/0.jpg', 'labels/2025/cam1/0.txt', '2025/cam1/0.jpg'),
+        ('VOC2007/JPEGImages/1.jpg VOC2012/JPEGImages/1.jpg', 'VOC2012/Annotations/1.xml',
+         'VOC2012/JPEGImages/1.jpg'),
+        # masks of the same names, and one whose image is gone
+        ('JPEGImages/1.jpg SegmentationClass/1.png SegmentationObject/1.png', 'Annotations/1.xml',
+         'JPEGImages/1.jpg'),
+        ('images/1.jpg masks/1.png masks/2.png', 'labels/2.txt', ''),
+        ('masks/1.png', 'labels/1.txt', 'masks/1.png'),
+        # images that are gone, and another of their name
+        ('train/images/1.jpg', 'valid/labels/1.txt', ''),
+        ('train/1.jpg test/2.jpg', 'test/1.xml', ''),
+        ('images/dogs/1.jpg images/not_dogs/4.jpg', 'labels/dogs/4.txt', ''),
+        ('images/1.jpg images/more/1.jpg images/more/2.jpg', 'labels/2.txt', ''),
+        ('train/1.jpg extra/2.jpg', 'train/labels/2.txt', ''),
+        ('cam1/1.jpg cam2/1.jpg cam2/2.jpg', 'labels/cam1/2.txt', ''),
+        # but a folder that has names of its own is a part of the same
+        ('images/1.jpg images/more/2.jpg', 'labels/2.txt', 'images/more/2.jpg'),
+        # names with the suffix of the image, in other letters, and composed otherwise
+        ('images/a.b.jpg', 'labels/a.b.txt', 'images/a.b.jpg'),
+        ('images/a.jpg', 'labels/a.jpg.txt', 'images/a.jpg'),
+        ('images/A.JPG', 'labels/a.txt', 'images/A.JPG'),
+        ('images/cafe\u0301.jpg', 'labels/caf\u00e9.txt', 'images/cafe\u0301.jpg'),
+        ('images/A.jpg images/a.jpg', 'labels/a.txt', 'images/a.jpg'),
+    ],
+)  # fmt: skip
+def test_a_label_belongs_to_the_image_of_the_most_specific_path(images, labels, wanted):
+    assert pairs_of(images, labels) == ({labels: wanted} if wanted else {}, [])
+
+
+@pytest.mark.parametrize(
+    ('images', 'label'),
+    [
+        ('cam1/0.jpg cam2/0.jpg', 'labels/0.txt'),
+        ('train/0.jpg val/0.jpg', 'annotations/0.xml'),
+        ('images/0.jpg images/0.png', 'labels/0.txt'),
+    ],
+)
+def test_two_images_are_a_sentence_with_both_paths(images, label):
+    findings = Findings()
+    pairs = Index(DATA, paths(images)).pair({DATA / label: [Path(label).stem]}, findings)
+    assert not pairs.image_of
+    (what, count, examples) = findings.rows()[0]
+    assert ('labels fit several images' in what, count) == (True, 1)
+    assert all(str(path) in examples[0] for path in paths(images))
+
+
+@pytest.mark.parametrize(
+    ('labels', 'nearest'),
+    [
+        ('labels/0.txt labels_old/0.txt', 'labels/0.txt'),
+        ('labels/0.txt archive/labels/0.txt', 'labels/0.txt'),
+        ('labels_backup/0.txt labels/0.txt', 'labels/0.txt'),
+        ('images/sub/0.txt images/0.txt', 'images/0.txt'),
+        ('json/0.json json_v2/0.json json_v1/0.json', 'json/0.json'),
+    ],
+)
+def test_of_several_files_of_labels_the_nearest_is_read_and_all_are_named(labels, nearest):
+    found, said = pairs_of('images/0.jpg', labels)
+    assert found == {nearest: 'images/0.jpg'}
+    assert said == ['files left out: images have two files of labels, and the nearer is read']
+
+
+def write(folder: Path, name: str, text: str = '') -> Path:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    'places', [('images', 'labels'), ('labels_v1', 'labels_v2'), ('one', 'two')]
+)
+def test_two_equally_near_files_are_an_error_unless_they_are_equal(tmp_path, places):
+    files = [write(tmp_path, f'{place}/0.txt', place) for place in places]
+    index, findings = Index(tmp_path, [tmp_path / 'images/0.jpg']), Findings()
+    pairs = index.pair({file: ['0'] for file in files}, findings)
+    assert (pairs.image_of, pairs.unclear) == ({}, {tmp_path / 'images/0.jpg'})
+    assert all(str(file) in findings.rows()[0][2][0] for file in files)
+    for file in files:
+        file.write_text('the same')
+    assert len(index.pair({file: ['0'] for file in files}, Findings()).image_of) == 1
+
+
+@pytest.mark.parametrize(
+    ('name', 'near', 'wanted'),
+    [
+        ('0.jpg', 'train/_annotations.coco.json', 'train/0.jpg'),
+        ('../val/0.jpg', 'train/a.json', 'val/0.jpg'),
+        ('train/0.jpg', 'annotations/val.json', 'train/0.jpg'),
+        ('C:\\mine\\val\\0.jpg', 'annotations/a.json', 'val/0.jpg'),
+        ('/home/me/val/0.png', 'annotations/a.json', 'val/0.jpg'),
+        ('0.jpg', 'test/a.json', ''),
+        ('0.jpg', 'annotations/a.json', 'train/0.jpg val/0.jpg'),
+    ],
+)
+def test_a_name_is_looked_up_from_where_it_is_written(name, near, wanted):
+    index = Index(DATA, paths('train/0.jpg val/0.jpg'))
+    assert index.match(name, DATA / near) == paths(wanted)
+
+
+def test_a_part_in_the_name_of_a_file_counts_where_images_are_in_parts():
+    index = Index(DATA, paths('train/0.jpg val/0.jpg'))
+    assert index.match('0.jpg', DATA / 'val.csv', 'val') == paths('val/0.jpg')
+    assert index.match('1.jpg', DATA / 'val.csv', 'val') == []
+    assert Index(DATA, paths('train/0.jpg')).match('0.jpg', DATA / 'val.csv', 'val')

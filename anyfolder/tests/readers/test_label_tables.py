@@ -1,0 +1,397 @@
+"""Images and tables of their classes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from listings import notes_of, sizes_of
+from PIL import Image
+from rejection import rejects
+
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+
+
+def flat(folder: Path, count: int = 12, place: str = 'train') -> Path:
+    (folder / place).mkdir(parents=True)
+    for i in range(count):
+        Image.fromarray(np.full((8, 8, 3), 10 * i, np.uint8)).save(folder / place / f'{i}.jpg')
+    return folder
+
+
+def read(folder: Path) -> Listing:
+    return read_class_folders(Tree(folder))
+
+
+@pytest.mark.parametrize(
+    ('name', 'header', 'row'),
+    [
+        ('train.csv', 'id,label', '{i},{c}'),
+        ('train/metadata.csv', 'file_name,label', '{i}.jpg,{c}'),
+        ('labels.csv', '\ufefffilename;width;class', '{i}.jpg;8;{c}'),
+        ('train.csv', ',image,species', '{i}9,train/{i}.jpg,{c}'),
+        ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
+        ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),  # another image's name is its index
+        ('train.csv', '"name";"labels";"weight"', '"{i}.jpg";"{c}";"1,5"'),
+    ],
+)
+def test_a_table_says_the_classes(tmp_path, name, header, row):
+    flat(tmp_path)
+    lines = [row.format(i=i, j=11 - i, c=('cat', 'dog')[i % 2]) for i in range(12)]
+    (tmp_path / name).write_text('\r\n'.join([header, *lines]), encoding='utf-8')
+    found = read(tmp_path)
+    assert found.classes == ('cat', 'dog')
+    assert not found.multi_label
+    assert found.held_out
+    wanted = {(f'{i}.jpg', ('cat', 'dog')[i % 2]) for i in range(12)}
+    assert {(photo.path.name, *photo.labels) for photo in found.train + found.val} == wanted
+
+
+def test_a_column_says_the_part(tmp_path):
+    flat(tmp_path, place='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{"train" if i < 8 else "test"}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ('header', 'row'),
+    [
+        ('file,labels', '{i}.jpg,{several}'),
+        ('filename, red, green', '{i}.jpg, {red}, {green}'),
+    ],
+)
+def test_an_image_may_have_several_classes(tmp_path, header, row):
+    flat(tmp_path)
+    values = [(i % 2, i % 3 == 0) for i in range(12)]
+    rows = [
+        row.format(
+            i=i, red=int(red), green=int(green), several='|'.join(['red'] * red + ['green'] * green)
+        )
+        for i, (red, green) in enumerate(values)
+    ]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join([header, *rows]))
+    found = read(tmp_path)
+    assert found.multi_label
+    assert found.classes == ('green', 'red')
+    assert any('(multi-label)' in what for what, _, _ in found.findings.rows())
+    labels = {photo.path.stem: {*photo.labels} for photo in found.train + found.val}
+    assert labels == {
+        str(i): {name for name, on in (('red', red), ('green', green)) if on}
+        for i, (red, green) in enumerate(values)
+    }
+
+
+@pytest.mark.parametrize('kind', [int, float, bool])
+def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path, kind):
+    flat(tmp_path)
+    rows = [f'{i},{i}.jpg,{kind(i % 2)},{kind(1 - i % 2)}' for i in range(12)]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join([',filename,odd,even', *rows]))
+    found = read(tmp_path)
+    assert (found.classes, found.multi_label) == (('even', 'odd'), False)
+
+
+@pytest.mark.parametrize(
+    ('header', 'values', 'classes'),
+    [
+        ('tags', ['clear road', 'haze', 'clear haze road', 'haze road'], {'clear', 'haze', 'road'}),
+        ('label', ['red fox', 'red deer'], {'red fox', 'red deer'}),
+        ('label', ['"snake, sea"', 'bird'], {'snake, sea', 'bird'}),
+        ('label', ['"a,b"', 'b'], {'a', 'b'}),
+        ('label', ["\"['a', 'b']\"", '"[\'b\']"'], {'a', 'b'}),
+        ('label', ['a;b', 'c'], {'a', 'b', 'c'}),
+    ],
+)
+def test_what_separates_labels(tmp_path, header, values, classes):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    assert {*read(tmp_path).classes} == classes
+
+
+@pytest.mark.parametrize('value', ['', 'nan'])
+def test_a_row_without_a_label_is_left_out(tmp_path, value):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2] if i else value}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['image,label', *rows]))
+    found = read(tmp_path)
+    assert (found.classes, found.multi_label) == (('a', 'b'), False)
+    assert ('images left out, of which a table says no class, or two', 1) in notes_of(found)
+
+
+def test_a_table_without_a_header(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'train.csv').write_text('\n'.join(f'{i}.jpg,{"ab"[i % 2]}' for i in range(12)))
+    assert len(read(tmp_path).train) == 10
+
+
+def test_a_column_of_true_and_false_says_the_part(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{i > 7}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['image,label,is_valid', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [8, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ('header', 'row', 'words'),
+    [
+        ('label,name', '{i},word', None),  # names of the classes, whose numbers are no images
+        ('id,name', '{i},word', 'say other classes of'),
+        ('filename,class,xmin,ymin,xmax,ymax', '{i}.jpg,a,1,1,5,5', 'has boxes in the column'),
+    ],
+)
+def test_tables_of_something_else(tmp_path, header, row, words):
+    flat(tmp_path)
+    rows = [f'{i},{i % 2}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join(['id,label', *rows]))
+    (tmp_path / 'b.csv').write_text('\n'.join([header, *(row.format(i=i) for i in range(2))]))
+    if words is None:
+        assert read(tmp_path).classes == ('0', '1')
+        return
+    with rejects(words):
+        read(tmp_path)
+
+
+def test_lines_of_json(tmp_path):
+    """Hugging Face's ``metadata.jsonl``."""
+    flat(tmp_path)
+    rows = [json.dumps(dict(file_name=f'{i}.jpg', label='ab'[i % 2])) for i in range(12)]
+    (tmp_path / 'train/metadata.jsonl').write_text('\n'.join(rows))
+    assert read(tmp_path).classes == ('a', 'b')
+    rows = [json.dumps(dict(file_name=f'{i}.jpg', labels=['a', 'b'][: i % 3])) for i in range(12)]
+    (tmp_path / 'train/metadata.jsonl').write_text('\n'.join(rows))
+    assert read(tmp_path).multi_label
+
+
+@pytest.mark.parametrize('lacking', [0, 11])
+def test_lines_of_json_may_lack_a_key(tmp_path, lacking):
+    flat(tmp_path)
+    rows = [{'file_name': f'train/{i}.jpg', 'label': 'ab'[i % 2]} for i in range(12)]
+    del rows[lacking]['label']
+    (tmp_path / 'metadata.jsonl').write_text('\n'.join(map(json.dumps, rows)))
+    found = read(tmp_path)
+    assert len(found.train + found.val) == 11
+    assert found.classes == ('a', 'b')
+
+
+@pytest.mark.parametrize('title', ['train_or_test', 'TRAIN'])
+def test_words_for_parts_count_below_any_title(tmp_path, title):
+    flat(tmp_path)
+    rows = [f'{"train" if i < 8 else "test"},{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'{title},file,label', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
+
+
+def test_rows_without_their_image_are_named(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    assert read(tmp_path).findings.rows() == [
+        ('rows of train.csv left out, whose image is not there', 3, ['12', '13', '14'])
+    ]
+
+
+def test_a_row_with_more_values_than_the_header_is_an_error(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,cat{",dog" * (i == 3)},' for i in range(12)]  # all end with an empty one
+    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    with rejects(r"row 5 of .*train\.csv' has more values than the header, such as 'dog'"):
+        read(tmp_path)
+
+
+def test_a_table_without_labels_names_its_columns(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'train.csv').write_text(
+        '\n'.join(['id,lens,place', *(f'{i},wide,home' for i in range(12))])
+    )
+    with rejects('has the columns id, lens, place, and none of them is called label; rename'):
+        read(tmp_path)
+
+
+def test_tables_of_kaggle_that_have_no_classes(tmp_path):
+    flat(tmp_path)
+    flat(tmp_path, place='test')
+    rows = [f'train/{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    (tmp_path / 'test.csv').write_text('\n'.join(['id', *(f'test/{i}.jpg' for i in range(12))]))
+    rows = [f'test/{i}.jpg,a' for i in range(12)]
+    (tmp_path / 'sample_submission.csv').write_text('\n'.join(['id,label', *rows]))
+    found = read(tmp_path)
+    assert sizes_of(found) == [10, 2, 0]
+    assert notes_of(found) == [
+        ('tables left out, which have no column but that of images', 1),
+        ('files left out, .csv', 1),
+        ('images left out, of which nothing is said or which are in no list', 12),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('header', 'values', 'classes'),
+    [
+        ('classes', ['red cat', 'red dog', 'blue cat', 'blue dog'], 4),
+        ('tags', ['great white', 'tiger shark', 'blue whale', 'gray seal'], 4),
+        ('labels', ['a b c', 'd e f', 'a e c', 'd b f'], 4),
+        ('tags', ['clear', 'haze', 'clear haze', 'haze road', 'road', 'clear road'], 3),
+    ],
+)
+def test_names_of_two_words_are_no_two_labels(tmp_path, header, values, classes):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    found = read(tmp_path)
+    assert len(found.classes) == classes
+    said = [what for what, _, _ in found.findings.rows()]
+    assert any('write | to be sure' in what for what in said) == found.multi_label == (classes == 3)
+    assert any('each taken as one name; write |' in what for what in said) == (classes == 4)
+
+
+@pytest.mark.parametrize('column', ['age', 'score', 'label'])
+@pytest.mark.parametrize(
+    'value',
+    [
+        lambda i: i * 0.37,
+        lambda i: 20.5 + i // 4,
+        lambda i: f'"{i // 3},25"',
+        lambda i: -0.5 * i,
+        lambda i: 20 + i,
+        lambda i: f'{7 * i}%',
+        lambda i: f'{i} kg',
+        lambda i: f'2024-01-{i + 1:02}',
+    ],
+)
+def test_numbers_to_predict_are_no_classes(tmp_path, column, value):
+    """fastai#1417."""
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{value(i)}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
+    with rejects(f"the column '{column}' of .* has .* numbers or dates such as"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'values', [('0', '1'), ('1.0', '2.0'), ('7', 'cat'), ('0.5 mm', '1 mm'), ('1st', '2nd')]
+)
+def test_numbers_that_are_names_are_classes(tmp_path, values):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['file,label', *rows]))
+    assert read(tmp_path).classes == values
+
+
+def test_many_numbers_are_classes_if_the_column_says_so(tmp_path):
+    flat(tmp_path, 24)
+    for column in ('label', 'number'):
+        rows = [f'{i}.jpg,{i // 2}' for i in range(24)]
+        (tmp_path / 'train.csv').write_text('\n'.join([f'file,{column}', *rows]))
+        if column == 'label':
+            assert len(read(tmp_path).classes) == 12
+    with rejects(r'has 12 numbers or dates such as 0, .* classes, call it label'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'head',
+    [
+        '"sep=;"\nfile;label',
+        '// by hand\nfile;label',
+        'sep=;\nfile;label',
+        '# by hand\n# and by me\nfile;label',
+        '"file, name";label',
+    ],
+)
+def test_lines_before_the_header_and_commas_in_it(tmp_path, head):
+    flat(tmp_path)
+    rows = [f'{i}.jpg;{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([head, *rows]))
+    assert read(tmp_path).classes == ('a', 'b')
+
+
+def test_rows_say_the_part_of_images_with_the_same_names(tmp_path):
+    flat(tmp_path, 6, 'train')
+    flat(tmp_path, 4, 'test')
+    rows = [
+        f'{i}.jpg,{"ab"[i % 2]},{part}'
+        for part, count in (('train', 6), ('test', 4))
+        for i in range(count)
+    ]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    assert {photo.path.parent.name for photo in read(tmp_path).parts['test']} == {'test'}
+    (tmp_path / 'labels.csv').write_text(
+        '\n'.join(['file,label', *(row.rpartition(',')[0] for row in rows)])
+    )
+    with rejects(r'labels fit several images .*test/0\.jpg and .*train'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('column', 'words', 'counts'),
+    [
+        ('Usage', ('Training', 'PublicTest'), [6, 2, 4]),  # FER2013
+        ('data set', ('train', 'valid'), [8, 4, 0]),
+        ('split', ('learn', 'check'), "column 'split' of .* such as 'learn', none of which is"),
+        ('partition', (0, 2), 'write these, or rename the column'),  # CelebA
+        ('fold', (0, 1), [10, 2, 0]),
+    ],
+)
+def test_parts_are_known_by_the_values_of_a_column(tmp_path, column, words, counts):
+    flat(tmp_path, place='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{words[i > 7]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'file,label,{column}', *rows]))
+    if isinstance(counts, str):
+        with rejects(counts):
+            read(tmp_path)
+        return
+    assert [len(part) for part in read(tmp_path).parts.values()] == counts
+
+
+@pytest.mark.parametrize('title', ['Finding Labels', 'class_name', 'true label'])
+def test_titles_that_end_in_the_word(tmp_path, title):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{i}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join([f'Image Index,{title},class_id', *rows]))
+    assert read(tmp_path).classes == ('a', 'b')
+
+
+def test_a_text_has_a_name_and_a_label_on_each_line(tmp_path):
+    """As MMPretrain has them."""
+    flat(tmp_path)
+    (tmp_path / 'meta').mkdir()
+    (tmp_path / 'meta/train.txt').write_text(
+        ''.join(f'{i}.jpg {i // 2}{" or so" * (i > 9)}\n' for i in range(12))
+    )
+    # In no encoding, as notes may be.
+    (tmp_path / 'README.txt').write_bytes('Six kinds é'.encode('utf-16-le') + b'\x81')
+    assert read(tmp_path).classes == (*'01234', '5 or so')
+
+
+def test_a_table_of_which_nothing_is_read_is_named(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'labels.csv').write_text('id,label\n' + '\n'.join(f'x{i},a' for i in range(12)))
+    with rejects(r"labels.csv' is not read, .* such as '0.jpg'; a"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('header', 'row', 'words'),
+    [
+        ('image,caption', '{i}.jpg,thing {i}', r'has 12 values in 12 rows such as .*call it label'),
+        ('image,label', '{i}.jpg,thing {i}', 'too few images of any class'),
+        ('0.jpg,0,0', '{i}.jpg,{i},{i}', 'none of them is called label'),  # no header
+        ('0.jpg,0,1', '{i}.jpg,0,1', 'none of them is called label'),
+    ],
+)
+def test_what_is_no_column_of_classes_is_one_sentence(tmp_path, header, row, words):
+    flat(tmp_path)
+    rows = '\n'.join([header, *(row.format(i=i) for i in range(12))])
+    (tmp_path / 'a.csv').write_text(rows)
+    with rejects(words):
+        read(tmp_path)
+
+
+def test_a_column_of_flags_may_end_in_the_word(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{i % 2},{1 - i % 2}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join(['file,red,other class', *rows]))
+    assert read(tmp_path).classes == ('other class', 'red')

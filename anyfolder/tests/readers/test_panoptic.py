@@ -1,0 +1,78 @@
+"""COCO's panoptic form: things, stuff, and the pixels that say where they are."""
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from image_folders import write_panoptic
+from rejection import rejects
+
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.panoptic import as_panoptic, numbers_in, read_panoptic_folder
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return write_panoptic(tmp_path / 'scenes')
+
+
+def changed(folder: Path, split: str, change) -> None:
+    file = folder / f'annotations/panoptic_{split}.json'
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def test_things_come_first_and_boxes_are_of_the_pixels(folder):
+    listing = read_panoptic_folder(Tree(folder))
+    assert (listing.classes, listing.stuff, listing.form) == (
+        ('square', 'bar', 'floor'),
+        1,
+        'COCO panoptic',
+    )
+    assert [len(listing.parts[split]) for split in ('train', 'val', 'test')] == [4, 2, 0]
+    for record in listing.train:
+        numbers = numbers_in(record.mask)
+        assert [found.name for found in record.instances] == ['floor', 'square', 'bar']
+        for found in record.instances[1:]:
+            left, top, width, height = found.box
+            assert (numbers[top : top + height, left : left + width] == found.number).any()
+            assert found.area == (numbers == found.number).sum()
+        assert record.instances[0].area < 44 * 64
+    written = as_panoptic(listing, listing.val)
+    assert [one['isthing'] for one in written['categories']] == [1, 1, 0]
+    assert {one['category_id'] for one in written['annotations'][0]['segments_info']} == {1, 2, 3}
+    assert not listing.findings.rows()
+
+
+def test_segments_without_pixels_and_pixels_without_segments_are_named(folder):
+    def change(content):
+        segments = content['annotations'][0]['segments_info']
+        segments[1]['id'] = 4
+
+    changed(folder, 'train', change)
+    listing = read_panoptic_folder(Tree(folder))
+    assert [what for what, *_ in listing.findings.rows()] == [
+        'segments left out, of which there is no pixel',
+        'numbers in PNGs that are no listed segment, taken as no segment',
+    ]
+    assert len(listing.train[0].instances) == 2
+
+
+def test_what_does_not_fit_together_is_one_sentence(folder, tmp_path):
+    png = folder / 'annotations/panoptic_train/1.png'
+    cv2.imwrite(str(png), np.zeros((10, 12, 3), np.uint8))
+    with rejects(r'another size than .* \(1, the first is .*1\.png with 12'):
+        read_panoptic_folder(Tree(folder))
+    png.unlink()
+    with rejects(r'PNGs of segments are not there .*panoptic_train/1\.png'):
+        read_panoptic_folder(Tree(folder))
+    assert len(read_panoptic_folder(Tree(folder), skip_invalid=True).train) == 3
+    changed(folder, 'val', lambda content: content['categories'][0].update(isthing=1))
+    with rejects("'floor' is a thing and stuff"):
+        read_panoptic_folder(Tree(folder))
+    (tmp_path / 'empty').mkdir()
+    with rejects('has no panoptic annotations; put a panoptic_'):
+        read_panoptic_folder(Tree(tmp_path / 'empty'))

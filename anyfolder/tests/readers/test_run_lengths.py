@@ -1,0 +1,46 @@
+"""Masks by COCO's run lengths."""
+
+import numpy as np
+import pytest
+
+from anyfolder.readers.run_lengths import mask_of
+
+MASK = np.zeros((4, 4), bool)
+MASK[1:3, 1:3] = True
+
+
+@pytest.mark.parametrize('counts', [[5, 2, 2, 2, 5], '52203', b'52203'])
+def test_numbers_and_text(counts):
+    assert (mask_of(counts, (4, 4)) == MASK).all()
+
+
+def test_a_mask_that_is_not_square():
+    assert (mask_of([1, 1, 4], (2, 3)) == [[0, 0], [1, 0], [0, 0]]).all()
+
+
+def test_differences_from_two_before():
+    # pycocotools.mask.encode of two objects on a large image: long runs, and a negative difference
+    mask = np.zeros((100, 70), bool)
+    mask[10:60, 5:9], mask[70:72, 30:60] = True, True
+    assert (mask_of(pycocotools_text(mask), mask.shape[::-1]) == mask).all()
+
+
+def pycocotools_text(mask: np.ndarray) -> str:
+    """The text that ``rleToString`` in pycocotools' ``maskApi.c`` makes of a mask."""
+    flat = np.concatenate([[False], mask.flatten(order='F')])
+    runs = np.diff(np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]), [mask.size]]))
+    letters = []
+    for i, run in enumerate(runs.tolist()):
+        value = run - (int(runs[i - 2]) if i > 2 else 0)
+        more = True
+        while more:
+            bits, value = value & 0x1F, value >> 5
+            more = value != -1 if bits & 0x10 else value != 0
+            letters.append(chr(48 + (bits | 0x20 * more)))
+    return ''.join(letters)
+
+
+@pytest.mark.parametrize('counts', [[5, 2, 2, 2, 4], [20, -4], '5220', '5220o'])
+def test_what_is_no_mask_of_this_size(counts):
+    with pytest.raises(ValueError, match='run lengths'):
+        mask_of(counts, (4, 4))

@@ -1,0 +1,24 @@
+"""Files that claim to be larger than they are."""
+
+import struct
+import zlib
+
+
+def bomb() -> bytes:
+    """A PNG that claims 60,000 x 60,000 pixels, and has none."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return (
+            struct.pack('>I', len(content))
+            + kind
+            + content
+            + struct.pack('>I', zlib.crc32(kind + content))
+        )
+
+    header = struct.pack('>IIBBBBB', 60000, 60000, 8, 2, 0, 0, 0)
+    return (
+        b'\x89PNG\r\n\x1a\n'
+        + chunk(b'IHDR', header)
+        + chunk(b'IDAT', zlib.compress(b''))
+        + chunk(b'IEND', b'')
+    )

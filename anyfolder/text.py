@@ -1,0 +1,88 @@
+"""Text files in any common encoding."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from anyfolder.errors import InputError
+
+from .terminal import printable
+
+ENCODINGS = {
+    b'\xff\xfe': 'utf-16',
+    b'\xfe\xff': 'utf-16',
+    b'\xef\xbb\xbf': 'utf-8-sig',
+}  # by their first bytes
+# What else text may be, shown where it is not known: of Chinese, Japanese, Korean, Russian, and
+# Central and Western European languages.
+OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
+# A letter of Western Europe between those of ASCII, or two within a word. Letters of other scripts
+# take two such bytes, and words of theirs have no letters of ASCII.
+ACCENT = re.compile(
+    rb'(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[a-z])'
+)
+THREE_BYTES = '\u0800'  # the first letter of three bytes in UTF-8
+# Files whose encoding read_text has guessed: as what, and a line of each.
+GUESSED: dict[str, tuple[str, str]] = {}
+WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong letters as UTF-8'
+CONTRARY = 'files in UTF-8 that say another encoding, read as UTF-8'
+
+
+def read_text(path: str | Path, declared: str = '') -> str:
+    """A file's text without a byte order mark.
+
+    What is neither UTF-8 nor has a mark is Windows-1252 where that is likely. It is in
+    :data:`GUESSED` then, so that it can be said.
+
+    Args:
+        path: the file.
+        declared: the encoding that it says. Valid UTF-8 is that nevertheless, unless each of its
+            letters may be one of such an encoding that takes two bytes.
+
+    Raises:
+        InputError: if its encoding is not known.
+    """
+    content = Path(path).read_bytes()
+    GUESSED.pop(str(path), None)
+    marked = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), '')
+    text, said = (_decoded(content, encoding) for encoding in (marked or 'utf-8', declared))
+    in_two_bytes = said is not None and len(said) < len(content)
+    if said is not None and (text is None or (in_two_bytes and max(text) < THREE_BYTES)):
+        return said
+    what = CONTRARY if said not in (None, text) else ''
+    if text is None:
+        text, what = decode_unknown(content, str(path), 'save it as UTF-8'), WESTERN
+    if what:
+        GUESSED[str(path)] = what, next(line for line in text.splitlines() if not line.isascii())
+    return text
+
+
+def _decoded(content: bytes, encoding: str) -> str | None:
+    """Text in this encoding, None if it is in another one."""
+    with suppress(UnicodeDecodeError, LookupError):
+        if '\0' not in (text := content.decode(encoding)):  # else UTF-16 without a mark
+            return text
+    return None
+
+
+def decode_unknown(content: bytes, name: str, remedy: str) -> str:
+    """Text in Windows-1252, where all that is not ASCII are accented letters among others.
+
+    Raises:
+        InputError: with what it may be, if it is anything else.
+    """
+    if ACCENT.sub(b'', content).isascii() and b'\0' not in content:
+        return content.decode('cp1252')
+    line, meanings = next((line for line in content.splitlines() if not line.isascii()), b''), []
+    for encoding in OTHERS if line else ():
+        with suppress(UnicodeDecodeError):
+            text = line.decode(encoding)
+            start = next(i for i, letter in enumerate(text) if not letter.isascii())
+            meanings.append(f'{text[max(start - 10, 0) : start + 20].strip()!r} ({encoding})')
+    may = ', and may have ' * bool(meanings) + ' or '.join(meanings)
+    raise InputError(f'{printable(name)!r} is not UTF-8{may}; {remedy}.')
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """The lines of a file that are not empty, without blanks at their ends."""
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]

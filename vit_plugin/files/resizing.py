@@ -1,0 +1,43 @@
+"""Images of another size, as the frameworks resize them. Without torch, for ONNX."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from PIL import Image
+
+INTERPOLATIONS = dict(  # OpenCV's, by the frameworks' names
+    nearest=cv2.INTER_NEAREST,
+    bilinear=cv2.INTER_LINEAR,
+    bicubic=cv2.INTER_CUBIC,
+    area=cv2.INTER_AREA,
+    lanczos=cv2.INTER_LANCZOS4,
+)
+
+
+def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
+    """The size with this edge at a length, as with MMPretrain's ``ResizeEdge``.
+
+    torchvision's ``Resize`` of one number does the same.
+    """
+    by_width = dict(short=width < height, long=width > height, width=True, height=False)[edge]
+    if by_width:
+        return length, int(length * height / width)
+    return int(length * width / height), length
+
+
+def resized(
+    image: np.ndarray, size: Sequence[int], interpolation: str, backend: str = 'cv2'
+) -> np.ndarray:
+    """An image (H, W, C) of another width and height, as the frameworks resize it.
+
+    Args:
+        image: its pixels, for Pillow in uint8.
+        size: the new width and height.
+        interpolation: a key of :data:`INTERPOLATIONS`, or one of Pillow's methods.
+        backend: ``'cv2'`` or ``'pillow'``.
+    """
+    if backend == 'pillow':
+        method = Image.Resampling[interpolation.upper()]
+        return np.array(Image.fromarray(image).resize([*size], method))
+    return cv2.resize(image, size, interpolation=INTERPOLATIONS[interpolation])
