@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from anyfolder.errors import InputError, rejecting
 from anyfolder.text import read_text
 
-from .class_names import class_name, note_merged
+from .class_names import class_name, warn_merged
 from .coco import is_coco, read_coco
 from .division import divide
 from .findings import Findings
 from .image_lists import box_tables, format_of, read_image_lists
-from .image_tree import Tree, note_unused, read_sizes
+from .image_tree import Tree, read_sizes, warn_unused
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
@@ -144,14 +144,14 @@ def read_format(
     if not with_background:
         what = f'shapes of {BACKGROUND_SHAPE} left out, which are no objects'
         _leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
-    note_unused(tree, records, [*form.files, *used], findings)
+    warn_unused(tree, records, [*form.files, *used], findings)
     records = with_right_size(read_sizes(tree, records, findings), findings)
     objects = sum(len(record.instances) for record in records)
     check_instances(records, findings, with_masks)
     if with_masks:
         _check_polygons(records, findings)
     findings.check(objects)
-    findings.note_all(
+    findings.warn_all(
         'images without an object', (record.path for record in records if not record.instances)
     )
     to_train = [record for record in records if record.split in (None, 'train')]
@@ -163,7 +163,7 @@ def read_format(
     _leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
     named = dict.fromkeys(names or sorted(known))
     unused = (name for name in named if name not in known)
-    findings.note_all('names of classes left out, which no object to train on has', unused)
+    findings.warn_all('names of classes left out, which no object to train on has', unused)
     classes = tuple(name for name in named if name in known)
     return Listing(form.name, tree.folder, classes, parts, held_out, findings)
 
@@ -175,13 +175,13 @@ def _normalize_names(records: Records, names: Sequence[str], findings: Findings)
     """
     instances = [found for record in records for found in record.instances]
     written = [*names, *(found.name for found in instances)]
-    note_merged(written, findings)
+    warn_merged(written, findings)
     normal = {name: class_name(name) for name in {*written}}
     for found in instances:
         found.name = normal[found.name]
         if found.name.strip('_').casefold() in IGNORED:
             what = 'objects of a class for what is to be ignored, whatever it is'
-            findings.note(what, f'{found.name!r} of {found.origin}')
+            findings.warn(what, f'{found.name!r} of {found.origin}')
             found.name, found.crowd = '', True
         elif not found.name:
             findings.reject('objects have no class', 'name it', found.origin)
@@ -197,7 +197,7 @@ def _leave_out(
     findings: Findings,
 ) -> None:
     for record in records:
-        findings.note_all(what, (found.origin for found in record.instances if leaves(found)))
+        findings.warn_all(what, (found.origin for found in record.instances if leaves(found)))
         record.instances = [found for found in record.instances if not leaves(found)]
 
 

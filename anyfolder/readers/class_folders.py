@@ -11,7 +11,7 @@ from .class_layout import by_folders
 from .division import divide
 from .findings import Findings
 from .identity import folder_of
-from .image_tree import MOST_HEADERS, Tree, note_unused, read_sizes
+from .image_tree import MOST_HEADERS, Tree, read_sizes, warn_unused
 from .label_tables import read_tables
 from .label_values import are_measured, numbers_in
 from .listing import Listing, is_encodable, readable
@@ -53,7 +53,7 @@ def read_class_folders(
     place = Path(work_dir) if work_dir else None
     records, form = by_folders(tree, place, findings), 'folders of classes'
     multi_label, tables = False, list[Path]()
-    _note_folders(records, findings)
+    _warn_folders(records, findings)
     if len({record.labels for record in records}) >= 2:
         tables = _divide_by_lists(whole, records, findings)
         _compare_tables(whole, records, findings)
@@ -62,8 +62,8 @@ def read_class_folders(
         if listed:
             records, form = listed, 'images and a table of classes'
         elif inner := _only_folder(tree):
-            return read_class_folders(Tree(inner, tree.looks), work_dir, skip_invalid, whole)
-    note_unused(whole, records, tables, findings)
+            return read_class_folders(Tree(inner, tree.probes), work_dir, skip_invalid, whole)
+    warn_unused(whole, records, tables, findings)
     _check_any(tree, records)
     records = read_sizes(tree, records, findings, MOST_HEADERS)
     findings.check()
@@ -75,14 +75,14 @@ def read_class_folders(
     return Listing(form, tree.folder, classes, parts, held_out, findings, multi_label=multi_label)
 
 
-def _note_folders(records: Records, findings: Findings) -> None:
+def _warn_folders(records: Records, findings: Findings) -> None:
     """Note folders whose names are not in UTF-8, and those within the folder of a class."""
     places = {(folder_of(record.path), record.labels) for record in records}
-    findings.note_all(
+    findings.warn_all(
         'names of folders not in UTF-8, read as Windows-1252; rename those with wrong letters',
         sorted({name for place, (name,) in places if not is_encodable(Path(place).name)}),
     )
-    findings.note_all(
+    findings.warn_all(
         'folders within those of classes, whose images are of the class',
         sorted(Path(place) for place, labels in places if _is_deeper(Path(place).name, labels)),
     )
@@ -94,7 +94,7 @@ def _check_names(
     """Note classes that are numbers, and raise a ``InputError`` for a single one."""
     found = {name for record in records for name in record.labels}
     if are_measured(found, named=True) or numbers_in(found)[1]:
-        findings.note(
+        findings.warn(
             'classes that are numbers or dates, whose order and distance are not learned; join '
             "them to a few such as 'low' and 'high'",
             f'{min(found)} and {max(found)}',
@@ -129,7 +129,7 @@ def _compare_tables(tree: Tree, records: Records, findings: Findings) -> None:
                 'tables left out, which say other classes than the folders; to read one, put its '
                 'images into one folder'
             )
-            findings.note_all(what, tables)
+            findings.warn_all(what, tables)
 
 
 def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[Path]:
@@ -162,7 +162,7 @@ def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[P
         tried = (numbers.get(label), label, label.split(' ')[0])
         if name := next((one for one in tried if one in classes), None):
             records.append(ImageRecord(path, tree.split(path), labels=(name,)))
-            findings.note(
+            findings.warn(
                 'images in no folder of a class, which a list gives one', f'{path}: {name}'
             )
         elif label:

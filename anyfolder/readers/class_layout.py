@@ -83,11 +83,11 @@ def _without_results(
             for path in (folder / name).iterdir()
         )
     ]
-    findings.note_all(
+    findings.warn_all(
         'folders left out, which are named as results and have more than images',
         (folder / name for name in results),
     )
-    findings.note_all(
+    findings.warn_all(
         'classes that are named as results; move their folders away if they are none',
         (folder / name for name in named if name not in results),
     )

@@ -51,21 +51,21 @@ def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
             )
 
 
-def note_merged(written: Iterable[str], findings: Findings) -> None:
+def warn_merged(written: Iterable[str], findings: Findings) -> None:
     """Note names that are written otherwise and are one class."""
     first: dict[str, str] = {}
     for name in dict.fromkeys(written):
         other = first.setdefault(class_name(name), name)
         if other.strip() != name.strip():
-            findings.note(
+            findings.warn(
                 'names of classes that look the same, taken as one',
                 f'{other!r} and {name!r}',
             )
 
 
-def note_repeated(names: Iterable[str], file: Path | None, findings: Findings) -> None:
+def warn_repeated(names: Iterable[str], file: Path | None, findings: Findings) -> None:
     """Note names that a file gives to several classes."""
-    findings.note_all(
+    findings.warn_all(
         'categories of one name, taken as one class',
         (f'{name!r} in {file}' for name, count in Counter(names).items() if count > 1),
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .class_names import note_repeated
+from .class_names import warn_repeated
 from .findings import Findings
 from .image_tree import Tree, stated_size
 from .polygons import box_around
@@ -56,7 +56,7 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
     names: list[str] = []
     for split, group in by_split.items():
         chosen = [file for file in group if file.stem.startswith('inst')] or group
-        findings.note_all(
+        findings.warn_all(
             'files left out, since another has the boxes of these images',
             sorted({*group} - {*chosen}),
         )
@@ -68,7 +68,7 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
 
 def _names(file: Path, content: Json, findings: Findings) -> list[str]:
     names = [text_of(category['name']) for category in categories_of(content)]
-    note_repeated(names, file, findings)
+    warn_repeated(names, file, findings)
     return names
 
 
@@ -113,7 +113,7 @@ def listed_images(
         name = image.get('file_name') or image.get('coco_url')  # LVIS has URLs
         if not name:
             raise ValueError(f"the image {image['id']!r} has no 'file_name'")
-        path = tree.find(str(name), file, split, findings) or file
+        path = tree.resolve(str(name), file, split, findings) or file
         stated = stated_size(image.get('width'), image.get('height'))
         records[number] = tree.record(path, file, split, stated=stated)
     return records

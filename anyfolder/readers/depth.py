@@ -5,14 +5,14 @@ from math import ceil, log2
 from pathlib import Path
 
 from .findings import Findings
-from .look import Look
+from .probe import Probe
 
 CONTRAST = 64  # of 255, between the lowest and the highest value
 ROUNDED = 1.01  # by which a lossy format may exceed the highest value
 
 
-def note_depth(
-    bits: int, found: Sequence[tuple[Path, Look]], findings: Findings, alone: bool
+def warn_depth(
+    bits: int, found: Sequence[tuple[Path, Probe]], findings: Findings, alone: bool
 ) -> tuple[float, float] | None:
     """Name the range of values where 8 bits of them are dark, and reject 32 bits.
 
@@ -25,7 +25,7 @@ def note_depth(
     Returns:
         The window that all images are to be read with, if they need one.
     """
-    paths, ends = [path for path, _ in found], [look.values for _, look in found if look.values]
+    paths, ends = [path for path, _ in found], [probe.values for _, probe in found if probe.values]
     if not ends:
         return None
     low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
@@ -39,7 +39,7 @@ def note_depth(
             remedy = f'save them with 8 or 16 bits, where {window[7:]} becomes black and white'
             findings.reject(what, remedy, str(path))
     elif not _has_contrast(low, high):
-        findings.note_all(
+        findings.warn_all(
             f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, '
             + (
                 f'read by LoadImage({window}) in training and prediction; change it in the config'
@@ -49,10 +49,10 @@ def note_depth(
             paths,
         )
         return (least, most) if alone else None
-    narrow = [path for path, look in found if look.values and not _has_contrast(*look.values)]
+    narrow = [path for path, probe in found if probe.values and not _has_contrast(*probe.values)]
     if bits <= 16 and 2 * len(narrow) >= len(ends):
         what = f'dark or pale images of {bits} bits beside others; save all with one range'
-        findings.note_all(what, narrow)
+        findings.warn_all(what, narrow)
     return None
 
 

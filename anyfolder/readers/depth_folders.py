@@ -14,9 +14,9 @@ from anyfolder.sampling import evenly_spaced
 from .division import divide
 from .findings import Findings
 from .identity import KINDS, Index
-from .image_tree import Tree, note_unused, read_sizes
+from .image_tree import Tree, read_sizes, warn_unused
 from .listing import Listing
-from .pixel_maps import look_at_maps
+from .pixel_maps import probe_maps
 from .records import Records
 from .split_lists import read_lists
 from .splits import without_split
@@ -81,12 +81,12 @@ def read_depth_folder(
         tree.record(image, path, lists.splits.get(image), mask=path)
         for image, path in map_of.items()
     ]
-    findings.note_all(
+    findings.warn_all(
         'images left out, which have no map of depth',
         (path for path in images if path not in map_of),
     )
-    findings.note_all('maps of depth left out, which have no image of their name', pairs.lost)
-    note_unused(tree, records, [*images, *maps, *lists.files], findings)
+    findings.warn_all('maps of depth left out, which have no image of their name', pairs.lost)
+    warn_unused(tree, records, [*images, *maps, *lists.files], findings)
     records = read_sizes(tree, records, findings)
     found = scale or _scale_of(tree, [record.mask for record in records if record.mask])
     records, depths = _checked(records, found, check_all, findings)
@@ -140,16 +140,16 @@ def _checked(
         InputError: if there is no depth, or none that can be in meters.
     """
 
-    def look(path: Path) -> tuple[Sequence[int], tuple[float, ...]]:
+    def probe(path: Path) -> tuple[Sequence[int], tuple[float, ...]]:
         depth = read_depth(path, scale)
         known = depth[depth > 0]
         return depth.shape, (known.min(), np.median(known), known.max()) if known.size else ()
 
     count = len(records)
     chosen = records if check_all else [records[i] for i in evenly_spaced(count, MOST_MAPS)]
-    looked = list(look_at_maps(chosen, look, 'maps of depth', findings))
+    looked = list(probe_maps(chosen, probe, 'maps of depth', findings))
     unknown = (record.mask for record, ends in looked if not ends)
-    findings.note_all('maps of depth without a known pixel', unknown)
+    findings.warn_all('maps of depth without a known pixel', unknown)
     values = [ends for _, ends in looked if ends]
     findings.check()
     if not values:

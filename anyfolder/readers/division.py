@@ -15,7 +15,7 @@ from .class_names import near_twins, twin_key
 from .findings import Findings
 from .image_tree import Tree
 from .instances import without_repeats
-from .look import digest_of
+from .probe import digest_of
 from .records import ImageRecord, Parts, Records
 from .splits import SEED, SPLITS, Split, hold_out
 
@@ -59,7 +59,7 @@ def divide(
     has_train = any(record.split == 'train' for record in records)
     for record in _once(records, findings):
         if record.split is None and has_train:
-            findings.note(
+            findings.warn(
                 'images left out, in no folder or list of a part of the data set',
                 record.path.relative_to(tree.folder),
             )
@@ -74,7 +74,7 @@ def divide(
     held_out = not parts['val']
     if held_out:
         _hold_out(parts, tree, by)
-    _note_copies(parts, findings)
+    _warn_copies(parts, findings)
     return Division(parts, held_out, _check_classes(parts, held_out, findings))
 
 
@@ -97,7 +97,7 @@ def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> Non
         )
 
 
-def _note_copies(parts: Parts, findings: Findings) -> None:
+def _warn_copies(parts: Parts, findings: Findings) -> None:
     """Note files of equal content: of an image to train on, and with other labels."""
     by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
@@ -112,11 +112,11 @@ def _note_copies(parts: Parts, findings: Findings) -> None:
             if copied is record:
                 continue
             if split != 'train' and of == 'train':
-                findings.note(
+                findings.warn(
                     'images to validate or test that are copies of one to train on', record.path
                 )
             if _describe(record) != _describe(copied):
-                findings.note(
+                findings.warn(
                     'copies of one image with other labels, as of two classes',
                     f'{copied.path} and {record.path}',
                 )
@@ -155,9 +155,9 @@ def _once(records: Records, findings: Findings) -> Records:
             unclear.add(str(record.path))
         splits = {first.split, record.split} - {None}
         if len(splits) > 1:
-            findings.note('images in several parts of the data, left out of training', record.path)
+            findings.warn('images in several parts of the data, left out of training', record.path)
         else:
-            findings.note('images that are listed twice, taken as one', record.path)
+            findings.warn('images that are listed twice, taken as one', record.path)
         first.split = next((split for split in reversed(SPLITS) if split in splits), None)
         first.instances, _ = without_repeats([*first.instances, *record.instances])
     if unclear:
@@ -173,7 +173,7 @@ def _check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]
     """
     known = {name for record in parts['train'] for name in record.names}
     alike = near_twins(known)
-    findings.note_all(
+    findings.warn_all(
         'classes whose names differ in case, blanks, look-alike letters or (1) alone',
         (f'{name!r} and {first!r}' for name, first in alike.items() if name != first),
     )

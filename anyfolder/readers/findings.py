@@ -36,17 +36,17 @@ class Findings:
     """
 
     skip_invalid: bool = False
-    noted: dict[str, FindingKind] = field(default_factory=dict)
+    warnings: dict[str, FindingKind] = field(default_factory=dict)
     wrong: dict[tuple[str, str], FindingKind] = field(default_factory=dict)
 
-    def note(self, what: str, example: Any) -> None:
+    def warn(self, what: str, example: Any) -> None:
         """Something was repaired or left out."""
-        self.noted.setdefault(what, FindingKind()).add(str(example))
+        self.warnings.setdefault(what, FindingKind()).add(str(example))
 
-    def note_all(self, what: str, examples: Iterable[Any]) -> None:
+    def warn_all(self, what: str, examples: Iterable[Any]) -> None:
         """The same for several examples."""
         for example in examples:
-            self.note(what, example)
+            self.warn(what, example)
 
     def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
         """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.
@@ -86,4 +86,6 @@ class Findings:
             (f'left out, since they are wrong: {what}', kind)
             for (what, _), kind in self.wrong.items()
         ]
-        return [(what, kind.count, kind.examples) for what, kind in [*wrong, *self.noted.items()]]
+        return [
+            (what, kind.count, kind.examples) for what, kind in [*wrong, *self.warnings.items()]
+        ]

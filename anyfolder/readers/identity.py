@@ -200,7 +200,7 @@ class Index:
                 pairs.unclear.add(image)
                 continue
             pairs.image_of[first] = image
-            findings.note_all(
+            findings.warn_all(
                 'files left out: images have two files of labels, and the nearer is read',
                 (f'{other}, not {first}' for other in others),
             )

@@ -74,9 +74,9 @@ def read_image_lists(tree: Tree, files: Mapping[Path, Any], findings: Findings) 
                 objects = [one for key in FORMATS for one in _objects(entry, key)]
                 found = [_instance(one, origin) for one in objects if _has_box(one)]
             if len(found) < len(objects):
-                findings.note('objects without a box left out', origin)
+                findings.warn('objects without a box left out', origin)
             own = split_of(str(entry.get('split'))) or split
-            if path := tree.find(name, file, own, findings):
+            if path := tree.resolve(name, file, own, findings):
                 stated = stated_size(entry.get('width'), entry.get('height'))
                 listed.append(tree.record(path, file, own, stated=stated, instances=found))
         if isinstance(content, Mapping) and content.get('relative'):

@@ -13,12 +13,12 @@ from anyfolder.errors import InputError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadata, walk_files
 from anyfolder.text import GUESSED
 
-from .depth import note_depth
+from .depth import warn_depth
 from .findings import Findings
 from .identity import Index, folder_of, parts_below
-from .look import Look
+from .probe import Probe
+from .probe_cache import NAME, ProbeCache
 from .records import ImageRecord, Records, number_of
-from .remembered import NAME, Looks
 from .splits import Split, split_in, split_of
 
 # Folders that trainings write, and files that are in them.
@@ -75,10 +75,10 @@ class Tree:
         InputError: if there is no such folder, or if folders of two parts are one by a link.
     """
 
-    def __init__(self, folder: str | Path, looks: Looks | None = None) -> None:
+    def __init__(self, folder: str | Path, probes: ProbeCache | None = None) -> None:
         if not Path(folder).is_dir():
             raise InputError(f'--data: there is no folder {str(folder)!r}.')
-        self.folder, self.looks = _unwrapped(Path(folder)), looks or Looks()
+        self.folder, self.probes = _unwrapped(Path(folder)), probes or ProbeCache()
         self.images: list[Path] = []
         self.others: list[Path] = []
         self.runs: list[Path] = []
@@ -116,7 +116,7 @@ class Tree:
                 'val.txt, or remove the link.'
             )
 
-    def find(
+    def resolve(
         self, name: str, file: Path, split: Split | None, findings: Findings, lost: str = ''
     ) -> Path | None:
         """The image that a file names. Where several fit, it is rejected.
@@ -127,7 +127,7 @@ class Tree:
         if len(found) == 1:
             return found[0]
         if lost and not found:
-            findings.note(lost, name)
+            findings.warn(lost, name)
         elif not found:
             findings.reject(
                 f'images of {str(file)!r} are not there, or are in another part of the data',
@@ -171,29 +171,29 @@ def read_sizes(
         most: images of which all headers are read. Of more, some have no size then.
     """
     new = [record for record in records if record.bands is None]
-    looks = tree.looks.at([record.path for record in new], most is None or len(new) <= most)
-    deep: dict[int, list[tuple[Path, Look]]] = {}
+    probes = tree.probes.at([record.path for record in new], most is None or len(new) <= most)
+    deep: dict[int, list[tuple[Path, Probe]]] = {}
     unread = set()
-    for record, look in zip(new, looks, strict=True):
-        if look is None:
+    for record, probe in zip(new, probes, strict=True):
+        if probe is None:
             continue
-        if look.fault:
-            findings.note(
-                'images left out, since they cannot be read', f'{record.path} ({look.fault})'
+        if probe.fault:
+            findings.warn(
+                'images left out, since they cannot be read', f'{record.path} ({probe.fault})'
             )
         else:
-            width, height = look.size
-            record.size, record.bands, record.digest = (width, height), look.bands, look.digest
-            if look.bits > 8:
-                deep.setdefault(look.bits, []).append((record.path, look))
-        if look.fault or look.bits > 16:
+            width, height = probe.size
+            record.size, record.bands, record.digest = (width, height), probe.bands, probe.digest
+            if probe.bits > 8:
+                deep.setdefault(probe.bits, []).append((record.path, probe))
+        if probe.fault or probe.bits > 16:
             unread.add(id(record))
     for bits, found in deep.items():
-        window = note_depth(bits, found, findings, len(found) == sum(map(bool, looks)))
-        tree.looks.window = window or tree.looks.window
+        window = warn_depth(bits, found, findings, len(found) == sum(map(bool, probes)))
+        tree.probes.window = window or tree.probes.window
     kept = [record for record in records if id(record) not in unread]
     if unread and not (deep or any(any(record.size) for record in kept)):
-        first = next(look.fault for look in looks if look)
+        first = next(probe.fault for probe in probes if probe)
         raise InputError(
             f'--data: none of {len(unread)} images can be read, such as {str(records[0].path)!r} '
             f'({first}); look at how they were saved.'
@@ -201,7 +201,7 @@ def read_sizes(
     return kept
 
 
-def note_unused(
+def warn_unused(
     tree: Tree, records: Records, used: Iterable[Path | None], findings: Findings
 ) -> None:
     """Note the files of a folder that were not read, by suffix, and the unused images."""
@@ -209,15 +209,15 @@ def note_unused(
     read = set(map(str, chain(of_images, used)))
     for name in sorted(read & GUESSED.keys()):
         what, line = GUESSED[name]
-        findings.note(what, f'{line!r} in {name}')
-    findings.note_all(
+        findings.warn(what, f'{line!r} in {name}')
+    findings.warn_all(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )
     for path in tree.others:
         if str(path) not in read:
             suffix = path.suffix.lower() or 'without a suffix'
-            findings.note(f'files left out, {suffix}', path.relative_to(tree.folder))
-    findings.note_all(
+            findings.warn(f'files left out, {suffix}', path.relative_to(tree.folder))
+    findings.warn_all(
         'images left out, of which nothing is said or which are in no list',
         (path.relative_to(tree.folder) for path in tree.images if str(path) not in read),
     )

@@ -32,7 +32,7 @@ def with_right_size(records: Records, findings: Findings) -> Records:
         apart = max(abs(width - record.size[0]), abs(height - record.size[1]))
         if not width or apart <= 1:
             if width and apart:
-                findings.note(
+                findings.warn(
                     'sizes a pixel off in the annotation, taken from the files', record.origin
                 )
             kept.append(record)
@@ -74,17 +74,17 @@ def check_instances(records: Records, findings: Findings, with_masks: bool = Fal
             turned = box_around_turned(found.box, number_of(found.degrees))
             if turned:
                 what = 'boxes with a rotation, taken as the upright rectangle around them'
-                findings.note(what, f'{found.degrees} degrees of {found.origin}')
+                findings.warn(what, f'{found.degrees} degrees of {found.origin}')
                 found.box = turned
     check_units(records)
     for record in records:
         record.instances = [found for found in record.instances if _fits(found, record, findings)]
         record.instances, repeated = without_repeats(record.instances)
-        findings.note_all(
+        findings.warn_all(
             'objects left out, since the same box of the class is there',
             (found.origin for found in repeated),
         )
-        findings.note_all(
+        findings.warn_all(
             'objects marked as crowd, ignored or difficult, neither trained on nor counted',
             (found.origin for found in record.instances if found.crowd),
         )
@@ -156,7 +156,7 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
         findings.reject(f'boxes {wrong}', CORRECT, f'{where}, {size}', tolerated=True)
         return False
     if max(map(abs, map(sub, cut, found.box))) > 1e-3:
-        findings.note('boxes cut at the edges of their image', where)
+        findings.warn('boxes cut at the edges of their image', where)
     found.box = cut
     return _has_area(found, record, findings)
 
@@ -168,7 +168,7 @@ def _has_area(found: Instance, record: ImageRecord, findings: Findings) -> bool:
         return False
     if not 0 < number_of(found.area) <= 1.01 * width * height + 1:
         if found.area is not None:
-            findings.note('areas computed anew', f'{found.area!r} of {found.origin}')
+            findings.warn('areas computed anew', f'{found.area!r} of {found.origin}')
         polygons = found.segmentation if isinstance(found.segmentation, list) else []
         found.area = sum(map(polygon_area, polygons)) or width * height
     return True
@@ -190,7 +190,7 @@ def _is_mask(found: Instance, record: ImageRecord, findings: Findings) -> bool:
         findings.reject(what, CORRECT, found.origin, tolerated=True)
         return False
     if len(polygons) < len(parts):
-        findings.note('parts of polygons left out, of less than three points', found.origin)
+        findings.warn('parts of polygons left out, of less than three points', found.origin)
     found.segmentation = polygons
     around = box_around([_within(polygon, record) for polygon in polygons])
     return _is_in_its_box(around, found, findings)

@@ -38,7 +38,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Pat
         file = table.file
         tables.append(file)
         if len(table.rows[0]) == 1:
-            findings.note('tables left out, which have no column but that of images', file)
+            findings.warn('tables left out, which have no column but that of images', file)
             continue
         labels, split = table.labels(), tree.split_said(file)
         in_columns |= len(labels) > 1
@@ -46,7 +46,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Pat
         lost = f'rows of {file.name} left out, whose image is not there'
         for row in table.rows:
             own = table.part_of(row) if table.part else split
-            path = tree.find(row[table.images], file, own, findings, lost)
+            path = tree.resolve(row[table.images], file, own, findings, lost)
             if path is None:
                 continue
             record = records.setdefault(str(path), tree.record(path, file, own))
@@ -79,7 +79,7 @@ def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Recor
     others = [record for record in found if len(record.labels) != 1]
     several = sum(len(record.labels) > 1 for record in others) > MAX_STRAY_SHARE * len(found)
     together = several or (in_columns and others)
-    findings.note_all(
+    findings.warn_all(
         'images of several classes or none, so that each class is learned on its own (multi-label)'
         if together
         else 'images left out, of which a table says no class, or two',

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from anyfolder.errors import InputError
 
-from .class_names import note_merged
+from .class_names import warn_merged
 from .findings import Findings
 from .table_columns import LABELS, ImageTable
 
@@ -33,11 +33,11 @@ def separator_in(table: ImageTable, label: str, findings: Findings) -> str | Non
         unclear = [value for value in values if re.search('[ ,]', value)]
         if several and unclear:
             what = 'values with blanks or commas, each taken as one name; write | between several'
-            findings.note(what, f'{unclear[0]!r} in {table.file}')
-        note_merged(sorted(values), findings)
+            findings.warn(what, f'{unclear[0]!r} in {table.file}')
+        warn_merged(sorted(values), findings)
     elif mark in ', ':
         what = f'several labels in a value, between which is {mark!r}; write | to be sure'
-        findings.note(what, f'{next(value for value in values if mark in value)!r} in {table.file}')
+        findings.warn(what, f'{next(value for value in values if mark in value)!r} in {table.file}')
     return mark
 
 

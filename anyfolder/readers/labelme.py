@@ -51,9 +51,9 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> A
                 polygons = _polygons(shape)
                 if shape.get('shape_type') == 'rotation':
                     what = 'boxes with a rotation, taken as the upright rectangle around them'
-                    findings.note(what, f'{shape.get("direction")} radians of {file}')
+                    findings.warn(what, f'{shape.get("direction")} radians of {file}')
                 if not polygons:
-                    findings.note(f'shapes left out, {shape.get("shape_type")}', file)
+                    findings.warn(f'shapes left out, {shape.get("shape_type")}', file)
                     continue
                 group = shape.get('group_id')
                 key = str(shape['label']).strip(), f'shape {i}' if group is None else group

@@ -10,12 +10,12 @@ from anyfolder.pixels.image_headers import ON_ITS_SIDE, header_of
 from .division import divide
 from .drawn_masks import from_polygons
 from .findings import Findings
-from .image_tree import Tree, note_unused, read_sizes
+from .image_tree import Tree, read_sizes, warn_unused
 from .listing import Listing
 from .mask_names import names_in_files
 from .mask_pairs import pairs_of
-from .mask_values import NOT_LABELED, MaskLook, choose_classes, look_at_mask, lossy_kind
-from .pixel_maps import look_at_maps
+from .mask_values import NOT_LABELED, MaskProbe, choose_classes, lossy_kind, probe_mask
+from .pixel_maps import probe_maps
 from .records import ImageRecord
 
 
@@ -36,32 +36,32 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     if not records:
         return from_polygons(tree, findings)
     named = names_in_files(tree, [record.mask for record in records if record.mask])
-    note_unused(tree, records, [named.file, *lists], findings)
+    warn_unused(tree, records, [named.file, *lists], findings)
     records = read_sizes(tree, records, findings)
-    look = partial(look_at_mask, by_color=bool(named.colors))
-    looks = {one.mask: seen for one, seen in look_at_maps(records, look, 'masks', findings)}
-    records = [record for record in records if record.mask in looks]
-    _compare_palettes(looks, findings)
+    probe = partial(probe_mask, by_color=bool(named.colors))
+    probes = {one.mask: seen for one, seen in probe_maps(records, probe, 'masks', findings)}
+    records = [record for record in records if record.mask in probes]
+    _compare_palettes(probes, findings)
     for record in records:
         _compare_orientation(record, findings)
-    lengths = {len(one.counts) for one in looks.values()}
-    counting = all(max(one.counts) < len(one.counts) for one in looks.values())
+    lengths = {len(one.counts) for one in probes.values()}
+    counting = all(max(one.counts) < len(one.counts) for one in probes.values())
     if len(lengths) > 2 and counting and not named.numbers:
         what = 'masks that count from 0 on, each to another number, maybe of objects, not classes'
-        findings.note(what, next(iter(looks)))
+        findings.warn(what, next(iter(probes)))
     findings.check()
-    lossy = next((mask for mask in looks if mask and lossy_kind(mask)), None)
-    seen = MaskLook(Counter(), Counter(), Counter())
-    for one in looks.values():
+    lossy = next((mask for mask in probes if mask and lossy_kind(mask)), None)
+    seen = MaskProbe(Counter(), Counter(), Counter())
+    for one in probes.values():
         for total, own in zip(seen[:3], one[:3], strict=True):
             total.update(own)
     values = choose_classes(seen, named, findings, lossy)
     for record in records:
-        counts = looks[record.mask].counts
+        counts = probes[record.mask].counts
         numbers = sorted({values.numbers[value] for value in counts} - {NOT_LABELED})
         record.labels = tuple(values.classes[number] for number in numbers)
     parts, held_out, known = divide(records, tree, findings)
-    findings.note_all(
+    findings.warn_all(
         'classes of which there is nothing to train on, only to validate',
         sorted({name for record in parts['val'] for name in record.names} - known),
     )
@@ -70,11 +70,11 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     )
 
 
-def _compare_palettes(looks: Mapping[Path | None, MaskLook], findings: Findings) -> None:
+def _compare_palettes(probes: Mapping[Path | None, MaskProbe], findings: Findings) -> None:
     """Reject masks that have another color of a number than the first that has it."""
     first: dict[int, tuple[tuple[int, ...], Path | None]] = {}
-    for mask, look in looks.items():
-        for value, own in look.palette.items():
+    for mask, probe in probes.items():
+        for value, own in probe.palette.items():
             color, other = first.setdefault(value, (own, mask))
             if color != own:
                 findings.reject(
@@ -90,7 +90,7 @@ def _compare_orientation(record: ImageRecord, findings: Findings) -> None:
     image, mask = header_of(record.path).orientation, header_of(record.mask).orientation
     sizes_tell = (image in ON_ITS_SIDE) != (mask in ON_ITS_SIDE) and len({*record.size}) > 1
     if image != mask and not sizes_tell:
-        findings.note(
+        findings.warn(
             'masks without the orientation (EXIF) of their image, both taken as they are seen',
             record.mask,
         )

@@ -54,7 +54,7 @@ class MaskValues:
         return numbers[where].reshape(values.shape)
 
 
-class MaskLook(NamedTuple):
+class MaskProbe(NamedTuple):
     """What is seen of the values of masks.
 
     Attributes:
@@ -93,7 +93,7 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
     return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
 
 
-def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskLook]:
+def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskProbe]:
     """The shape (H, W) of a mask, and what is seen of its values, see :func:`values_of`."""
     values = values_of(mask, by_color)
     with Image.open(mask) as image:
@@ -113,7 +113,7 @@ def look_at_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], Mas
             inside[part[~between[box]]] = True
             parts[value], at_edges[value] = number - 1, number - 1 - int(inside[1:].sum())
     colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
-    return values.shape, MaskLook(
+    return values.shape, MaskProbe(
         counts, parts, at_edges, {i: one for i, one in colors if i in counts}
     )
 
@@ -126,7 +126,7 @@ def lossy_kind(mask: Path) -> str:
 
 
 def choose_classes(
-    seen: MaskLook, named: NamedValues, findings: Findings, lossy: Path | None = None
+    seen: MaskProbe, named: NamedValues, findings: Findings, lossy: Path | None = None
 ) -> MaskValues:
     """The classes of masks of which this was seen; one of them may be of a :func:`lossy_kind`.
 
@@ -148,20 +148,20 @@ def choose_classes(
             'save masks as PNG with the number of the class of each pixel, or name the classes in '
             'classes.txt.'
         )
-    findings.note_all(
+    findings.warn_all(
         'values of masks that are mainly at edges between two others, as interpolation makes them; '
         'if so, resize masks by the nearest neighbor',
         (_word(value) for value, parts in seen.parts.items() if 2 * seen.at_edges[value] >= parts),
     )
     found = _by_name(values, named) or _in_order(values, [*named.numbers.values()], findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
-    findings.note_all(
+    findings.warn_all(
         'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
     )
     without = [value for value, number in found.numbers.items() if number == NOT_LABELED]
     if without:
         share = sum(map(counts.__getitem__, without)) / sum(counts.values())
-        findings.note(
+        findings.warn(
             f'masks with pixels of no class, value {", ".join(map(_word, without))}',
             f'{100 * share:.1f} % of all pixels',
         )
@@ -217,7 +217,7 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
             'nothing to tell apart; look at how the masks were saved.'
         )
     if chosen != list(range(len(chosen))):
-        findings.note_all(
+        findings.warn_all(
             'values of masks, taken as classes in this order',
             (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
         )

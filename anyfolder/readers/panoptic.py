@@ -11,14 +11,14 @@ from anyfolder.errors import InputError
 from anyfolder.pixels.images import decode
 
 from .annotated import json_of
-from .class_names import class_name, note_merged
+from .class_names import class_name, warn_merged
 from .coco import categories_of, key_of, listed_images
 from .division import divide
 from .findings import Findings
-from .image_tree import Tree, note_unused, read_sizes
+from .image_tree import Tree, read_sizes, warn_unused
 from .instances import with_right_size
 from .listing import Listing
-from .pixel_maps import look_at_maps
+from .pixel_maps import probe_maps
 from .polygons import box_of_mask
 from .records import ImageRecord, Instance, Records, is_yes, reading
 
@@ -74,10 +74,10 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     for file, content in files.items():
         with reading(file, 'an image or a segment', 'COCO panoptic'):
             records += _records(tree, file, content, kinds, findings)
-    note_merged(kinds, findings)
-    note_unused(tree, records, files, findings)
+    warn_merged(kinds, findings)
+    warn_unused(tree, records, files, findings)
     records = with_right_size(read_sizes(tree, records, findings), findings)
-    looked = list(look_at_maps(records, _look, 'PNGs of segments', findings))
+    looked = list(probe_maps(records, _probe_all, 'PNGs of segments', findings))
     for record, found in looked:
         _compare(record, found, findings)
     findings.check(sum(len(record.instances) for record in records))
@@ -86,7 +86,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     for record in parts['val']:
         record.instances = [found for found in record.instances if found.name in known]
     unused = (name for name in kinds if name not in known)
-    findings.note_all('names of classes left out, which no segment to train on has', unused)
+    findings.warn_all('names of classes left out, which no segment to train on has', unused)
     things, stuff = (
         [name for name, is_thing in kinds.items() if name in known and is_thing is wanted]
         for wanted in (True, False)
@@ -134,7 +134,7 @@ def _records(
             yield record
 
 
-def _look(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
+def _probe_all(png: Path) -> tuple[Sequence[int], dict[int, tuple]]:
     """The shape (H, W) of a PNG, and the box and area of each number in it."""
     numbers, found = numbers_in(png), {}
     for number in np.unique(numbers).tolist():
@@ -149,12 +149,12 @@ def _compare(record: ImageRecord, found: dict[int, tuple], findings: Findings) -
     for segment in record.instances:
         assert isinstance(segment, Segment)
         if segment.number not in found:
-            findings.note('segments left out, of which there is no pixel', segment.origin)
+            findings.warn('segments left out, of which there is no pixel', segment.origin)
             continue
         segment.box, segment.area = found.pop(segment.number)
         kept.append(segment)
     record.instances = kept
-    findings.note_all(
+    findings.warn_all(
         'numbers in PNGs that are no listed segment, taken as no segment',
         (f'{number} in {record.mask}' for number in found if number),
     )

@@ -14,9 +14,9 @@ from .records import ImageRecord, Records
 Facts = TypeVar('Facts')
 
 
-def look_at_maps(
+def probe_maps(
     records: Records,
-    look: Callable[[Path], tuple[Sequence[int], Facts]],
+    probe: Callable[[Path], tuple[Sequence[int], Facts]],
     what: str,
     findings: Findings,
 ) -> Iterator[tuple[ImageRecord, Facts]]:
@@ -32,7 +32,7 @@ def look_at_maps(
     def attempt(record: ImageRecord) -> tuple[Sequence[int], Facts] | str:
         assert record.mask is not None
         try:
-            return look(record.mask)
+            return probe(record.mask)
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             return first_line(error)
 

@@ -45,7 +45,7 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
         return
     lost = f'lines of {place.name} left out, whose image is not there'
     for line in read_lines(place):
-        if image := tree.find(line, place, None, findings, lost):
+        if image := tree.resolve(line, place, None, findings, lost):
             yield image
 
 
@@ -70,7 +70,7 @@ def read_lists(tree: Tree, findings: Findings, index: Index | None = None) -> Li
                 lists.labels[image] = label or lists.labels.get(image, '')
                 lists.files |= {file: None}
             elif lost := [name for name in names if name.lower().endswith(IMAGE_SUFFIXES)]:
-                findings.note(f'lines of {file.name} left out, whose image is not there', lost[0])
+                findings.warn(f'lines of {file.name} left out, whose image is not there', lost[0])
     return lists
 
 

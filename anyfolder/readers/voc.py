@@ -52,7 +52,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
     ]
     splits = dict(_listed(tree, lists, files, findings))
     chosen = [file for file in files if not splits or file in splits]
-    findings.note_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
+    findings.warn_all('annotations left out, which are in no list', sorted({*files} - {*chosen}))
     records = []
     for file, path in _paired(tree, {file: files[file] for file in chosen}, findings):
         root = files[file]
@@ -63,7 +63,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
             found = [_instance(node, file) for node in kept]
         for what, nodes in (('parts of', root.iterfind('object/part')), ('deleted', deleted)):
             names = (f'{node.findtext("name")!r} in {file}' for node in nodes)
-            findings.note_all(f'{what} objects left out', names)
+            findings.warn_all(f'{what} objects left out', names)
         records.append(tree.record(path, file, splits.get(file), stated=stated, instances=found))
     _count_from_0([found for record in records for found in record.instances])
     return Annotations(records, used=lists)
@@ -84,7 +84,7 @@ def _paired(
     for file, path in pairs.image_of.items():
         if said[file] and tree.index.match(said[file], file) not in ([], [path]):
             what = 'annotations that say the filename of another image, taken for that of their own'
-            findings.note(what, f'{said[file]} in {file}')
+            findings.warn(what, f'{said[file]} in {file}')
         yield file, path
 
 
@@ -119,7 +119,7 @@ def _listed(
             for line, found in lines.items():
                 yield from dict.fromkeys(found, split).items()
                 if not found:
-                    findings.note(f'lines of {listing.name} left out, without an annotation', line)
+                    findings.warn(f'lines of {listing.name} left out, without an annotation', line)
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:

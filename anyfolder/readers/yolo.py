@@ -8,7 +8,7 @@ from pathlib import Path, PureWindowsPath
 from anyfolder.errors import InputError
 from anyfolder.text import read_lines
 
-from .class_names import note_repeated
+from .class_names import warn_repeated
 from .findings import Findings
 from .image_tree import Tree, read_sizes
 from .name_files import NAMES, Names, Settings, find_names
@@ -71,9 +71,9 @@ def read_yolo(
         if _has_labels(file) and 'labels' in tree.parts(file) and file not in labels
     ]
     orphans = [*pairs.lost, *nameless]
-    findings.note_all('files of labels left out, without an image of their name', orphans)
+    findings.warn_all('files of labels left out, without an image of their name', orphans)
     names = [name for name in named[1] if name]
-    note_repeated(names, named[0], findings)
+    warn_repeated(names, named[0], findings)
     return Annotations(records, names, [named[0], *orphans, *(place for place, _ in places)])
 
 
@@ -91,7 +91,7 @@ def _read_objects(
         file = of_image.get(record.path)
         if file is None:
             what = 'images without a file of labels, taken as without an object'
-            findings.note(what, record.path)
+            findings.warn(what, record.path)
             continue
         found = (
             instance_in(line, record, named, form, f'line {number} of {file}', findings)
@@ -125,7 +125,7 @@ def _places(
             if found:
                 yield found, split
             elif place not in ('null', '~'):
-                findings.note(f'places that {file.name} names, which are not there', place)
+                findings.warn(f'places that {file.name} names, which are not there', place)
 
 
 def _listed(
@@ -137,7 +137,7 @@ def _listed(
         for image in images_of(tree, place, findings):
             named_for.setdefault(image, []).append(split)
     of_last = any({*splits} == {'train'} for splits in named_for.values())
-    findings.note_all(
+    findings.warn_all(
         f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
         (image for image, splits in named_for.items() if len({*splits}) > 1),
     )

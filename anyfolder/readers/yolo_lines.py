@@ -54,7 +54,7 @@ def form_of(lines: Sequence[str], settings: Settings | None, findings: Findings)
     first = int(_are_boxes(scored[:, 1:]).sum() > _are_boxes(scored).sum())
     if first:
         what = 'lines with a score before the box, read as class, score, x, y, width, height'
-        findings.note_all(what, (line for line in lines if len(line.split()) == 6))
+        findings.warn_all(what, (line for line in lines if len(line.split()) == 6))
     shape = settings[1].get('kpt_shape') if settings else None
     if isinstance(shape, list) and all(str(count).isdecimal() for count in shape):
         return LineForm(first, math.prod(map(int, shape)))

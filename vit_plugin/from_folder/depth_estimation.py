@@ -42,7 +42,7 @@ class DepthEstimation(DenseTask):
         """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
         request = self.request
         return read_depth_folder(
-            self.tree(), request.depth_scale, request.skip_invalid, self.looks.decode_all
+            self.tree(), request.depth_scale, request.skip_invalid, self.probes.decode_all
         )
 
     @property

@@ -190,9 +190,9 @@ def read_images(tree: Tree, data: str) -> Listing:
     for path in tree.images:
         name = str(path.absolute())
         if tree.split(path) in ('val', 'test'):
-            findings.note('images left out, which are to validate or to test', path)
+            findings.warn('images left out, which are to validate or to test', path)
         elif not is_encodable(name) or name.splitlines() != [name]:
-            findings.note('images left out, whose names are no line of text', ascii(name))
+            findings.warn('images left out, whose names are no line of text', ascii(name))
         else:
             records.append(ImageRecord(path))
     records = read_sizes(tree, records, findings, MOST_HEADERS)

@@ -103,7 +103,7 @@ def data_sections(task: Task) -> Section:
     listing = task.listing
     train_pipeline, test_pipeline = task.pipelines()
     for pipeline in filter(None, (train_pipeline, test_pipeline)):
-        if window := task.looks.window:
+        if window := task.probes.window:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
     sections: Section = dict(
         train_pipeline=train_pipeline,

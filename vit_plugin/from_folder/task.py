@@ -13,8 +13,8 @@ from mmengine.device import get_device
 
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
+from anyfolder.readers.probe_cache import NAME, ProbeCache
 from anyfolder.readers.records import ImageRecord
-from anyfolder.readers.remembered import NAME, Looks
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
@@ -79,7 +79,7 @@ class Task:
                 f'{request.task}; leave it out.'
             )
         self.request = request
-        self.looks = Looks(request.data, Path(request.work_dir, NAME), decode_all)
+        self.probes = ProbeCache(request.data, Path(request.work_dir, NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)
         self.start = StartingPoint(arch, request.weights, self.small_rows, self.takes)
         saved = self.start.detector
@@ -91,7 +91,7 @@ class Task:
 
     def tree(self) -> Tree:
         """The files of the data."""
-        return Tree(self.request.data, self.looks)
+        return Tree(self.request.data, self.probes)
 
     # What a subclass has.
 

@@ -106,7 +106,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             write_text(folder / name, text)
     print(
         f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(facts)}'
-        f'\n{task.looks.summary}'
+        f'\n{task.probes.summary}'
         + f'\n{first} holds another run or config; this one has a folder of its own.'
         * (chosen != first and not resume)
         + f'\nThe config is {folder / NAME}.'

@@ -524,7 +524,7 @@ def test_a_table_that_says_other_classes_than_the_folders_is_named(tmp_path, lab
     in_two_folders(tmp_path, 'cats', 'dogs', labels)
     found = read(tmp_path)
     assert found.classes == ('cats', 'dogs')
-    assert any('other classes than the folders' in note for note in notes_of(found)) == named
+    assert any('other classes than the folders' in warn for warn in notes_of(found)) == named
 
 
 @pytest.mark.parametrize('place', ['', 'train/'])
@@ -541,5 +541,5 @@ def test_folders_of_results_are_classes_only_if_they_have_images_alone(tmp_path,
         (folder / 'Output/scores.csv').write_text('a,b')
     found = read_class_folders(Tree(tmp_path))
     assert ('Output' in found.classes) == (not with_table)
-    noted = [row[0] for row in found.findings.rows()]
-    assert any('named as results' in what for what in noted)
+    warnings = [row[0] for row in found.findings.rows()]
+    assert any('named as results' in what for what in warnings)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anyfolder.readers.class_names import class_name, near_twins, note_merged
+from anyfolder.readers.class_names import class_name, near_twins, warn_merged
 from anyfolder.readers.findings import Findings
 
 
@@ -55,7 +55,7 @@ def test_near_twins(one, other, twins):
 
 def test_merged_names_are_named():
     findings = Findings()
-    note_merged(['car', 'car ', 'c\u00a0ar', 'c ar'], findings)
+    warn_merged(['car', 'car ', 'c\u00a0ar', 'c ar'], findings)
     assert findings.rows() == [
         ('names of classes that look the same, taken as one', 1, ["'c\\xa0ar' and 'c ar'"])
     ]

@@ -47,14 +47,14 @@ def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values,
         assert f'read by LoadImage(window=({window})) in training and prediction' in said[0][0]
         assert said[0][1] == 8
         lower, upper = map(float, window.split(','))
-        assert tree.looks.window == (lower, upper)
+        assert tree.probes.window == (lower, upper)
 
 
 def test_transparency_is_no_value(tmp_path):
     color = np.stack([ramp(0, 4000)] * 3 + [np.full((16, 16), 65535, 'uint16')], axis=-1)
     tree = Tree(write(tmp_path, color))
     read_class_folders(tree)
-    assert tree.looks.window == (0, 4095)
+    assert tree.probes.window == (0, 4095)
 
 
 @pytest.mark.parametrize('highest', [1023, 4095])
@@ -66,7 +66,7 @@ def test_ppm_of_any_depth(tmp_path, highest):
         path.write_bytes(b'P6 16 16 %d\n' % highest + pixels.tobytes())
     tree = Tree(tmp_path)
     read_class_folders(tree)
-    assert tree.looks.window == (0, highest)
+    assert tree.probes.window == (0, highest)
 
 
 def test_a_narrow_range_beside_a_wide_one_is_named(tmp_path):
@@ -75,7 +75,7 @@ def test_a_narrow_range_beside_a_wide_one_is_named(tmp_path):
     tree = Tree(tmp_path)
     rows = [row[:2] for row in read_class_folders(tree).findings.rows()]
     assert ('dark or pale images of 16 bits beside others; save all with one range', 8) in rows
-    assert tree.looks.window is None
+    assert tree.probes.window is None
 
 
 def test_images_of_which_none_can_be_read_are_one_sentence(tmp_path):
@@ -99,7 +99,7 @@ def test_beside_images_of_8_bits_no_window_is_applied(tmp_path):
     write(tmp_path, ramp(0, 255, 'uint8'), '{}_8.png')
     tree = Tree(tmp_path)
     rows = read_class_folders(tree).findings.rows()
-    assert tree.looks.window is None
+    assert tree.probes.window is None
     assert [count for what, count, _ in rows if 'save all images with as many bits' in what] == [8]
 
 

@@ -83,4 +83,4 @@ def test_images_without_a_map_are_noted(tmp_path):
         write(tmp_path, f'images/{i}.jpg', f'depth/{i}.png')
     (tmp_path / 'depth/2.png').unlink()
     listing, _ = read_depth_folder(Tree(tmp_path))
-    assert 'images left out, which have no map of depth' in listing.findings.noted
+    assert 'images left out, which have no map of depth' in listing.findings.warnings

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from anyfolder.readers import remembered
+from anyfolder.readers import probe_cache
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
-from anyfolder.readers.look import Look, look_at
-from anyfolder.readers.remembered import Looks
+from anyfolder.readers.probe import Probe, probe_images
+from anyfolder.readers.probe_cache import ProbeCache
 
 UNREAD = 'images left out, since they cannot be read'
 
@@ -32,15 +32,15 @@ def images(tmp_path):
 
 
 def read(images, **options):
-    looks = Looks(str(images), images.parent / 'run/decoded.jsonl', **options)
-    found = read_class_folders(Tree(images, looks))
+    probes = ProbeCache(str(images), images.parent / 'run/decoded.jsonl', **options)
+    found = read_class_folders(Tree(images, probes))
     unread = dict(row[::2] for row in found.findings.rows()).get(UNREAD, [])
-    return len(found.train + found.val), [text.split(' (')[0] for text in unread], looks.summary
+    return len(found.train + found.val), [text.split(' (')[0] for text in unread], probes.summary
 
 
 def test_all_are_decoded_by_a_check_and_a_sample_without(images, monkeypatch):
     broken = str(images / 'a/06.png')
-    monkeypatch.setattr(remembered, 'SAMPLE', 2)  # the first and the last
+    monkeypatch.setattr(probe_cache, 'SAMPLE', 2)  # the first and the last
     part = '2 of 12 images were decoded; train --check decodes all.'
     assert read(images) == (12, [], part)
     assert not (images.parent / 'run').exists()
@@ -54,9 +54,9 @@ def test_what_was_decoded_is_not_again_unless_it_changes(images, monkeypatch):
 
     def counted(paths, decoded):
         looked.extend(path[-6:-4] for path in paths if decoded)
-        return look_at(paths, decoded)
+        return probe_images(paths, decoded)
 
-    monkeypatch.setattr(remembered, 'look_at', counted)
+    monkeypatch.setattr(probe_cache, 'probe_images', counted)
     ask = partial(read, images, decode_all=True)
     first = ask()
     assert sorted(looked) == [f'{i:02}' for i in range(12)]
@@ -78,12 +78,12 @@ def test_what_was_decoded_is_not_again_unless_it_changes(images, monkeypatch):
 
 def test_processes_see_the_same(images, monkeypatch):
     paths = sorted(images.rglob('*.png'))
-    expected = Looks(decode_all=True).at(paths)
-    monkeypatch.setattr(remembered, 'FEW', 0)
-    monkeypatch.setattr(remembered, 'BATCH', 2)
-    found = Looks(decode_all=True).at(paths)
+    expected = ProbeCache(decode_all=True).at(paths)
+    monkeypatch.setattr(probe_cache, 'FEW', 0)
+    monkeypatch.setattr(probe_cache, 'BATCH', 2)
+    found = ProbeCache(decode_all=True).at(paths)
     assert json.dumps(found) == json.dumps(expected)
-    assert [path.stem for path, look in zip(paths, found, strict=True) if look.fault] == ['06']
+    assert [path.stem for path, probe in zip(paths, found, strict=True) if probe.fault] == ['06']
 
 
 CRASHING = """
@@ -100,17 +100,19 @@ for line in sys.stdin:
 def test_a_decoder_that_crashes_takes_its_image_alone(images, monkeypatch, tmp_path):
     (tmp_path / 'crashing_look.py').write_text(CRASHING)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(remembered, 'FEW', 0)
-    monkeypatch.setattr(remembered, 'BATCH', 4)
-    monkeypatch.setattr(look_at, '__module__', 'crashing_look')
-    faults = [look.fault for look in Looks(decode_all=True).at(sorted(images.rglob('*.png')))]
+    monkeypatch.setattr(probe_cache, 'FEW', 0)
+    monkeypatch.setattr(probe_cache, 'BATCH', 4)
+    monkeypatch.setattr(probe_images, '__module__', 'crashing_look')
+    faults = [
+        probe.fault for probe in ProbeCache(decode_all=True).at(sorted(images.rglob('*.png')))
+    ]
     assert sorted(faults) == [''] * 11 + ['its decoder ended with -9']
 
 
 def test_faults_of_the_machine_are_not_remembered(images):
-    (gone,) = look_at([str(images / 'gone.png')], True)
+    (gone,) = probe_images([str(images / 'gone.png')], True)
     assert (gone.state, bool(gone.fault)) == ((), True)
-    (broken,) = look_at([str(images / 'a/06.png')], True)
+    (broken,) = probe_images([str(images / 'a/06.png')], True)
     assert broken.state
     assert broken.fault
 
@@ -118,17 +120,17 @@ def test_faults_of_the_machine_are_not_remembered(images):
 def test_copies_are_known_by_what_was_decoded(images):
     one, other = images / 'a/02.png', images / 'b/03.png'
     other.write_bytes(one.read_bytes())
-    first, second = look_at([str(one), str(other)], True)
-    assert first.digest == second.digest != Look().digest
+    first, second = probe_images([str(one), str(other)], True)
+    assert first.digest == second.digest != Probe().digest
     for decode_all in (False, True):
-        found = read_class_folders(Tree(images, Looks(str(images), decode_all=decode_all)))
+        found = read_class_folders(Tree(images, ProbeCache(str(images), decode_all=decode_all)))
         assert any('copies' in what for what, _, _ in found.findings.rows())
 
 
 def test_an_image_of_two_lists_counts_once(images):
-    looks = Looks(decode_all=True)
-    assert len(looks.at([images / 'a/00.png'] * 2)) == 2
-    assert looks.summary == 'All 1 images were decoded.'
+    probes = ProbeCache(decode_all=True)
+    assert len(probes.at([images / 'a/00.png'] * 2)) == 2
+    assert probes.summary == 'All 1 images were decoded.'
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A look at an image: at its header, or at all its pixels, where it may run in its own process."""
+"""Probe an image: header only or full decode, optionally in a subprocess."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from anyfolder.pixels.image_headers import has_end, header_of
 from anyfolder.pixels.images import decode
 
 
-class Look(NamedTuple):
-    """What an image is.
+class Probe(NamedTuple):
+    """What a probe found of an image.
 
     Attributes:
         state: size of the file in bytes and time of its last change, by which it is known again;
@@ -41,7 +41,7 @@ class Look(NamedTuple):
 
 
 def state_of(file: str | int) -> list[int]:
-    """The state of a file that is there, see :class:`Look`."""
+    """The state of a file that is there, see :class:`Probe`."""
     found = os.stat(file)
     return [found.st_size, found.st_mtime_ns]
 
@@ -51,36 +51,36 @@ def digest_of(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def look_at(paths: Sequence[str], decoded: bool) -> list[Look]:
-    """Look at images. The pixels of one that may break off are always looked at."""
-    return [_look_at(path, decoded) for path in paths]
+def probe_images(paths: Sequence[str], decoded: bool) -> list[Probe]:
+    """Probe images. The pixels of one that may be truncated are always decoded."""
+    return [_probe(path, decoded) for path in paths]
 
 
-def _look_at(path: str, decoded: bool) -> Look:
-    look = Look()
+def _probe(path: str, decoded: bool) -> Probe:
+    probe = Probe()
     try:
         with open(path, 'rb') as file:
-            look = Look(state_of(file.fileno()))
+            probe = Probe(state_of(file.fileno()))
             size, bands, bits, _ = header_of(file)
-            look = look._replace(size=size, bands=bands, bits=bits)
+            probe = probe._replace(size=size, bands=bands, bits=bits)
             if not decoded and (bands or bits > 16 or has_end(file)):
-                return look
+                return probe
             file.seek(0)
             content = file.read()
-        look = look._replace(digest=digest_of(content))
+        probe = probe._replace(digest=digest_of(content))
         if bands:
             read_bands(content)
         elif bits > 8:
             values = decode(content, 'unchanged', deep=True)
             colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
-            look = look._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
+            probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
         if not bands and bits <= 16:
             decode(content)
     except Exception as error:  # noqa: BLE001  whatever a decoder trips over
-        look = look._replace(fault=first_line(error))
+        probe = probe._replace(fault=first_line(error))
         of_machine = isinstance(error, (MemoryError, ImportError)) or getattr(error, 'errno', None)
-        return look._replace(state=()) if of_machine else look
-    return look
+        return probe._replace(state=()) if of_machine else probe
+    return probe
 
 
 def main() -> None:
@@ -88,7 +88,7 @@ def main() -> None:
     Image.MAX_IMAGE_PIXELS = json.loads(sys.argv[1])
     cv2.setNumThreads(1)
     for line in sys.stdin:
-        print(json.dumps(look_at(json.loads(line), True)), flush=True)
+        print(json.dumps(probe_images(json.loads(line), True)), flush=True)
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
-"""The images of a folder, each looked at once. What was decoded is remembered in a file.
+"""A cache of probed images, so that a folder of the same images is not decoded twice.
 
-A line of the file has the name of an image, and what :class:`~.look.Look` says of it. It counts as
-long as the image has this size and time, and the decoders their versions.
+Each line of its file has the name of an image and its :class:`~.probe.Probe`. It is valid as long
+as the image has this size and time, and the decoders their versions.
 """
 
 import json
@@ -24,7 +24,7 @@ from tqdm import tqdm
 from anyfolder.cores import cores
 from anyfolder.sampling import evenly_spaced
 
-from .look import Look, look_at, state_of
+from .probe import Probe, probe_images, state_of
 
 NAME = 'decoded_images.jsonl'  # in the work directory
 SAMPLE = 100  # images that are decoded where not all are
@@ -35,7 +35,7 @@ THREADS = 8  # which wait for the disk
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
 
 
-class Looks:
+class ProbeCache:
     """The images of a folder, as far as they were looked at.
 
     Args:
@@ -64,7 +64,7 @@ class Looks:
             return f'All {self.images} images were decoded.'
         return f'{self.decoded} of {self.images} images were decoded; train --check decodes all.'
 
-    def at(self, paths: Sequence[Path], headers: bool = True) -> list[Look | None]:
+    def at(self, paths: Sequence[Path], headers: bool = True) -> list[Probe | None]:
         """Look at images.
 
         Args:
@@ -73,53 +73,56 @@ class Looks:
                 None.
         """
         names = list(dict.fromkeys(map(os.fspath, paths)))
-        found = self._remembered(names)
+        found = self._cached(names)
         rest = [name for name in names if name not in found]
         if self.decode_all:
             found = self._decode(rest, found)
         else:
-            found |= _looks(_sample(rest), True)
+            found |= _probes(_sample(rest), True)
         self.images += len(names)
         self.decoded += len(found)
         if headers:
-            found |= _looks([name for name in rest if name not in found], False)
+            found |= _probes([name for name in rest if name not in found], False)
             deep = [name for name in names if found[name].bits > 8]
             if not any(found[name].values for name in deep):
-                found |= _looks(_sample(deep), True)
+                found |= _probes(_sample(deep), True)
         return [found.get(os.fspath(path)) for path in paths]
 
-    def _remembered(self, names: Iterable[str]) -> dict[str, Look]:
+    def _cached(self, names: Iterable[str]) -> dict[str, Probe]:
         """What was decoded of these images, as far as they are what they were."""
         known = dict(self._lines())
         found = {}
         for name in names if known else ():
-            look = known.get(name.removeprefix(self._start))
+            probe = known.get(name.removeprefix(self._start))
             with suppress(OSError):  # it is gone
-                if look and look.state == state_of(name):
-                    found[name] = look
+                if probe and probe.state == state_of(name):
+                    found[name] = probe
         return found
 
-    def _lines(self) -> Iterator[tuple[str, Look]]:
+    def _lines(self) -> Iterator[tuple[str, Probe]]:
         if not self.file or not self.file.is_file():
             return
         with self.file.open(encoding='utf-8') as lines:
             if next(lines, '').strip() == DECODERS:
                 for line in lines:
                     with suppress(ValueError):  # a check ended within it
-                        name, look = json.loads(line)
-                        yield name, Look(*look)
+                        name, probe = json.loads(line)
+                        yield name, Probe(*probe)
 
-    def _decode(self, names: Sequence[str], known: dict[str, Look]) -> dict[str, Look]:
+    def _decode(self, names: Sequence[str], known: dict[str, Probe]) -> dict[str, Probe]:
         """Decode images, and write each into the file, behind what is known of others."""
         if not names or not self.file:
-            return known | _looks(names, True)
+            return known | _probes(names, True)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         found = {}
-        with self.file.open('w', encoding='utf-8') as file, closing(_look(names, True)) as looks:
+        with (
+            self.file.open('w', encoding='utf-8') as file,
+            closing(_probe_all(names, True)) as probes,
+        ):
             file.write(f'{DECODERS}\n')
-            for name, look in chain(known.items(), looks):
-                found[name] = look
-                file.write(f'{json.dumps((name.removeprefix(self._start), look))}\n')
+            for name, probe in chain(known.items(), probes):
+                found[name] = probe
+                file.write(f'{json.dumps((name.removeprefix(self._start), probe))}\n')
         return found
 
 
@@ -127,34 +130,34 @@ def _sample(names: Sequence[str]) -> list[str]:
     return [names[i] for i in evenly_spaced(len(names), SAMPLE)]
 
 
-def _looks(names: Sequence[str], decoded: bool) -> dict[str, Look]:
-    return dict(_look(names, decoded))
+def _probes(names: Sequence[str], decoded: bool) -> dict[str, Probe]:
+    return dict(_probe_all(names, decoded))
 
 
-def _look(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Look], None, None]:
+def _probe_all(names: Sequence[str], decoded: bool) -> Generator[tuple[str, Probe], None, None]:
     """Look at images, in processes where many are decoded."""
     many = decoded and len(names) > FEW
     batches = [names[i : i + BATCH] for i in range(0, len(names), BATCH)]
     with ExitStack() as stack:
-        ask = stack.enter_context(_decoders()) if many else partial(look_at, decoded=decoded)
+        ask = stack.enter_context(_decoders()) if many else partial(probe_images, decoded=decoded)
         pool = ThreadPoolExecutor(THREADS)
         stack.callback(pool.shutdown, cancel_futures=True)
         # In a terminal alone.
         line = tqdm(total=len(names), desc='Decoding', leave=False, disable=None if many else True)
         stack.callback(line.close)
-        for batch, looks in zip(batches, pool.map(ask, batches), strict=True):
-            yield from zip(batch, looks, strict=True)
+        for batch, probes in zip(batches, pool.map(ask, batches), strict=True):
+            yield from zip(batch, probes, strict=True)
             line.update(len(batch))
 
 
 @contextmanager
-def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Look]]]:
+def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Probe]]]:
     """A function that lets processes decode images.
 
     They share nothing with this one: a fork of its threads may hang, and a decoder that crashes
     ends the process.
     """
-    command = [sys.executable, '-m', look_at.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
+    command = [sys.executable, '-m', probe_images.__module__, json.dumps(Image.MAX_IMAGE_PIXELS)]
     # In a session of their own, Ctrl-C is not theirs.
     start = partial(
         Popen,
@@ -168,18 +171,18 @@ def _decoders() -> Iterator[Callable[[Sequence[str]], Sequence[Look]]]:
     )
     idle = SimpleQueue[Popen]()
 
-    def ask(names: Sequence[str]) -> Sequence[Look]:
+    def ask(names: Sequence[str]) -> Sequence[Probe]:
         process = idle.get()
         assert process.stdout is not None
         with suppress(BrokenPipeError):
             print(json.dumps(names), file=process.stdin, flush=True)
         if line := process.stdout.readline():
             idle.put(process)
-            return [Look(*look) for look in json.loads(line)]
+            return [Probe(*probe) for probe in json.loads(line)]
         idle.put(stack.enter_context(start()))
         if len(names) > 1:
-            return [look for name in names for look in ask([name])]
-        return [Look(fault=f'its decoder ended with {process.wait()}')]
+            return [probe for name in names for probe in ask([name])]
+        return [Probe(fault=f'its decoder ended with {process.wait()}')]
 
     with ExitStack() as stack:
         for _ in range(cores()):
