@@ -9,6 +9,9 @@ A pattern is a key with placeholders:
 """
 
 import re
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 
 Indices = tuple[tuple[str, int | str], ...]
 _TOKEN = re.compile(r'\{(?P<name>\w+?)(?:\+(?P<offset>\d))?\}|\((?P<choice>[^()]*)\)')
@@ -21,7 +24,11 @@ class Pattern:
         self.text = text
         expression, position = '', 0
         self.offsets: dict[str, int] = {}
-        for token in _TOKEN.finditer(text):
+        tokens = list(_TOKEN.finditer(text))
+        # What each key that matches begins and ends with.
+        self.start = text[: tokens[0].start()] if tokens else text
+        self.end = text[tokens[-1].end() :] if tokens else text
+        for token in tokens:
             expression += re.escape(text[position : token.start()])
             position = token.end()
             if token['choice'] is not None:
@@ -57,3 +64,26 @@ class Pattern:
             return value if isinstance(value, str) else str(value + self.offsets[token['name']])
 
         return _TOKEN.sub(fill, self.text)
+
+
+class KeyIndex:
+    """Keys by their beginnings and ends: a pattern is compared with few of a large file's keys."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self.places = {key: place for place, key in enumerate(keys)}
+        self.forward = sorted(self.places)
+        self.backward = sorted(key[::-1] for key in self.places)
+
+    def matching(self, pattern: Pattern) -> Iterator[tuple[str, Indices]]:
+        """The keys that match and their placeholders, in the order in which they were given."""
+        some = _beginning_with(pattern.start, self.forward)
+        others = _beginning_with(pattern.end[::-1], self.backward)
+        few = some if len(some) <= len(others) else [key[::-1] for key in others]
+        for key in sorted(few, key=self.places.__getitem__):
+            if (indices := pattern.match(key)) is not None:
+                yield key, indices
+
+
+def _beginning_with(start: str, ordered: list[str]) -> list[str]:
+    first, last = (bisect_left(ordered, end) for end in (start, f'{start}{chr(sys.maxunicode)}'))
+    return ordered[first:last]

@@ -74,18 +74,19 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
     candidates = []
     for form in FORMATS.values():
         for prefix in _prefixes(form, weights):
-            if any(key.startswith(prefix) for key in weights):
-                steps = {step.ours: step for step in form.plan(weights, prefix)}
-                used = {key for step in steps.values() for key in step.theirs}
-                found = [ours for ours in steps if targets is None or ours in targets]
-                explained = len(used) + sum(
-                    form.why_ignored(key, prefix) is not None for key in weights if key not in used
-                )
-                if found and (
-                    2 * explained >= len(weights)
-                    or any(ours.startswith('blocks.') for ours in found)
-                ):
-                    candidates.append((len(found), explained, form, prefix, steps))
+            if not any(key.startswith(prefix) for key in weights):
+                continue
+            steps = {step.ours: step for step in form.plan(weights, prefix)}
+            found = [ours for ours in steps if targets is None or ours in targets]
+            if not found:
+                continue
+            used = {key for step in steps.values() for key in step.theirs}
+            explained = len(used) + sum(
+                form.why_ignored(key, prefix) is not None for key in weights if key not in used
+            )
+            has_block = any(ours.startswith('blocks.') for ours in found)
+            if has_block or 2 * explained >= len(weights):
+                candidates.append((len(found), explained, form, prefix, steps))
     if not weights:
         raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .patterns import Pattern
+from .patterns import KeyIndex, Pattern
 from .traits import KnownNumerics
 
 # The grid (h, w) of the position table. Only our own checkpoints have it.
@@ -57,8 +57,9 @@ TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0]
 ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
 
 
-def _any_has(text: str, keys: Iterable[str]) -> bool:
-    return any(text in f'.{key}' for key in keys)
+def _joined(keys: Iterable[str]) -> str:
+    """All keys as one text, in which each has a dot before it."""
+    return ''.join(f'\n.{key}' for key in keys)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,11 @@ class Rule:
     def writes(self, state: Mapping[str, Tensor]) -> bool:
         """True if the rule is used to write this state."""
         written = self.written(state) if callable(self.written) else self.written
-        return written and not (self.unless and _any_has(self.unless, state))
+        return written and not (self.unless and self.unless in _joined(state))
+
+    def reads(self, keys: str) -> bool:
+        """True if the rule is used to read these keys, see :func:`_joined`."""
+        return not (self.unless and self.unless in keys) and self.when in keys
 
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
@@ -248,22 +253,17 @@ class Format:
         free = {
             key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))
         }
-        steps, given = [], list(free)
+        steps, given, index = [], _joined(free), KeyIndex(free)
         shared: set[str] = set()
-        for rule in self.rules:
+        for rule in filter(lambda rule: rule.reads(given), self.rules):
             found = [
                 {
                     indices: key
-                    for key in free
-                    if (rule.thirds or key not in shared)
-                    and (indices := pattern.match(key)) is not None
+                    for key, indices in index.matching(pattern)
+                    if key in free and (rule.thirds or key not in shared)
                 }
                 for pattern in rule.their_patterns
             ]
-            if (rule.unless and _any_has(rule.unless, given)) or (
-                rule.when and not _any_has(rule.when, given)
-            ):
-                continue
             for indices in found[0]:
                 if all(indices in matches for matches in found):
                     take = free.__getitem__ if rule.thirds else free.pop
@@ -275,14 +275,19 @@ class Format:
                     )
         return steps
 
+    @cached_property
+    def ignored_patterns(self) -> tuple[tuple[Pattern, str], ...]:
+        """``ignored``, parsed."""
+        return tuple((Pattern(text), reason) for text, reason in self.ignored.items())
+
     def why_ignored(self, key: str, prefix: str) -> str | None:
         """The reason why a key may stay unused, or None."""
         return next(
             (
                 reason
-                for text, reason in self.ignored.items()
+                for pattern, reason in self.ignored_patterns
                 for name in (key.removeprefix(prefix), key)
-                if Pattern(text).match(name) is not None
+                if pattern.match(name) is not None
             ),
             None,
         )
