@@ -6,6 +6,7 @@ from pathlib import Path
 
 from anyfolder.errors import InputError
 
+from .limits import check_limit
 from .terminal import printable
 
 ENCODINGS = {
@@ -28,7 +29,7 @@ WESTERN = 'files that are not UTF-8, read as Windows-1252; save those with wrong
 CONTRARY = 'files in UTF-8 that say another encoding, read as UTF-8'
 
 
-def read_text(path: str | Path, declared: str = '') -> str:
+def read_text(path: str | Path, declared: str = '', kind: str = 'text') -> str:
     """A file's text without a byte order mark.
 
     What is neither UTF-8 nor has a mark is Windows-1252 where that is likely. It is in
@@ -38,10 +39,12 @@ def read_text(path: str | Path, declared: str = '') -> str:
         path: the file.
         declared: the encoding that it says. Valid UTF-8 is that nevertheless, unless each of its
             letters may be one of such an encoding that takes two bytes.
+        kind: what it is, ``bytes of ...`` in :data:`~anyfolder.limits.LIMITS`.
 
     Raises:
-        InputError: if its encoding is not known.
+        InputError: if it is too large, or if its encoding is not known.
     """
+    check_limit(path, f'bytes of {kind}', Path(path).stat().st_size)
     content = Path(path).read_bytes()
     GUESSED.pop(str(path), None)
     marked = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), '')
@@ -53,8 +56,13 @@ def read_text(path: str | Path, declared: str = '') -> str:
     if text is None:
         text, what = decode_unknown(content, str(path), 'save it as UTF-8'), WESTERN
     if what:
-        GUESSED[str(path)] = what, next(line for line in text.splitlines() if not line.isascii())
+        GUESSED[str(path)] = what, _first_odd(text)
     return text
+
+
+def _first_odd(text: str) -> str:
+    """The first line that is not ASCII; nothing where only line breaks are not."""
+    return next((line for line in text.splitlines() if not line.isascii()), '')
 
 
 def _decoded(content: bytes, encoding: str) -> str | None:
@@ -83,6 +91,27 @@ def decode_unknown(content: bytes, name: str, remedy: str) -> str:
     raise InputError(f'{printable(name)!r} is not UTF-8{may}; {remedy}.')
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """The lines of a file that are not empty, without blanks at their ends."""
-    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+LONGEST, LONGEST_IN_LIST = 'characters in a line', 'characters in a line of a list'
+
+
+def read_lines(path: str | Path, longest: str = LONGEST) -> list[str]:
+    """The lines of a file that are not empty, without blanks at their ends.
+
+    Args:
+        path: the file.
+        longest: the limit of their length, a key of :data:`~anyfolder.limits.LIMITS`.
+
+    Raises:
+        InputError: see :func:`read_text`, and if there are too many lines, or one is too long.
+    """
+    return [line.strip() for line in lines_in(read_text(path), path, longest) if line.strip()]
+
+
+def lines_in(
+    text: str, path: str | Path, longest: str = LONGEST, keepends: bool = False
+) -> list[str]:
+    """The lines of the text of a file, within the limits of :func:`read_lines`."""
+    check_limit(path, 'lines', text.count('\n') + text.count('\r'))
+    lines = text.splitlines(keepends)
+    check_limit(path, longest, max(map(len, lines), default=0))
+    return lines

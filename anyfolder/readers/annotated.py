@@ -1,14 +1,13 @@
 """Folders of images with boxes or polygons: their form, their parts and their classes."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from anyfolder.errors import InputError, rejecting
-from anyfolder.text import read_text
+from anyfolder.bounded import read_json
+from anyfolder.errors import InputError
 
 from .class_names import class_name, warn_merged
 from .coco import is_coco, read_coco
@@ -80,9 +79,7 @@ def formats_of(tree: Tree, with_tables: bool = False) -> list[Format]:
 
 def json_of(file: Path) -> Any:
     """The content of a file, without the pixels that LabelMe writes into it."""
-    what = f'--data: {str(file)!r} is not JSON'
-    with rejecting(what, 'correct or remove it', (json.JSONDecodeError,)):
-        content = json.loads(read_text(file))
+    content = read_json(file)
     if isinstance(content, dict):
         content.pop('imageData', None)
     return content

@@ -7,6 +7,7 @@ from typing import Any
 from anyfolder.errors import InputError
 
 KEPT = 1000  # examples of each kind in the report
+SHOWN = 500  # letters of an example: a line of a file may have a million
 MAX_STRAY_SHARE = 0.01  # of all objects, that may be wrong by accident: public sets have such boxes
 
 
@@ -21,7 +22,8 @@ class FindingKind:
     def add(self, example: str) -> None:
         self.count += 1
         if len(self.examples) < KEPT:
-            self.examples.append(example)
+            cut = f'{example[: SHOWN // 2]} ... {example[-SHOWN // 2 :]}'
+            self.examples.append(example if len(example) <= SHOWN else cut)
 
 
 @dataclass

@@ -17,6 +17,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from filecmp import cmp
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -194,7 +195,7 @@ class Index:
             ranks = {file: self._distance(file, image) for file in files}
             first, *others = sorted(files, key=lambda file: ranks[file])
             equal = [file for file in others if ranks[file] == ranks[first]]
-            if equal and first.read_bytes() != equal[0].read_bytes():
+            if equal and not cmp(first, equal[0], shallow=False):
                 what, remedy = 'images have two files of labels', 'keep one, or join both in one'
                 findings.reject(what, remedy, f'{first} and {equal[0]}')
                 pairs.unclear.add(image)

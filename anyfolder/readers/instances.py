@@ -12,11 +12,10 @@ from .findings import Findings
 from .polygons import (
     box_around,
     box_around_turned,
-    box_of_mask,
     polygon_area,
 )
 from .records import ImageRecord, Instance, Records, number_of
-from .run_lengths import mask_of
+from .run_lengths import box_of_runs
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
@@ -216,7 +215,7 @@ def _are_run_lengths(found: Instance, record: ImageRecord, findings: Findings) -
         findings.reject(what, CORRECT, found.origin)
         return False
     try:
-        around = box_of_mask(mask_of(counts, record.size))
+        around = box_of_runs(counts, record.size)
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         what = 'masks are not run lengths of COCO'
         findings.reject(what, CORRECT, f'{found.origin} ({first_line(error)})')

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from PIL import ImageColor
 
 from anyfolder.errors import InputError
-from anyfolder.text import read_lines
+from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .class_names import check_alike, class_name
 from .image_tree import Tree
@@ -118,7 +118,7 @@ def read_names(file: Path) -> NamedValues:
         InputError: for a color that is none, or that has two names.
     """
     if file.suffix.lower() not in FORMS:
-        lines = read_lines(file)
+        lines = read_lines(file, LONGEST_IN_LIST)
         if file.name.lower() == 'labelmap.txt':
             pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
         else:

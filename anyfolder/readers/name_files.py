@@ -5,10 +5,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from anyfolder.errors import InputError, rejecting
-from anyfolder.text import read_lines, read_text
+from anyfolder.bounded import read_yaml
+from anyfolder.errors import InputError
+from anyfolder.limits import check_limit
+from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .class_names import check_alike
 from .image_tree import Tree
@@ -23,8 +23,8 @@ NAMES = (
 )  # patterns of files with a name on each line
 # A line of them with a number: ``0: cat``, ``0 cat``, ``cat: 0``.
 NUMBERED = (
-    r'(?P<number>\d+)(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
-    r'(?P<name>.*\S)\s*[:,;=]\s*(?P<number>\d+)',
+    r'(?P<number>\d{1,9})(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
+    r'(?P<name>.*\S)\s*[:,;=]\s*(?P<number>\d{1,9})',
 )
 # The YAML file with the names of the classes, and its content.
 Settings = tuple[Path, dict[str, Any]]
@@ -41,8 +41,7 @@ def find_settings(tree: Tree) -> Settings | None:
     for file in tree.others:
         if file.suffix.lower() not in ('.yaml', '.yml'):
             continue
-        with rejecting(f'--data: {str(file)!r} is not YAML', 'correct it', (yaml.YAMLError,)):
-            content = yaml.load(read_text(file), yaml.BaseLoader)  # a class may be called no
+        content = read_yaml(file, as_text=True)  # a class may be called no
         if isinstance(content, dict) and 'names' in content:
             found.append((file, content))
     check_alike([(file, content['names']) for file, content in found])
@@ -65,6 +64,7 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
     if settings:
         names = settings[1]['names']
         if isinstance(names, dict) and names and all(map(str.isdecimal, names)):
+            check_limit(settings[0], 'classes', 1 + max(map(float, names)), ' by their numbers')
             numbered = {int(key): name for key, name in names.items()}
             names = [numbered.get(i, '') for i in range(1 + max(numbered))]
         if not isinstance(names, list):
@@ -75,7 +75,10 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
         named = [(settings[0], [str(name).strip() for name in names])]
     for name in NAMES[:2] if named else NAMES:
         files = (file for file in tree.others if fnmatch(file.name, name))
-        found = [*named, *((file, names_by_number(read_lines(file))) for file in files)]
+        found = [
+            *named,
+            *((file, names_by_number(read_lines(file, LONGEST_IN_LIST))) for file in files),
+        ]
         check_alike(found)
         if len(found) > len(named):
             return found[0]

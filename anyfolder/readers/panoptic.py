@@ -1,5 +1,6 @@
 """COCO's panoptic form: ``panoptic_*.json``, and PNGs with a segment's number in each pixel."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +114,7 @@ def _records(
         record = records[key_of(found['image_id'])]
         png = Path(found['file_name']).name  # in no other folder, whatever the file says
         places = [file.with_suffix('') / png, file.parent / png]
-        record.mask = next(filter(Path.is_file, places), None)
+        record.mask = next(filter(os.path.isfile, places), None)
         if record.mask is None:
             findings.reject(
                 'PNGs of segments are not there',

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+MOST_BITS = 60  # of a run length
+
 
 def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
     """The mask (H, W), bool, of run lengths for an image of this width and height.
@@ -18,12 +20,40 @@ def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
     Raises:
         ValueError: if they are not as many pixels as the image has.
     """
-    runs = np.asarray(_runs_in(counts) if isinstance(counts, (str, bytes)) else counts, int)
-    width, height = size
-    if (runs < 0).any() or runs.sum() != width * height:
-        raise ValueError(f'the run lengths add up to {runs.sum()} pixels, not {width * height}')
+    runs, (width, height) = _runs_of(counts, size), size
     inside = np.arange(len(runs)) % 2 == 1
     return np.repeat(inside, runs).reshape((height, width), order='F')
+
+
+def box_of_runs(counts: Any, size: tuple[int, int]) -> tuple[int, ...] | None:
+    """Left, top, width and height of the pixels of a mask, without making it; None without any.
+
+    Args:
+        counts, size: see :func:`mask_of`.
+
+    Raises:
+        ValueError: see :func:`mask_of`.
+    """
+    runs, height = _runs_of(counts, size), size[1]
+    ends = runs.cumsum()[1::2]
+    lengths = runs[1::2]
+    starts, ends = (ends - lengths)[lengths > 0], ends[lengths > 0] - 1  # the first and last pixel
+    if not len(starts):
+        return None
+    left, right = int(starts.min() // height), int(ends.max() // height)
+    across = (starts // height != ends // height).any()  # to the next column, by both its ends
+    top = 0 if across else int((starts % height).min())
+    bottom = height - 1 if across else int((ends % height).max())
+    return left, top, right + 1 - left, bottom + 1 - top
+
+
+def _runs_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
+    """The run lengths, compared with the number of pixels."""
+    runs = np.asarray(_runs_in(counts) if isinstance(counts, (str, bytes)) else counts, np.int64)
+    pixels = size[0] * size[1]
+    if runs.ndim != 1 or (runs < 0).any() or (runs > pixels).any() or runs.sum() != pixels:
+        raise ValueError(f'the run lengths add up to {runs.sum()} pixels, not {pixels}')
+    return runs
 
 
 def _runs_in(text: str | bytes) -> list[int]:
@@ -40,6 +70,8 @@ def _runs_in(text: str | bytes) -> list[int]:
         bits = letter - 48
         value |= (bits & 0x1F) << shift
         shift += 5
+        if shift > MOST_BITS:
+            raise ValueError('a run length has more bits than any image needs')
         if not bits & 0x20:
             numbers.append(value - (1 << shift) if bits & 0x10 else value)
             value = shift = 0

@@ -1,14 +1,14 @@
 """Lists of the images of a part: ``train.txt``, ``meta/test.json``, ``train_test_split.txt``."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anyfolder.bounded import read_json
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
-from anyfolder.text import read_lines, read_text
+from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
 from .identity import Index
@@ -44,7 +44,7 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
         yield from (image for image in tree.images if place in image.parents)
         return
     lost = f'lines of {place.name} left out, whose image is not there'
-    for line in read_lines(place):
+    for line in read_lines(place, LONGEST_IN_LIST):
         if image := tree.resolve(line, place, None, findings, lost):
             yield image
 
@@ -78,14 +78,14 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
     """The part of each line, and the names that it may have with the label behind each."""
     birds = [file.with_name(name) for name in BIRDS]
     if file in birds and all(map(Path.is_file, birds)):
-        flags = dict(line.split(maxsplit=1) for line in read_lines(birds[1]))
-        for line in read_lines(birds[0]):
+        flags = dict(line.partition(' ')[::2] for line in read_lines(birds[1], LONGEST_IN_LIST))
+        for line in read_lines(birds[0], LONGEST_IN_LIST):
             number, _, name = line.partition(' ')
-            yield 'train' if flags.get(number) == '1' else 'test', {name: ''}
+            yield 'train' if flags.get(number, '').strip() == '1' else 'test', {name: ''}
         return
     suffix, split = file.suffix.lower(), split_in(file.stem)
     if suffix == '.json':
-        content = json.loads(read_text(file))
+        content = read_json(file)
         named = content.items() if isinstance(content, Mapping) else ()
         parts = [(part, value) for key, value in named if (part := split_of(key))]
         of_image = ((name, said) for name, said in named if isinstance(said, str))
@@ -101,7 +101,7 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
             if own := table.part_of(row) if table.part else split:
                 yield own, {row[table.images]: row[label] if label else ''}
     elif split and suffix in TEXTS:
-        for line in read_lines(file):
+        for line in read_lines(file, LONGEST_IN_LIST):
             gaps = reversed([*GAP.finditer(line)])
             shorter = {line[: gap.start()]: GAP.split(line[gap.end() :])[0] for gap in gaps}
             yield split, {line: '', **shorter}

@@ -1,14 +1,15 @@
 """Tables as people have them: CSV with any separator and with comments, or lines of JSON."""
 
 import csv
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anyfolder.bounded import json_in
 from anyfolder.errors import InputError, rejecting
-from anyfolder.text import read_lines, read_text
+from anyfolder.limits import check_limit
+from anyfolder.text import lines_in, read_lines, read_text
 
 FORMS = ('.csv', '.tsv', '.jsonl')  # suffixes
 MARKS = ',;\t|'  # between columns
@@ -24,8 +25,11 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
     Args:
         file: the file. Its first lines may be comments or Excel's ``sep=;``.
         most: of its lines. Default: all.
+
+    Raises:
+        InputError: if it is not a table, or exceeds a limit.
     """
-    lines = read_text(file).splitlines(keepends=True)[:most]
+    lines = lines_in(read_text(file), file, keepends=True)[:most]
     marks = MARKS + ' ' * (file.suffix.lower() == '.txt')
     while lines and (above := ABOVE.match(lines[0])):
         marks = above[1] or marks
@@ -34,8 +38,11 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
     def split(some: Sequence[str], mark: str) -> list[list[str]]:
         return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
 
-    mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
-    rows = split(lines, mark)
+    # Such as a quote that never ends.
+    with rejecting(f'--data: {str(file)!r} is not a table', 'correct it', (csv.Error,)):
+        mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
+        check_limit(file, 'cells in a table', sum(1 + line.count(mark) for line in lines))
+        rows = split(lines, mark)
     if mark == ' ':  # the last column may have blanks in it
         width = min(map(len, rows[:TRIED]), default=1)
         rows = [[*row[: width - 1], ' '.join(row[width - 1 :])] for row in rows]
@@ -73,7 +80,7 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
     """
     what = f'--data: {str(file)!r} is not an object of JSON on each line'
     with rejecting(what, 'correct or remove it', (ValueError, TypeError)):
-        return [dict(json.loads(line)) for line in read_lines(file)]
+        return [dict(json_in(line, file)) for line in read_lines(file)]
 
 
 def _text(value: Any) -> str:

@@ -2,13 +2,14 @@
 
 import math
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
-from anyfolder.errors import InputError, named_line, rejecting
-from anyfolder.text import read_lines, read_text
+from anyfolder.bounded import read_xml
+from anyfolder.errors import InputError
+from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
 from .identity import Index
@@ -17,7 +18,6 @@ from .polygons import box_around
 from .records import Annotations, Instance, is_ignored, reading
 from .splits import SPLITS, Split, split_in
 
-DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
 
 
@@ -27,15 +27,7 @@ def voc_root(file: Path) -> ET.Element | None:
     Raises:
         InputError: if it is not XML.
     """
-    declared = DECLARED.match(file.read_bytes())
-    encoding = declared[1].decode().lower() if declared else ''
-    if encoding.startswith('gb'):
-        encoding = 'gb18030'  # has all letters of gb2312 and gbk
-    elif encoding.startswith('utf'):
-        encoding = ''  # .NET says UTF-16 of strings that it saves in UTF-8
-    with rejecting(f'--data: {str(file)!r} is not XML', 'correct it', (ET.ParseError,), named_line):
-        # The parser itself knows no encoding of Chinese or Japanese.
-        root = ET.fromstring(read_text(file, encoding).strip())
+    root = read_xml(file)
     return root if root.tag == 'annotation' else None
 
 
@@ -109,7 +101,7 @@ def _listed(
             lines = {
                 line: index.match(line, listing)
                 or index.match(re.sub(r'\s+(-1|0|1)$', '', line), listing)
-                for line in read_lines(listing)
+                for line in read_lines(listing, LONGEST_IN_LIST)
             }
             if split != 'test' and lines and not any(lines.values()):
                 raise InputError(

@@ -1,11 +1,14 @@
 """YOLO: a text file for each image, see :mod:`.yolo_lines`, and the lists of the parts."""
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 from anyfolder.errors import InputError
+from anyfolder.limits import check_limit
 from anyfolder.text import read_lines
 
 from .class_names import warn_repeated
@@ -116,16 +119,33 @@ def _places(
         return
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
     for split in SPLITS:
-        places = content.get(split) or content.get('valid' if split == 'val' else split) or []
-        for place in [places] if isinstance(places, str) else places:
+        for place in _places_of(split, content, file):
             # It may begin with ../, or with folders of another machine.
             parts = [part for part in PureWindowsPath(place).parts if part.strip('./\\')]
             tried = (root.joinpath(*parts[i:]) for i in range(len(parts)) for root in roots)
-            found = next(filter(Path.exists, tried), None)
-            if found:
+            if found := next(filter(os.path.exists, tried), None):
                 yield found, split
             elif place not in ('null', '~'):
                 findings.warn(f'places that {file.name} names, which are not there', place)
+
+
+def _places_of(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:
+    """What the YAML file says of the places of a split.
+
+    Raises:
+        InputError: if it is no text or list of texts, or exceeds a limit.
+    """
+    found = content.get(split) or content.get('valid' if split == 'val' else split) or []
+    places = [found] if isinstance(found, str) else found
+    if not isinstance(places, list) or not all(isinstance(place, str) for place in places):
+        raise InputError(
+            f'--data: {split} of {str(file)!r} must be a folder or a list of images, or several '
+            'of them in a list.'
+        )
+    check_limit(file, 'places of a part', len(places))
+    for place in places:
+        check_limit(file, 'levels of folders', len(PureWindowsPath(place).parts), ' in a path')
+    return places
 
 
 def _listed(

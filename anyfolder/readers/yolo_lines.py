@@ -18,6 +18,7 @@ from .records import ImageRecord, Instance
 MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
 SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
+COUNT = re.compile(r'\d{1,4}')  # of keypoints, or of values of each
 FEW = 10  # lines of one length, from which on their looks are believed beside other lengths
 LABEL = re.compile(r'\d+(\.0)?(\s+[-+.\de]+){4,}$')  # a class and four numbers or more
 
@@ -56,8 +57,9 @@ def form_of(lines: Sequence[str], settings: Settings | None, findings: Findings)
         what = 'lines with a score before the box, read as class, score, x, y, width, height'
         findings.warn_all(what, (line for line in lines if len(line.split()) == 6))
     shape = settings[1].get('kpt_shape') if settings else None
-    if isinstance(shape, list) and all(str(count).isdecimal() for count in shape):
-        return LineForm(first, math.prod(map(int, shape)))
+    match shape:
+        case [str(points), str(values)] if COUNT.fullmatch(points) and COUNT.fullmatch(values):
+            return LineForm(first, int(points) * int(values))
     if {*rows} == {6} and _are_boxes(rows[6]).mean() > MAINLY and not (rows[6][:, 5] % 1).any():
         return LineForm(first, 2)  # a score, and the number of a track
     if len(rows) == 1 or min(map(len, rows.values()), default=0) >= FEW:

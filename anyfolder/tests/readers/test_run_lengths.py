@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from anyfolder.readers.run_lengths import mask_of
+from anyfolder.readers.polygons import box_of_mask
+from anyfolder.readers.run_lengths import box_of_runs, mask_of
 
 MASK = np.zeros((4, 4), bool)
 MASK[1:3, 1:3] = True
@@ -44,3 +48,22 @@ def pycocotools_text(mask: np.ndarray) -> str:
 def test_what_is_no_mask_of_this_size(counts):
     with pytest.raises(ValueError, match='run lengths'):
         mask_of(counts, (4, 4))
+
+
+@given(arrays(bool, st.tuples(st.integers(1, 5), st.integers(1, 5))))
+def test_the_box_is_that_of_the_mask(mask):
+    width, height = mask.shape[::-1]
+    assert box_of_runs(pycocotools_text(mask), (width, height)) == box_of_mask(mask)
+
+
+@pytest.mark.parametrize(
+    'counts',
+    [
+        'o' * 1_000_000,  # one number of five million bits
+        [2**62, 2**62, 2**62, 2**62 + 16],  # 16 as the sum of 64 bits
+        [0, 2**31, 0, 16],
+    ],
+)
+def test_runs_of_absurd_lengths_are_refused_at_once(counts):
+    with pytest.raises((ValueError, OverflowError), match='run length'):
+        box_of_runs(counts, (4, 4))

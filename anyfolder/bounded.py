@@ -1,0 +1,175 @@
+"""JSON, YAML and XML of unknown people: data alone, within the limits of :mod:`anyfolder.limits`.
+
+Sizes are compared before a file is read, and aliases of YAML are counted before they are followed.
+Nothing in a file is an object of Python, an entity or a path.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import yaml
+
+from anyfolder.errors import InputError, first_line, named_line, rejecting
+
+from .limits import check_limit, exceeded, limit
+from .text import read_text
+
+# Loaders of data alone, in C where PyYAML was compiled with libyaml, as its wheels are.
+_TEXTS = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
+_VALUES = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+LETTERS = 64  # of text in YAML that count as one more value, since aliases repeat text, too
+HEAD = 1024  # bytes of XML in which its encoding stands
+_DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
+
+
+def read_json(file: str | Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        InputError: if it is not JSON, or exceeds a limit.
+        OSError: if the file cannot be read.
+    """
+    return json_in(read_text(file, kind='JSON'), file)
+
+
+def json_in(text: str, source: object) -> Any:
+    """The content of JSON.
+
+    Args:
+        text: the JSON.
+        source: where it is, for messages.
+
+    Raises:
+        InputError: see :func:`read_json`.
+    """
+    containers = text.count('[') + text.count('{')
+    check_limit(source, 'lists and objects of JSON', containers)
+    try:
+        content = json.loads(text)
+    except RecursionError as error:
+        raise exceeded(source, 'levels of JSON') from error
+    except ValueError as error:  # also for a number of more digits than Python converts
+        raise InputError(
+            f'{str(source)!r} is not JSON ({first_line(error)}); correct or remove it.'
+        ) from error
+    if containers > limit('levels of JSON'):
+        check_limit(source, 'levels of JSON', _levels(content))
+    return content
+
+
+def _levels(content: Any) -> int:
+    """How deep lists and objects are nested, up to one level more than the limit."""
+    level, depth = [[content]], -1
+    while level and depth <= limit('levels of JSON'):
+        depth += 1
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if type(parent) is dict else parent)
+            if type(child) in (dict, list)
+        ]
+    return depth
+
+
+def read_yaml(file: str | Path, as_text: bool = False) -> Any:
+    """The content of a YAML file: lists, dicts and scalars, never objects of Python.
+
+    Args:
+        file: the file.
+        as_text: whether all scalars stay text, such as a class that is called ``no``.
+
+    Raises:
+        InputError: if it is not YAML, names an object of Python, or exceeds a limit.
+        OSError: if the file cannot be read.
+    """
+    text = read_text(file, kind='YAML')
+    try:
+        _check_yaml(text, file)
+        return yaml.load(text, _TEXTS if as_text else _VALUES)
+    except InputError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:  # such as a date in month 13
+        raise InputError(
+            f'{str(file)!r} is not YAML of plain values ({first_line(error)}); correct it.'
+        ) from error
+
+
+def _check_yaml(text: str, file: object) -> None:
+    """Compare YAML with its limits, with each alias as large as what it stands for."""
+    most, deepest = limit('values of YAML'), limit('levels of YAML')
+    sizes: dict[str | None, int] = {}  # of what has an anchor; too large while it is open
+    opened: list[tuple[str | None, int]] = []
+    total = 0
+    for event in yaml.parse(text, _TEXTS):
+        if isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor] = 1 + len(event.value) // LETTERS
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.AliasEvent):
+            total += sizes.get(event.anchor, 0)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, total))
+            sizes[event.anchor] = most + 1
+            total += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            sizes[anchor] = total - before
+        if total > most:
+            raise exceeded(file, 'values of YAML', ', with those that its aliases stand for')
+        if len(opened) > deepest:
+            raise exceeded(file, 'levels of YAML')
+
+
+def read_xml(file: Path) -> ElementTree.Element:
+    """The root of an XML file that defines no entities.
+
+    Raises:
+        InputError: if it is not XML, defines entities, or exceeds a limit.
+        OSError: if the file cannot be read.
+    """
+    with open(file, 'rb') as stream:
+        declared = _DECLARED.match(stream.read(HEAD))
+    encoding = declared[1].decode().lower() if declared else ''
+    if encoding.startswith('gb'):
+        encoding = 'gb18030'  # has all letters of gb2312 and gbk
+    elif encoding.startswith('utf'):
+        encoding = ''  # .NET says UTF-16 of strings that it saves in UTF-8
+    # The parser itself knows no encoding of Chinese or Japanese.
+    text = read_text(file, encoding, 'XML').strip()
+    if '<!ENTITY' in text:
+        raise InputError(
+            f'{str(file)!r} defines entities, which annotations have no use for; remove its DTD.'
+        )
+    parser = ElementTree.XMLParser(target=_BoundedTree(file))
+    with rejecting(
+        f'{str(file)!r} is not XML', 'correct it', (ElementTree.ParseError,), named_line
+    ):
+        parser.feed(text)
+        root: ElementTree.Element = parser.close()
+    return root
+
+
+class _BoundedTree(ElementTree.TreeBuilder):
+    """Builds the tree of an XML file within its limits."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.file, self.elements, self.levels = file, 0, 0
+        self.most, self.deepest = limit('elements of XML'), limit('levels of XML')
+
+    def start(self, tag: Any, attrs: Any, /) -> ElementTree.Element:
+        """Count an element that begins."""
+        self.elements += 1
+        self.levels += 1
+        if self.elements > self.most:
+            raise exceeded(self.file, 'elements of XML')
+        if self.levels > self.deepest:
+            raise exceeded(self.file, 'levels of XML')
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> ElementTree.Element:
+        """Count an element that ends."""
+        self.levels -= 1
+        return super().end(tag)

@@ -1,0 +1,88 @@
+"""What a stranger's file may ask for: limits of size, count and depth, in one table.
+
+A small file can stand for far more than it holds: zeros in an archive, aliases in YAML, the width
+in a header, a number that becomes a length. What a file asks for is compared with this table before
+time or memory is spent on it.
+"""
+
+import math
+import os
+
+from anyfolder.errors import InputError
+
+VARIABLE = 'ANYFOLDER_LIMITS'  # environment variable; 10 raises all limits tenfold
+
+# What a file, or one thing in it, may have at most. Annotations may be large: COCO's largest file
+# has 0.5 GB and 4 million lists and objects. Files that only name or configure are small.
+LIMITS = {
+    'bytes of text': 1 << 30,
+    'lines': 20_000_000,
+    'characters in a line': 1_000_000,
+    'characters in a line of a list': 10_000,
+    'cells in a table': 20_000_000,
+    'bytes of JSON': 2 << 30,
+    'lists and objects of JSON': 20_000_000,
+    'levels of JSON': 100,
+    'bytes of YAML': 8 << 20,
+    'values of YAML': 250_000,
+    'levels of YAML': 100,
+    'bytes of XML': 64 << 20,
+    'elements of XML': 1_000_000,
+    'levels of XML': 100,
+    'classes': 1_000_000,
+    'places of a part': 1_000,
+    'levels of folders': 100,
+    'times the bytes of its file, unpacked': 20,
+    'values in an image of bands': 1 << 28,
+    'pages': 10_000,
+    'slices': 100_000,
+    'scans of a JPEG': 200,
+}
+
+
+def check_limit(source: object, what: str, found: float, more: str = '') -> None:
+    """Compare what a file asks for with the limit.
+
+    Args:
+        source: the file.
+        what: a key of :data:`LIMITS`.
+        found: how much it asks for, as far as it was counted.
+        more: words behind ``what``, such as where they come from.
+
+    Raises:
+        InputError: if it is more than the limit.
+    """
+    if found > limit(what):
+        raise exceeded(source, what, more)
+
+
+def exceeded(source: object, what: str, more: str = '') -> InputError:
+    """The error over a file that asks for more than the limit, see :func:`check_limit`."""
+    return InputError(
+        f'{str(source)!r} has more than {limit(what):,} {what}{more}, the limit for a file that '
+        f'may be hostile; if it is right, set {VARIABLE}={10 * _factor():g} in the environment '
+        'for tenfold limits.'
+    )
+
+
+def limit(what: str) -> int:
+    """The limit that holds.
+
+    Raises:
+        InputError: if the environment variable is not a positive number.
+    """
+    return int(LIMITS[what] * _factor())
+
+
+def _factor() -> float:
+    text = os.environ.get(VARIABLE) or '1'
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 0 < factor < math.inf:
+        raise InputError(
+            f'{VARIABLE}={text!r} in the environment is not a positive number; give one, such as '
+            '10 for tenfold limits, or remove it.'
+        )
+    return factor
