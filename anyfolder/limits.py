@@ -7,6 +7,7 @@ time or memory is spent on it.
 
 import math
 import os
+from pathlib import Path
 
 from anyfolder.errors import InputError
 
@@ -33,10 +34,12 @@ LIMITS = {
     'places of a part': 1_000,
     'levels of folders': 100,
     'times the bytes of its file, unpacked': 20,
+    'bytes of an image': 1 << 30,
     'values in an image of bands': 1 << 28,
     'pages': 10_000,
+    'arrays in an archive': 10_000,
     'slices': 100_000,
-    'scans of a JPEG': 200,
+    'scans of a JPEG': 64,
 }
 
 
@@ -56,12 +59,38 @@ def check_limit(source: object, what: str, found: float, more: str = '') -> None
         raise exceeded(source, what, more)
 
 
+def read_within(path: str | Path, what: str) -> bytes:
+    """The content of a file of no more bytes than a limit.
+
+    Raises:
+        InputError: if it has more.
+        OSError: if it cannot be read.
+    """
+    check_limit(path, what, Path(path).stat().st_size)
+    return Path(path).read_bytes()
+
+
 def exceeded(source: object, what: str, more: str = '') -> InputError:
     """The error over a file that asks for more than the limit, see :func:`check_limit`."""
-    return InputError(
-        f'{str(source)!r} has more than {limit(what):,} {what}{more}, the limit for a file that '
-        f'may be hostile; if it is right, set {VARIABLE}={10 * _factor():g} in the environment '
-        'for tenfold limits.'
+    return InputError(f'{str(source)!r} {_sentence(what, more)}.')
+
+
+def beyond(what: str, found: float) -> str:
+    """What to say of a file that asks for more than the limit; nothing of one that does not.
+
+    Args:
+        what, found: see :func:`check_limit`.
+
+    Returns:
+        The sentence without its subject and its full stop.
+    """
+    return _sentence(what) if found > limit(what) else ''
+
+
+def _sentence(what: str, more: str = '') -> str:
+    return (
+        f'has more than {limit(what):,} {what}{more}, the limit for what is untrusted; if it is '
+        f'right, set {VARIABLE}={10 * _factor():g} in the environment for tenfold limits'
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anyfolder.errors import InputError
 
-from .limits import check_limit
+from .limits import check_limit, read_within
 from .terminal import printable
 
 ENCODINGS = {
@@ -44,8 +44,7 @@ def read_text(path: str | Path, declared: str = '', kind: str = 'text') -> str:
     Raises:
         InputError: if it is too large, or if its encoding is not known.
     """
-    check_limit(path, f'bytes of {kind}', Path(path).stat().st_size)
-    content = Path(path).read_bytes()
+    content = read_within(path, f'bytes of {kind}')
     GUESSED.pop(str(path), None)
     marked = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), '')
     text, said = (_decoded(content, encoding) for encoding in (marked or 'utf-8', declared))

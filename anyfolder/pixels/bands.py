@@ -1,24 +1,33 @@
 """Images of bands other than red, green and blue: NumPy arrays (.npy) and TIFF. Without torch."""
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from anyfolder.errors import InputError, needed_by
+from anyfolder.limits import beyond
+
+from .arrays import header_in, length_of, read_array
+from .tiff_pages import (
+    EXTRA_SAMPLES_TAG,
+    HEIGHT_TAG,
+    PHOTOMETRIC_TAG,
+    SAMPLES_TAG,
+    TIFFS,
+    WIDTH_TAG,
+    Tags,
+    tags_of_pages,
+)
 
 Source = str | Path | bytes | BinaryIO  # a path, the content of a file, or one that is open
 
 NUMPY = b'\x93NUMPY'
-BIG_TIFFS = b'II+\0', b'MM\0+'
-TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
-# Tags of TIFF, and their values in files of bands: photographs may be of palettes or CMYK, too.
-WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG = 256, 257, 262, 277, 338
+# Values of TIFF's tags in files of bands: photographs may be of palettes or CMYK, too.
 GRAY_OR_RGB, ALPHA, LAB = (0, 1, 2), (1, 2), (8, 9, 10)
 SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
 
@@ -33,15 +42,21 @@ def shape_of(source: Source) -> tuple[int, int, int] | None:
         source: the file.
 
     Raises:
-        ValueError: if an array of NumPy is no image, or for a TIFF in CIE L*a*b*.
+        ValueError: if an array of NumPy is no image, for a TIFF in CIE L*a*b*, or for a file that
+            claims more values than the limit, or more than it holds.
         OSError: if the file cannot be read.
     """
     with opened(source) as file:
         start = file.read(8)
         file.seek(0)
+        shape = None
         if start.startswith(NUMPY):
-            return _numpy_shape(file)
-        return _tiff_shape(file) if start.startswith(TIFFS) else None
+            shape = _numpy_shape(file)
+        elif start.startswith(TIFFS):
+            shape = _tiff_shape(file)
+        if shape and (said := beyond('values in an image of bands', math.prod(shape))):
+            raise ValueError(f'it {said}')
+        return shape
 
 
 def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
@@ -62,7 +77,7 @@ def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
     with opened(source) as file:
         is_numpy = file.read(len(NUMPY)) == NUMPY
         file.seek(0)
-        values = (_bands_last(np.load(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
+        values = (_bands_last(read_array(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
     if not np.isfinite(values).all():
         raise ValueError('it has values that are not finite; replace them with numbers')
     return values
@@ -114,12 +129,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
 
 
 def _numpy_shape(file: BinaryIO) -> tuple[int, int, int]:
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    read = readers.get(np.lib.format.read_magic(file))
-    shape, _, dtype = read(file) if read else ((), False, np.dtype(object))
+    shape, dtype, _ = header_in(file, length_of(file))
     if len(shape) != 3 or not all(shape) or dtype.kind not in 'uif':
         raise ValueError(f'an array of the shape {shape} and type {dtype} is not (H, W, bands)')
     return _bands_last(np.broadcast_to(np.uint8(0), shape)).shape
@@ -131,35 +141,29 @@ def _bands_last(values: np.ndarray) -> np.ndarray:
 
 
 def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
-    pages = list(_pages(file))
-    first = pages[0]
-    size = first[HEIGHT_TAG], first[WIDTH_TAG]
-    if first.get(PHOTOMETRIC_TAG) in LAB:
+    pages = list(tags_of_pages(file))
+    if not pages or not {HEIGHT_TAG, WIDTH_TAG} <= pages[0].keys():
+        raise ValueError('it is a TIFF without an image')
+    size, samples = _size(pages[0]), _samples(pages[0])
+    photometric = pages[0].get(PHOTOMETRIC_TAG, (-1,))[0]
+    if photometric in LAB:
         raise ValueError('it has colors of CIE L*a*b*; save it as RGB')
-    if first.get(PHOTOMETRIC_TAG) not in GRAY_OR_RGB:
+    if photometric not in GRAY_OR_RGB:
         return None
-    if len(pages) > 1 and _samples(first) == 1:  # a band on each page, and no smaller overviews
-        alike = all(
-            (page[HEIGHT_TAG], page[WIDTH_TAG], _samples(page)) == (*size, 1) for page in pages
-        )
+    if len(pages) > 1 and samples == 1:  # a band on each page, and no smaller overviews
+        alike = all((_size(page), _samples(page)) == (size, 1) for page in pages)
         return (*size, len(pages)) if alike else None
-    bands = _samples(first) - sum(kind in ALPHA for kind in first.get(EXTRA_SAMPLES_TAG, ()))
+    bands = samples - sum(kind in ALPHA for kind in pages[0].get(EXTRA_SAMPLES_TAG, ()))
     return None if bands in (1, 3) else (*size, bands)
 
 
-def _pages(file: BinaryIO) -> Iterator[ImageFileDirectory_v2]:
-    """The tags of each page."""
-    start = file.read(8)
-    tags, seen = ImageFileDirectory_v2(start + file.read(8 * start.startswith(BIG_TIFFS))), {0}
-    while tags.next not in seen:
-        seen.add(tags.next)
-        file.seek(tags.next)
-        tags.load(file)
-        yield copy(tags)
+def _size(tags: Tags) -> tuple[int, int]:
+    """Height and width, 0 where a page does not say it."""
+    return tags.get(HEIGHT_TAG, (0,))[0], tags.get(WIDTH_TAG, (0,))[0]
 
 
-def _samples(tags: ImageFileDirectory_v2) -> int:
-    return tags.get(SAMPLES_TAG, 1)
+def _samples(tags: Tags) -> int:
+    return tags.get(SAMPLES_TAG, (1,))[0]
 
 
 def _of_tiff(file: BinaryIO) -> np.ndarray:

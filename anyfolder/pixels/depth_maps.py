@@ -5,6 +5,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from anyfolder.limits import read_within
+
+from .arrays import read_array
+from .image_headers import check_size
+
 DEPTH_SUFFIXES = ('.png', '.npy', '.tif', '.tiff', '.exr')
 
 
@@ -24,11 +29,14 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
     """
     path = Path(path)
     if path.suffix.lower() == '.npy':
-        values = np.load(path, allow_pickle=False)
+        with open(path, 'rb') as file:
+            values = read_array(file)
     elif path.suffix.lower() == '.exr':
         raise ValueError('EXR is not read; save the depth as .npy, or as a TIFF of 32 bits')
     else:
-        values = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED)
+        content = read_within(path, 'bytes of an image')
+        check_size(content)
+        values = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if values is None or values.dtype.kind not in 'uif':
         raise ValueError('it is damaged, or does not contain numbers')
     values = values.squeeze()

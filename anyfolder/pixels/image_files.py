@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from anyfolder.errors import InputError
+from anyfolder.limits import check_limit
 
 from .image_headers import seen_size
 from .volume_slices import file_and_number, is_sliced, slices_of
@@ -80,8 +81,8 @@ def image_files(paths: Sequence[str], may_lack: bool = False) -> list[str]:
     files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
-            below = path.rglob('*')
-            found = sorted(str(file) for file in below if is_image(file) or is_sliced(file))
+            found = [str(file) for file in walk_files(path) if is_image(file) or is_sliced(file)]
+            found.sort()
             if not (found or may_lack):
                 raise InputError(
                     f'There are no images in the folder {str(path)!r}, whose names end in '
@@ -108,10 +109,14 @@ def walk_files(
         folder: where to begin.
         skip: whether a folder in it is left out.
         repeated: called with each link to a folder that was read already, and with that folder.
+
+    Raises:
+        InputError: if folders are nested too deeply.
     """
     seen = {parent.resolve(): parent for parent in folder.absolute().parents}
 
-    def below(place: Path) -> Iterator[Path]:
+    def below(place: Path, level: int = 1) -> Iterator[Path]:
+        check_limit(folder, 'levels of folders', level)
         first = seen.setdefault(place.resolve(), place)
         if first is not place:
             repeated(place, first)
@@ -124,7 +129,7 @@ def walk_files(
             path = place / entry.name
             if entry.is_dir():
                 if not skip(path):
-                    yield from below(path)
+                    yield from below(path, level + 1)
             elif entry.is_file() or (entry.is_symlink() and path.suffix.lower() in IMAGE_SUFFIXES):
                 yield path
 

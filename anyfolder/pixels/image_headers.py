@@ -1,26 +1,32 @@
 """What the header of an image says, and whether its file is complete. Without torch, for ONNX."""
 
+import io
 import os
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 from PIL import Image
 
 from anyfolder.errors import needed_by
+from anyfolder.limits import beyond, limit
 
 from .bands import Source, opened, shape_of
+from .tiff_pages import HEIGHT_TAG, TIFFS, WIDTH_TAG, tags_of_pages
 
 # Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
 # photograph.
 IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
+COSTLY = {'JPEG2000': 2}  # formats whose decoder takes so many times the memory of another
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 ORIENTATION_TAG = 0x0112  # EXIF tag
 SUBFILE_TAG = 254  # of TIFF; 1 is a smaller copy of another image in the file
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 # Marks of a JPEG: of its start, of each scan, and of its end.
+SCAN_HEADER = re.compile(rb'\xff\xda\0(?:\x08\x01|\x0a\x02|\x0c\x03|\x0e\x04)')  # by its components
 JPEG_START, JPEG_SCAN, JPEG_END = b'\xff\xd8', b'\xff\xda', b'\xff\xd9'
 # The first and the last bytes of complete files; more may stand behind them.
 FIRST_AND_LAST_BYTES = {
@@ -31,6 +37,7 @@ FIRST_AND_LAST_BYTES = {
 }
 # The first bytes of formats that say their length, where, and what to add to it.
 LENGTHS = {b'BM': (2, 0), b'RIFF': (4, 8)}
+TOO_MANY = 'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
 
 
 class Header(NamedTuple):
@@ -102,16 +109,56 @@ def _orientation(image: Image.Image) -> int:
     return image.getexif().get(ORIENTATION_TAG, 1) if 'exif' in image.info else 1
 
 
+def check_pixels(width: int, height: int, times: float = 1) -> None:
+    """Raise a ``ValueError`` if an image has more pixels than are read.
+
+    They are twice ``PIL.Image.MAX_IMAGE_PIXELS``, as in Pillow itself.
+
+    Args:
+        width, height: by the header.
+        times: as much memory as its pixels that decoding takes.
+    """
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and width * height * times > 2 * most:
+        raise ValueError(TOO_MANY)
+
+
+def check_size(content: bytes) -> None:
+    """Raise a ``ValueError`` if decoding an image would take more memory or time than is given.
+
+    Args:
+        content: a file of any format of :data:`IMAGE_FORMATS`. A JPEG may have thousands of scans
+            over all of its pixels.
+    """
+    if content.startswith(TIFFS):
+        for tags in islice(tags_of_pages(io.BytesIO(content)), 1):
+            check_pixels(tags.get(WIDTH_TAG, (0,))[0], tags.get(HEIGHT_TAG, (0,))[0])
+        return
+    with photograph(content):
+        pass
+    if content.startswith(JPEG_START) and content.count(JPEG_SCAN) > limit('scans of a JPEG'):
+        scans = sum(1 for _ in SCAN_HEADER.finditer(content))
+        if said := beyond('scans of a JPEG', scans):
+            raise ValueError(f'it {said}')
+
+
 @contextmanager
 def photograph(source: Source) -> Iterator[Image.Image]:
-    """The image, of which Pillow has read the header."""
+    """The image, of which Pillow has read the header.
+
+    Raises:
+        ValueError: if it is none, or has more pixels or scans than are read.
+        MissingExtraError: for HEIC without pillow-heif.
+    """
     with opened(source) as file:
         start = file.read(12)
         file.seek(0)
         if start[4:8] == b'ftyp' and start[8:] in HEIC_BRANDS:
             with needed_by('an image in HEIC'):
                 import pillow_heif
-            yield pillow_heif.open_heif(file).to_pillow()
+            content = pillow_heif.open_heif(file)
+            check_pixels(*content.size)
+            yield content.to_pillow()
             return
         try:
             with warnings.catch_warnings():
@@ -119,13 +166,12 @@ def photograph(source: Source) -> Iterator[Image.Image]:
                 warnings.simplefilter('ignore', Image.DecompressionBombWarning)
                 image = Image.open(file, formats=IMAGE_FORMATS)
         except Image.DecompressionBombError as error:
-            raise ValueError(
-                'it has too many pixels; if that is intended, raise PIL.Image.MAX_IMAGE_PIXELS'
-            ) from error
+            raise ValueError(TOO_MANY) from error
         except Image.UnidentifiedImageError as error:
             if start == b'version http':
                 raise ValueError('it stands for a file of Git LFS; run `git lfs pull`') from error
             raise ValueError('it is not an image, or of an unknown format') from error
+        check_pixels(*image.size, COSTLY.get(image.format or '', 1))
         if getattr(image, 'tag_v2', {}).get(SUBFILE_TAG) == 1:
             raise ValueError(
                 "it begins with a smaller copy, as a camera's raw file; save it as JPEG"

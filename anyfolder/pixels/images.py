@@ -7,9 +7,10 @@ import numpy as np
 from PIL import ImageOps
 
 from anyfolder.errors import InputError, first_line
+from anyfolder.limits import read_within
 
 from .bands import read_bands, shape_of
-from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, photograph, seen_size
+from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, check_size, photograph, seen_size
 from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
 PROGRESSIVE = b'\xff\xc2'  # the mark of one whose scans are ever finer
@@ -38,10 +39,12 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             are read, which leaves 16 shades of an image of 12 bits.
 
     Raises:
-        ValueError: if the content is not a whole photograph, or with ``deep`` is AVIF or HEIC.
+        ValueError: if the content is not a whole photograph, has more pixels or scans than are
+            read, or with ``deep`` is AVIF or HEIC.
     """
     if of_bands := shape_of(content):
         raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
+    check_size(content)
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
     lacks_end = content.startswith(JPEG_START) and _lacks_end(content)
@@ -101,7 +104,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     try:
         if SLICE_NAME.fullmatch(str(image)):
             return read_slice(*file_and_number(str(image)))[..., None]
-        content = Path(image).read_bytes()
+        content = read_within(image, 'bytes of an image')
         seen_size(content)  # before memory is taken for the pixels
         return read_bands(content) if shape_of(content) else decode(content)
     except Exception as error:  # whatever a decoder trips over

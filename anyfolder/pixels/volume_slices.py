@@ -5,11 +5,10 @@ A slice of a volume is named by its number behind the file, from 0: ``VOLUME.npy
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from anyfolder.errors import needed_by
+from .arrays import hdf5_array, open_archive
 
 SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
 SLICE_NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECASE | re.DOTALL)
@@ -29,9 +28,9 @@ def is_sliced(path: Path) -> bool:
     if path.suffix.lower() != SLICE:
         return False
     try:
-        with np.load(path) as file:
+        with open_archive(path) as file:
             return 'image' in file
-    except (OSError, ValueError):
+    except Exception:  # noqa: BLE001  whatever a damaged archive makes its reader raise
         return False
 
 
@@ -50,8 +49,8 @@ def slices_of(path: str) -> list[str]:
 
 def number_of_slices(path: str | Path) -> int:
     """The number of slices of a volume."""
-    with _volume(path) as file:
-        return len(file['image'])
+    with hdf5_array(path, 'image') as array:
+        return len(array)
 
 
 def read_slice(path: str | Path, number: int | None, name: str = 'image') -> np.ndarray:
@@ -65,14 +64,12 @@ def read_slice(path: str | Path, number: int | None, name: str = 'image') -> np.
     """
     if not SLICE_NAME.fullmatch(str(path)):
         raise ValueError('it has no slices, as .npz and .h5 have')
-    with np.load(path) if number is None else _volume(path) as file:
-        array = file[name] if number is None else file[name][number]
+    if number is None:
+        with open_archive(path) as file:
+            array = file[name]
+    else:
+        with hdf5_array(path, name) as volume:
+            array = volume[number]
     if array.ndim != 2:
         raise ValueError(f'its {name} has the shape {array.shape}, and not (H, W)')
     return array
-
-
-def _volume(path: str | Path) -> Any:
-    with needed_by('a volume in HDF5'):
-        import h5py
-    return h5py.File(path, 'r')

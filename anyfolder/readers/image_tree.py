@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from anyfolder.errors import InputError
+from anyfolder.limits import check_limit
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadata, walk_files
 from anyfolder.text import GUESSED
 
@@ -42,8 +43,9 @@ def is_run(folder: Path) -> bool:
     return not OF_RUNS.isdisjoint(names) or (folder.name in RUNS and not images)
 
 
-def _unwrapped(folder: Path) -> Path:
+def _unwrapped(folder: Path, level: int = 1) -> Path:
     """The folder, or the only one in it, unless that is a split or has no subfolders."""
+    check_limit(folder, 'levels of folders', level)
     entries = [entry for entry in folder.iterdir() if not (is_os_metadata(entry) or is_run(entry))]
     inner = entries[0] if len(entries) == 1 and entries[0].is_dir() else None
     if (
@@ -52,7 +54,7 @@ def _unwrapped(folder: Path) -> Path:
         or not any(entry.is_dir() for entry in inner.iterdir())
     ):
         return folder
-    return _unwrapped(inner)
+    return _unwrapped(inner, level + 1)
 
 
 class Tree:

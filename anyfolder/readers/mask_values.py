@@ -18,6 +18,8 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from anyfolder.errors import InputError
+from anyfolder.limits import read_within
+from anyfolder.pixels.image_headers import check_size, photograph
 
 from .findings import Findings
 from .mask_names import COLOR, NamedValues
@@ -28,6 +30,9 @@ GRAY = 100  # among few values, one from here on is a gray rather than the numbe
 MAX_GRAY_VALUES = 8  # of a mask without names
 MAINLY = 0.9  # of the pixels
 NEAR = 5  # pixels of a square around an edge
+STRIP = 1 << 22  # pixels of a mask that are looked at in one go
+ENOUGH = 1 << 16  # values of a photograph, which are not counted to the end
+LOOKED_AT = 1 << 28  # pixels times values that are searched for parts
 
 # At the beginning of files that change pixels, or may.
 LOSSY = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
@@ -77,17 +82,28 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
         mask: the file.
         by_color: whether the colors of a palette count rather than its numbers.
     """
-    with Image.open(mask) as stored:
-        image = ImageOps.exif_transpose(stored)
-        if image.mode == 'F' and (np.asarray(image) % 1).any():
-            raise ValueError('its values have fractions')
-        if (
-            image.mode in ('L', '1')
-            or image.mode.startswith(('I', 'F'))
-            or (image.mode == 'P' and not by_color)
-        ):
-            return np.asarray(image).astype(np.int32)
-        colors = np.asarray(image.convert('RGBA'))
+    content = read_within(mask, 'bytes of an image')
+    check_size(content)
+    with photograph(content) as stored:
+        ImageOps.exif_transpose(stored, in_place=True)
+        width, height = stored.size
+        values, rows = np.empty((height, width), np.int32), max(STRIP // width, 1)
+        for top in range(0, height, rows):  # the colors of all of a large one may not fit in memory
+            strip = stored.crop((0, top, width, min(top + rows, height)))
+            values[top : top + rows] = _values_in(strip, by_color)
+    return values
+
+
+def _values_in(image: Image.Image, by_color: bool) -> np.ndarray:
+    if image.mode == 'F' and (np.asarray(image) % 1).any():
+        raise ValueError('its values have fractions')
+    if (
+        image.mode in ('L', '1')
+        or image.mode.startswith(('I', 'F'))
+        or (image.mode == 'P' and not by_color)
+    ):
+        return np.asarray(image).astype(np.int32)
+    colors = np.asarray(image.convert('RGBA'))
     pixels = (colors[..., :3] * (colors[..., 3:] > 0)).astype(np.int32)  # transparent is black
     gray = (pixels == pixels[..., :1]).all(axis=-1)
     return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
@@ -96,13 +112,19 @@ def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
 def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskProbe]:
     """The shape (H, W) of a mask, and what is seen of its values, see :func:`values_of`."""
     values = values_of(mask, by_color)
-    with Image.open(mask) as image:
+    with photograph(mask) as image:
         palette = (image.getpalette() or []) if image.mode == 'P' and not by_color else []
-    found, pixels_of = np.unique(values, return_counts=True)
-    counts = Counter(dict(zip(found.tolist(), pixels_of.tolist(), strict=True)))
+    counts, shape = Counter[int](), values.shape
+    for strip in np.array_split(values, max(values.size // STRIP, 1)):
+        found, pixels_of = np.unique(strip, return_counts=True)
+        counts.update(dict(zip(found.tolist(), pixels_of.tolist(), strict=True)))
+        if len(counts) > ENOUGH:
+            break
     parts, at_edges = Counter[int](), Counter[int]()
     if len(counts) > 2 and max(counts) < 256:
-        pixels, square = values.astype(np.uint8), np.ones((NEAR, NEAR), np.uint8)
+        rows = max(LOOKED_AT // (len(counts) * values.shape[1]), NEAR)
+        values, square = values[:rows], np.ones((NEAR, NEAR), np.uint8)
+        pixels = values.astype(np.uint8)
         between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
         for value in np.unique(values[between]).tolist():
             found = (pixels == value).astype(np.uint8)
@@ -113,9 +135,7 @@ def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskP
             inside[part[~between[box]]] = True
             parts[value], at_edges[value] = number - 1, number - 1 - int(inside[1:].sum())
     colors = enumerate(map(tuple, np.reshape(palette, (-1, 3)).tolist()))
-    return values.shape, MaskProbe(
-        counts, parts, at_edges, {i: one for i, one in colors if i in counts}
-    )
+    return shape, MaskProbe(counts, parts, at_edges, {i: one for i, one in colors if i in counts})
 
 
 def lossy_kind(mask: Path) -> str:

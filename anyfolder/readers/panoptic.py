@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anyfolder.errors import InputError
+from anyfolder.limits import read_within
 from anyfolder.pixels.images import decode
 
 from .annotated import json_of
@@ -47,7 +48,9 @@ def is_panoptic(content: Any) -> bool:
 
 def numbers_in(file: Path) -> np.ndarray:
     """The number of the segment of each pixel (H, W); 0 is none."""
-    blue, green, red = np.moveaxis(decode(file.read_bytes()).astype(np.int32), -1, 0)
+    blue, green, red = np.moveaxis(
+        decode(read_within(file, 'bytes of an image')).astype(np.int32), -1, 0
+    )
     return red + (green << 8) + (blue << 16)
 
 

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from anyfolder.cores import cores
 from anyfolder.errors import first_line
+from anyfolder.pixels.decoded_at_once import room_for
+from anyfolder.pixels.image_headers import seen_size
 
 from .findings import Findings
 from .records import ImageRecord, Records
@@ -32,7 +34,8 @@ def probe_maps(
     def attempt(record: ImageRecord) -> tuple[Sequence[int], Facts] | str:
         assert record.mask is not None
         try:
-            return probe(record.mask)
+            with room_for(_claimed_pixels(record.mask)):
+                return probe(record.mask)
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             return first_line(error)
 
@@ -50,3 +53,12 @@ def probe_maps(
                     'make them equal',
                     f'{record.mask} with {size} pixels, and {record.path} with {seen}',
                 )
+
+
+def _claimed_pixels(file: Path) -> int:
+    """The pixels of a map by its header; of an array no more than its bytes."""
+    try:
+        width, height = seen_size(file)
+    except Exception:  # noqa: BLE001  as above
+        return file.stat().st_size
+    return width * height

@@ -12,7 +12,9 @@ import numpy as np
 from PIL import Image
 
 from anyfolder.errors import first_line
+from anyfolder.limits import check_limit
 from anyfolder.pixels.bands import read_bands
+from anyfolder.pixels.decoded_at_once import room_for
 from anyfolder.pixels.image_headers import has_end, header_of
 from anyfolder.pixels.images import decode
 
@@ -65,21 +67,28 @@ def _probe(path: str, decoded: bool) -> Probe:
             probe = probe._replace(size=size, bands=bands, bits=bits)
             if not decoded and (bands or bits > 16 or has_end(file)):
                 return probe
+            check_limit(path, 'bytes of an image', probe.state[0])
             file.seek(0)
-            content = file.read()
-        probe = probe._replace(digest=digest_of(content))
-        if bands:
-            read_bands(content)
-        elif bits > 8:
-            values = decode(content, 'unchanged', deep=True)
-            colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
-            probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
-        if not bands and bits <= 16:
-            decode(content)
+            with room_for(size[0] * size[1] * max(bands, 1)):
+                probe = _decoded(file.read(), probe)
     except Exception as error:  # noqa: BLE001  whatever a decoder trips over
         probe = probe._replace(fault=first_line(error))
         of_machine = isinstance(error, (MemoryError, ImportError)) or getattr(error, 'errno', None)
         return probe._replace(state=()) if of_machine else probe
+    return probe
+
+
+def _decoded(content: bytes, probe: Probe) -> Probe:
+    """What is seen of the pixels, in addition to what the header says."""
+    probe = probe._replace(digest=digest_of(content))
+    if probe.bands:
+        read_bands(content)
+    elif probe.bits > 8:
+        values = decode(content, 'unchanged', deep=True)
+        colors = values.reshape(*values.shape[:2], -1)[..., :3]  # without alpha
+        probe = probe._replace(values=(float(np.nanmin(colors)), float(np.nanmax(colors))))
+    if not probe.bands and probe.bits <= 16:
+        decode(content)
     return probe
 
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from anyfolder.pixels.image_files import image_files
+from anyfolder.pixels.image_files import image_files, walk_files
 from anyfolder.terminal import printable
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import ADDRESS
@@ -111,7 +111,7 @@ def _inputs_of(argument: str) -> list[Input]:
         known = path.is_file() and is_video(path)
         kind = 'video' if known else 'image'
         return [Input(name, Path(name).parent, kind) for name in image_files([argument])]
-    videos = [str(file) for file in path.rglob('*') if is_video(file) and file.is_file()]
+    videos = [str(file) for file in walk_files(path) if is_video(file)]
     images = image_files([argument], may_lack=bool(videos))
     names = sorted([*images, *videos], key=Path)
     return [Input(name, path, 'video' if name in videos else 'image') for name in names]

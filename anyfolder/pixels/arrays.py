@@ -1,0 +1,127 @@
+"""Arrays of NumPy and HDF5 in files, whose headers are compared with what the files hold.
+
+A header may claim any shape, an archive of a few megabytes hold gigabytes of zeros, and HDF5 make
+values up, or take them from another file.
+"""
+
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from anyfolder.errors import needed_by
+from anyfolder.limits import beyond
+
+UNPACKED = 1 << 28  # bytes that an archive may hold however small it is
+
+
+class ArrayHeader(NamedTuple):
+    """Shape and type of an array, and the bytes of its values."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    bytes: int
+
+
+def header_in(file: IO[bytes], length: int) -> ArrayHeader:
+    """The header of an array in NumPy's format (.npy), behind which the file is then.
+
+    Args:
+        file: the file.
+        length: its bytes from here on.
+
+    Raises:
+        ValueError: if it is none, has objects of Python in it, or claims more than these bytes.
+    """
+    start = file.tell()
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it is an array in version {version} of NumPy's format; save it again")
+    read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
+    shape, _, dtype = read(file)
+    found = ArrayHeader(shape, dtype, math.prod(shape) * dtype.itemsize)
+    if dtype.hasobject:
+        raise ValueError('it is an array of Python objects; save numbers')
+    if found.bytes > length - (file.tell() - start):
+        raise ValueError(f'it claims an array {shape} of {dtype}, and is cut short')
+    return found
+
+
+def read_array(file: BinaryIO) -> np.ndarray:
+    """An array in NumPy's format, see :func:`header_in`.
+
+    Raises:
+        ValueError: see :func:`header_in`.
+    """
+    header_in(file, length_of(file))
+    file.seek(0)
+    array: np.ndarray = np.load(file, allow_pickle=False)
+    return array
+
+
+def length_of(file: BinaryIO) -> int:
+    """The bytes of a file, which is at its start then."""
+    length = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return length
+
+
+def open_archive(path: str | Path) -> Any:
+    """The arrays of a ``.npz``, by their names, each read on access.
+
+    Raises:
+        ValueError: if an array claims more than its part of the archive, or the archive unpacks to
+            far more than its own size.
+        zipfile.BadZipFile: if it is no archive, or damaged.
+        OSError: if it cannot be read.
+    """
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        _check_unpacked(path, sum(member.file_size for member in members))
+        if said := beyond('arrays in an archive', len(members)):
+            raise ValueError(f'it {said}')
+        for member in members:
+            with archive.open(member) as content:
+                if content.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+                    content.seek(0)
+                    header_in(content, member.file_size)
+    return np.load(path, allow_pickle=False)
+
+
+def _check_unpacked(path: str | Path, size: int) -> None:
+    """Raise a ``ValueError`` if a file stands for far more bytes than it has."""
+    times = size / max(os.path.getsize(path), 1)
+    if size > UNPACKED and (said := beyond('times the bytes of its file, unpacked', times)):
+        raise ValueError(f'it {said}')
+
+
+@contextmanager
+def hdf5_array(path: str | Path, name: str) -> Iterator[Any]:
+    """An array in HDF5, whose values are read when it is indexed.
+
+    Raises:
+        KeyError: if there is none of this name.
+        ValueError: if its values are in other files, or it claims more than a file has.
+        OSError: if the file cannot be read.
+        MissingExtraError: without h5py.
+    """
+    with needed_by('a volume in HDF5'):
+        import h5py
+    with h5py.File(path, 'r') as file:
+        if file.get(name, getlink=True) is None:
+            raise KeyError(name)
+        found = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+        if not isinstance(found, h5py.Dataset) or found.is_virtual or found.external:
+            raise ValueError(f'its {name} is no array with values in this file')
+        if found.ndim and (said := beyond('slices', len(found))):
+            raise ValueError(f'its {name} {said}')
+        at_once = max(math.prod(found.shape[1:]), math.prod(found.chunks or ()))
+        if said := beyond('values in an image of bands', at_once):
+            raise ValueError(f'its {name} {said}')
+        _check_unpacked(path, found.nbytes)
+        yield found

@@ -1,0 +1,28 @@
+"""Threads decode images side by side, as long as all of them have no more pixels than one may."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition
+
+from PIL import Image
+
+_changed = Condition()
+_decoded: list[int] = []  # the pixels of each image that is decoded now
+
+
+@contextmanager
+def room_for(pixels: int) -> Iterator[None]:
+    """Wait until an image of so many pixels fits beside those that other threads decode.
+
+    Four images of the largest size in four threads would take four times the memory of one.
+    """
+    most = 2 * (Image.MAX_IMAGE_PIXELS or pixels)
+    with _changed:
+        _changed.wait_for(lambda: not _decoded or sum(_decoded) + pixels <= most)
+        _decoded.append(pixels)
+    try:
+        yield
+    finally:
+        with _changed:
+            _decoded.remove(pixels)
+            _changed.notify_all()
