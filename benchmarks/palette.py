@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from vit_plugin.inference.palette import OKABE_ITO
+from anyfolder.pictures.palette import OKABE_ITO
 
 AVOIDED = ('#000000', '#FFFFFF', '#F0E442', '#808080')  # of errors, and of gray photographs
 LIGHTNESS = (0.42, 0.86)  # of OKLab: legible on white, and not black

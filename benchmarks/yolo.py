@@ -25,9 +25,9 @@ from matplotlib.figure import Figure
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from anyfolder.pictures.palette import SERIES
 from benchmarks.equal_minutes import COMMAND, METRICS, Cores, Side, compare, vit_plugin
 from vit_plugin.config import read_config
-from vit_plugin.inference.palette import SERIES
 from vit_plugin.report.pictures.style import charts
 
 

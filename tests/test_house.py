@@ -5,6 +5,7 @@ Code reaches a project through what it declares in its ``__init__.py``, and so w
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -213,7 +214,12 @@ def without(folders: list[str], names: list[str], tmp_path: Path) -> dict:
     found = subprocess.run(
         [sys.executable, '-c', WITHOUT, *names],
         cwd=tmp_path,
-        env={'PYTHONPATH': str(tmp_path), 'PATH': '', 'OMP_NUM_THREADS': '1'},
+        # The copy, with the library anyfolder of this clone.
+        env={
+            'PYTHONPATH': f'{tmp_path}{os.pathsep}{Path.cwd()}',
+            'PATH': '',
+            'OMP_NUM_THREADS': '1',
+        },
         capture_output=True,
         text=True,
         check=True,

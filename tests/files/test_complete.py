@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rejection import rejects
 
-from vit_plugin.files.complete import append_line, new_folder, replacing, write_text
+from anyfolder.complete import append_line, new_folder, replacing, write_text
 
 WRITERS = {
     '.npz': lambda path: np.savez(path, a=np.zeros(100_000)),

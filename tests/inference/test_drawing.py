@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from anyfolder.pictures.palette import color_of
 from vit_plugin.inference.drawing import draw
-from vit_plugin.inference.palette import color_of
 from vit_plugin.inference.predictions import Prediction
 
 

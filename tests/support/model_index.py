@@ -19,7 +19,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_plugin.files.complete import write_text
+from anyfolder.complete import write_text
 
 ROOT = Path(__file__).parents[2]
 # The folders of the index, and what the index says of their models in common.

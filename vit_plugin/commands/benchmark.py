@@ -167,7 +167,7 @@ def main(args: Namespace) -> None:
     import torch
     from mmengine.device import get_device
 
-    from vit_plugin.files.complete import check_target, write_text
+    from anyfolder.complete import check_target, write_text
     from vit_plugin.inference.load import check_device
 
     args.device = 'cpu' if args.latency else args.device or get_device()

@@ -20,6 +20,7 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
 
+from anyfolder.complete import check_path
 from anyfolder.terminal import printable, printable_lines
 from vit_plugin.config import LOADER_SECTIONS, apply_loader_defaults, check_config, read_config
 from vit_plugin.config.scope import import_data_sets
@@ -32,7 +33,6 @@ from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.engine.work_dir import alone_in
 from vit_plugin.errors import ConfigError, leave_out_multimodal
-from vit_plugin.files.complete import check_path
 from vit_plugin.files.standard_streams import interrupted
 from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
 from vit_plugin.weights.for_mmengine import reading_safely

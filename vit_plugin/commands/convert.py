@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anyfolder.complete import check_target, replacing
 from vit_plugin.errors import ConfigError, naming
-from vit_plugin.files.complete import check_target, replacing
 
 from .flags import add_flags, add_target, at_least
 

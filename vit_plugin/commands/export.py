@@ -58,12 +58,12 @@ def check(args: Namespace) -> None:
 
 
 def main(args: Namespace) -> None:
+    from anyfolder.complete import check_target
     from vit_plugin.deploy.deployed import deploy
     from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
     from vit_plugin.deploy.input_sizes import sizes_of_test
     from vit_plugin.deploy.pipeline_steps import facts_of
-    from vit_plugin.files.complete import check_target
 
     warnings.simplefilter('ignore')  # the exporters' own
     sources = [path for path in (args.config, args.checkpoint) if path]

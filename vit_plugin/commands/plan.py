@@ -179,8 +179,8 @@ def cluster_of(args: Namespace, dtype: str) -> Cluster:
 def main(args: Namespace) -> None:
     import torch
 
+    from anyfolder.complete import check_target, write_text
     from vit_plugin.config import check_channels, read_config
-    from vit_plugin.files.complete import check_target, write_text
     from vit_plugin.measure.planning import layouts, traced_step
 
     warnings.simplefilter('ignore')  # the frameworks' own, at import

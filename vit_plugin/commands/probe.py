@@ -70,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> None:
     import mmengine
 
-    from vit_plugin.files.complete import check_target, replacing
+    from anyfolder.complete import check_target, replacing
 
     if args.out:
         if args.out.suffix != '.json':

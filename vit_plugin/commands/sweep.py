@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def main(args: Namespace) -> None:
-    from vit_plugin.files.complete import write_text
+    from anyfolder.complete import write_text
     from vit_plugin.files.standard_streams import interrupted
     from vit_plugin.measure import sweep
 

@@ -96,9 +96,9 @@ def check(args: Namespace) -> None:
 
 
 def apply_test_flags(cfg, args: Namespace) -> None:
+    from anyfolder.complete import check_target
+    from anyfolder.pictures.palette import color_of
     from vit_plugin.config import of_framework
-    from vit_plugin.files.complete import check_target
-    from vit_plugin.inference.palette import color_of
 
     if not cfg.get('test_dataloader'):
         raise ConfigError(
@@ -164,9 +164,9 @@ def main(args: Namespace) -> None:
     from mmengine.dist import is_main_process
     from mmengine.evaluator import DumpResults
 
+    from anyfolder.complete import replacing
     from vit_plugin.commands.command_line import build_runner, load_config
     from vit_plugin.engine.validation_record import in_per_cent
-    from vit_plugin.files.complete import replacing
     from vit_plugin.inference.saved_model import open_model
     from vit_plugin.models.loading import load_trained
 

@@ -10,9 +10,9 @@ from PIL import Image
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
+from anyfolder.complete import new_folder
 from vit_plugin.arguments.fields import Count, PositiveInt, Seed, Typed
 from vit_plugin.errors import needed_by
-from vit_plugin.files.complete import new_folder
 from vit_plugin.registry import DATASETS
 
 Split = Literal['train', 'val']

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from anyfolder.complete import append_line
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import append_line
 
 LISTS = dict(train='unreadable.txt', val='unreadable_val.txt', test='unreadable_test.txt')
 ATTEMPTS = 10  # samples in a row that may be unreadable
@@ -76,7 +76,7 @@ class UnreadableList:
     path: Path
 
     def add(self, entry: UnreadableFile) -> None:
-        """Add a line, see :func:`~vit_plugin.files.complete.append_line`."""
+        """Add a line, see :func:`~anyfolder.complete.append_line`."""
         line = '\t'.join(' '.join(str(part).split()) for part in entry)
         append_line(self.path, os.fsencode(line))
 

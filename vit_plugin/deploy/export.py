@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
+from anyfolder.complete import replacing
 from vit_plugin.errors import ConfigError, named_line, rejecting
-from vit_plugin.files.complete import replacing
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed

@@ -13,8 +13,8 @@ from mmengine.runner import Runner
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
+from anyfolder.complete import write_text
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import write_text
 
 from .step import BaseOptimWrapper
 

@@ -9,8 +9,8 @@ from mmengine.dist import is_main_process
 from mmengine.runner import EpochBasedTrainLoop
 from torch import nn
 
+from anyfolder.complete import write_text
 from anyfolder.text import read_text
-from vit_plugin.files.complete import write_text
 from vit_plugin.files.place import HERE
 from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.for_mmengine import reading_safely

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from vit_plugin.files.complete import write_text
+from anyfolder.complete import write_text
 from vit_plugin.files.untrusted_text import as_csv
 
 RECORD = 'metrics.json'

@@ -14,8 +14,8 @@ from filelock import FileLock, Timeout
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.logging import print_log
 
+from anyfolder.complete import write_text
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import write_text
 
 from .distributed import from_rank_0
 

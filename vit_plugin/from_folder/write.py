@@ -8,13 +8,13 @@ from pathlib import Path
 
 from mmengine.registry import DATASETS, DefaultScope
 
+from anyfolder.complete import write_text
 from vit_plugin.config import read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
 from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import write_text
 from vit_plugin.files.place import placed
 from vit_plugin.report.pictures import draw_data
 from vit_plugin.suggestions import check_choice

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from vit_plugin.files.complete import replacing
+from anyfolder.complete import replacing
 
 from .inputs import Input, Reading
 from .trained_model import TrainedModel
@@ -46,7 +46,7 @@ def save_embeddings(target: str | Path, names: Sequence[str], features: Tensor) 
     """Write ``names`` (N, ) and ``features`` (N, C) in float32 as a ``.npz``.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.files.complete.replacing`.
+        ConfigError: see :func:`~anyfolder.complete.replacing`.
     """
     with replacing(target) as path:
         np.savez(path, names=np.array(names), features=features.float().numpy())

@@ -10,10 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
+from anyfolder.complete import ADDRESS
 from anyfolder.pixels.image_files import image_files, walk_files
 from anyfolder.terminal import printable
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import ADDRESS
 
 from .streams import READERS
 

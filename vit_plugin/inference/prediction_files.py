@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import cv2
 import numpy as np
 
+from anyfolder.complete import check_target, replacing
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.files.untrusted_text import as_csv
 
 from .drawing import draw

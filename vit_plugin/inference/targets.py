@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from anyfolder.complete import check_target
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import check_target
 
 from .inputs import Input
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from anyfolder.complete import write_text
 from vit_plugin.config import check_config, read_config
 from vit_plugin.engine.faults.preemption import Preempted
 from vit_plugin.engine.validation_record import RECORD
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import write_text
 from vit_plugin.files.untrusted_text import markdown_table
 
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'

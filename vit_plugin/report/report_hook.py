@@ -12,12 +12,12 @@ from mmengine.dist import all_gather_object, get_dist_info, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from anyfolder.complete import write_text
 from anyfolder.terminal import aligned
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.engine.sharding import unwrapped
 from vit_plugin.engine.validation_record import TABLE, ValidationRecord
 from vit_plugin.errors import MissingExtraError, named_line
-from vit_plugin.files.complete import write_text
 from vit_plugin.files.untrusted_text import as_csv
 from vit_plugin.inference.prepared_image import pixels_of
 from vit_plugin.registry import HOOKS

@@ -16,8 +16,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from anyfolder.complete import new_folder, replacing
 from vit_plugin.errors import ConfigError, naming
-from vit_plugin.files.complete import new_folder, replacing
 
 from .hub import HUB_CONFIG, HUB_FILES
 from .lora import BASE, has_adapters, merged

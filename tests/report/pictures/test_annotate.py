@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.inference.palette import color_of
+from anyfolder.pictures.palette import color_of
 from vit_plugin.report.pictures.annotate import annotated, resized
 from vit_plugin.report.pictures.annotations import Annotations, Instances
 

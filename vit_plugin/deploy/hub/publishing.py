@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from anyfolder.complete import check_target, new_folder
 from vit_plugin import __version__
 from vit_plugin.errors import ConfigError, first_line, rejecting
-from vit_plugin.files.complete import check_target, new_folder
 from vit_plugin.inference.load import load
 from vit_plugin.inference.saved_model import find_checkpoint
 from vit_plugin.inference.trained_model import TrainedModel

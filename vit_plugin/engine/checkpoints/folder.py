@@ -21,8 +21,8 @@ from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceSt
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
+from anyfolder.complete import fsync_dir
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.complete import fsync_dir
 from vit_plugin.weights.reading.folders import (
     FORMAT,
     MANIFEST,

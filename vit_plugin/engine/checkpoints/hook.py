@@ -9,10 +9,10 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 from mmengine.runner import Runner
 
+from anyfolder.complete import write_text
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import OrNever, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
 from ..sharding import is_sharded, unwrapped

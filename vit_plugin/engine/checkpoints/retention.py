@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-# The hidden names next to what a run writes, see `files.complete.replacing` and
+# The hidden names next to what a run writes, see `anyfolder.complete.replacing` and
 # `folder.write_folder`.
 LEFTOVER = re.compile(
     r'\.((epoch|iter)_\d+|best_.+|shared|last_checkpoint|preempted|metrics|results|classes|labels'

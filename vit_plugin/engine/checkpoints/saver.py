@@ -13,8 +13,8 @@ import torch.distributed as dist
 from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from torch import Tensor
 
+from anyfolder.complete import replacing
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import replacing
 
 from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, timeout_of
 from ..non_finite import first_broken

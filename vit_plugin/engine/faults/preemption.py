@@ -16,8 +16,8 @@ from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import Runner
 
+from anyfolder.complete import write_text
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
 from ..distributed import PART_OF_TIMEOUT, timeout_of

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from vit_plugin.inference.drawing import colored
+from anyfolder.pictures.drawn_labels import colored
 
 from ..pictures.annotations import Annotations, as_array
 from ..pictures.image_grid import Panel

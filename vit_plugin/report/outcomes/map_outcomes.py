@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from vit_plugin.inference.drawing import background_of
+from anyfolder.pictures.drawn_labels import background_of
 
 from ..pictures import draw_confusion_matrix
 from ..pictures.annotate import SIDE

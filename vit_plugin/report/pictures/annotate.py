@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from vit_plugin.inference.drawing import background_of, draw_map, draw_objects
+from anyfolder.pictures.drawn_labels import background_of, draw_map, draw_objects
 
 from .annotations import ERRORS, IGNORED, Annotations, Instances, name_of
 from .style import shortened

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from vit_plugin.inference.palette import SERIES, hex_of
+from anyfolder.pictures.palette import SERIES, hex_of
 
 from .style import charts
 

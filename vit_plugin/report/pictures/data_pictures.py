@@ -14,11 +14,11 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
+from anyfolder.pictures.drawn_labels import colored
 from anyfolder.sampling import evenly_spaced
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
-from vit_plugin.inference.drawing import colored
 from vit_plugin.inference.prepared_image import pixels_of
 
 from .annotations import IGNORED, Annotations, as_array, true_annotations

@@ -8,8 +8,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from vit_plugin.files.complete import replacing
-from vit_plugin.inference.letters import for_matplotlib
+from anyfolder.complete import replacing
+
+from .style import for_matplotlib
 
 COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
 

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vit_plugin.inference.drawing import background_of
-from vit_plugin.inference.palette import hex_of
+from anyfolder.pictures.drawn_labels import background_of
+from anyfolder.pictures.palette import hex_of
 
 from .annotate import annotated
 from .annotations import ERRORS, IGNORED, Annotations, name_of

@@ -8,7 +8,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vit_plugin.inference.palette import SERIES, hex_of
+from anyfolder.pictures.palette import SERIES, hex_of
 
 from .style import abbreviated, new_figure, shortened
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib import ft2font
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from anyfolder.pictures.letters import composed, described, fonts_of
 from anyfolder.terminal import printable
-from vit_plugin.inference.letters import for_matplotlib
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
@@ -82,3 +83,11 @@ def shortened(name: str, length: int) -> str:
     """A name of at most so many letters, which can be printed and drawn."""
     name, _ = for_matplotlib(printable(name))
     return name if len(name) <= length else f'{name[: length - 1]}…'
+
+
+def for_matplotlib(text: str) -> tuple[str, list[str]]:
+    """Text as it can be drawn, and the names of the fonts."""
+    letters = composed(text)
+    fonts = fonts_of(letters)
+    is_shaped = hasattr(ft2font, '__libraqm_version__')
+    return described(letters, fonts, is_shaped), [name for name, _ in fonts]

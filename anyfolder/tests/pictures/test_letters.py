@@ -1,12 +1,15 @@
 """Names in any script, as they are drawn."""
 
+import shutil
+import sys
+
 import numpy as np
 import pytest
 from PIL import features
 
-from vit_plugin.inference import letters
-from vit_plugin.inference.drawing import draw_objects
-from vit_plugin.inference.letters import for_matplotlib, for_pillow
+from anyfolder.pictures import letters
+from anyfolder.pictures.drawn_labels import draw_objects
+from anyfolder.pictures.letters import for_pillow
 
 CJK = 'A font of Chinese', 'chinese.ttf'
 
@@ -14,12 +17,12 @@ CJK = 'A font of Chinese', 'chinese.ttf'
 @pytest.fixture
 def fonts(monkeypatch):
     """DejaVu, and a font that has some Chinese letters, as far as the code is asked."""
-    dejavu = letters._installed()[:1]
-    has = letters._has
-    monkeypatch.setattr(letters, '_installed', lambda: [*dejavu, CJK])
+    dejavu = letters.installed_fonts()[:1]
+    has = letters.has_letter
+    monkeypatch.setattr(letters, 'installed_fonts', lambda: [*dejavu, CJK])
     monkeypatch.setattr(
         letters,
-        '_has',
+        'has_letter',
         lambda font, letter: letter in '猫狗 0' if font == CJK else has(font, letter),
     )
 
@@ -40,17 +43,14 @@ def fonts(monkeypatch):
 )
 def test_what_no_font_has_is_described(fonts, name, drawn):
     assert for_pillow(name)[0] == drawn
-    if '\\' not in drawn:
-        assert for_matplotlib(name)[0] == drawn
 
 
 def test_a_font_that_has_the_letters_is_taken(fonts):
     assert for_pillow('猫狗 0') == ('猫狗 0', 'chinese.ttf')
     assert for_pillow('é')[1].endswith('DejaVuSans.ttf')
     assert for_pillow('cat') == ('cat', None)
-    # Pillow takes one font for a text, matplotlib one for each letter.
+    # Pillow takes one font for a text.
     assert for_pillow('猫é')[0] == 'U+732B é'
-    assert for_matplotlib('猫é') == ('猫é', ['DejaVu Sans', CJK[0]])
 
 
 @pytest.mark.parametrize('name', ['قطة', 'חתול', 'कि'])
@@ -62,8 +62,24 @@ def test_what_needs_shaping_is_described_without_it(monkeypatch, name):
 
 
 def test_without_fonts_names_are_ascii(monkeypatch):
-    monkeypatch.setattr(letters, '_installed', list)
+    monkeypatch.setattr(letters, 'installed_fonts', list)
     assert for_pillow('é') == ('U+00E9', None)
+
+
+def test_the_folders_of_fonts_are_searched_without_matplotlib(monkeypatch, tmp_path):
+    file = letters.installed_fonts()[0][1]
+    shutil.copy(file, tmp_path / 'a.ttf')
+    (tmp_path / 'b.ttf').write_text('no font')
+    monkeypatch.setattr(letters, 'FOLDERS', [str(tmp_path), str(tmp_path / 'none')])
+    monkeypatch.setitem(sys.modules, 'matplotlib.font_manager', None)
+    assert letters.installed_fonts.__wrapped__() == [('DejaVu Sans', str(tmp_path / 'a.ttf'))]
+
+
+def test_a_letter_is_known_by_its_look():
+    dejavu = letters.installed_fonts()[0]
+    assert all(letters.has_letter(dejavu, letter) for letter in 'aé ж')
+    assert not letters.has_letter(dejavu, '鼠')
+    assert not letters.has_letter(CJK, 'a')  # a file that is gone
 
 
 @pytest.mark.parametrize('name', ['кошка', 'קט'])

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from uuid import uuid4
 
-from vit_plugin.errors import ConfigError
+from anyfolder.errors import InputError
 
 fcntl: ModuleType | None
 try:
@@ -38,7 +38,7 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
             one of them.
 
     Raises:
-        ConfigError: if the target is one of the sources, or if it cannot be written, for example on
+        InputError: if the target is one of the sources, or if it cannot be written, for example on
             a full disk.
     """
     target = Path(target)
@@ -71,7 +71,7 @@ def append_line(target: Path, line: bytes) -> None:
     """Add a line to a file, completely or not at all. Processes of several machines may do so.
 
     Raises:
-        ConfigError: if it cannot be written.
+        InputError: if it cannot be written.
     """
     with _one_sentence(target, target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def new_folder(target: str | Path, durable: bool = True) -> Iterator[Path]:
             crashes.
 
     Raises:
-        ConfigError: if it cannot be written, for example on a full disk.
+        InputError: if it cannot be written, for example on a full disk.
     """
     target = Path(target).absolute()
     temporary = target.with_name(f'.{target.name[:100]}.{uuid4().hex[:8]}')
@@ -124,34 +124,34 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
     """Check early whether :func:`replacing` would reject the target.
 
     Raises:
-        ConfigError: if the target is not a file, if it is one of the sources, or if its parent is
+        InputError: if the target is not a file, if it is one of the sources, or if its parent is
             not a folder.
     """
     check_path(target)
     target = Path(target)
     for source in sources:
         if target.exists() and Path(source).exists() and os.path.samefile(source, target):
-            raise ConfigError(
+            raise InputError(
                 f'{str(target)!r} would be overwritten while it is read; give another file to '
                 'write.'
             )
     if target.exists() and not target.is_file():
-        raise ConfigError(
+        raise InputError(
             f'{str(target)!r} cannot be written, since it is '
             f'{"a folder" if target.is_dir() else "not a regular file"}; give the name of a file.'
         )
     above = next((folder for folder in target.absolute().parents if folder.exists()), None)
     if above is not None and not above.is_dir():
-        raise ConfigError(
+        raise InputError(
             f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another '
             'folder.'
         )
 
 
 def check_path(path: str | Path) -> None:
-    """Raise a ``ConfigError`` if an output path is a URL, which ``Path`` turns into folders."""
+    """Raise a ``InputError`` if an output path is a URL, which ``Path`` turns into folders."""
     if ADDRESS.match(str(path)):
-        raise ConfigError(
+        raise InputError(
             f'{str(path)!r} is a URL, and files are written on this machine only; give a path.'
         )
 
@@ -180,7 +180,7 @@ def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
     """Name the target in errors of the disk."""
     try:
         yield
-    except ConfigError:
+    except InputError:
         raise
     except Exception as error:
         reason = error if isinstance(error, OSError) else _reason(temporary)
@@ -189,7 +189,7 @@ def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
         state = (
             'the file that was there is unchanged' if target.exists() else 'nothing was left there'
         )
-        raise ConfigError(
+        raise InputError(
             f'{str(target)!r} cannot be written ({reason.strerror or reason}); {state}: make '
             'room, or give another path.'
         ) from error

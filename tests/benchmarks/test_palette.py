@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from anyfolder.pictures.palette import SERIES, color_of, hex_of
 from benchmarks.palette import chosen, least_distances, parsed
-from vit_plugin.inference.palette import SERIES, color_of, hex_of
 
 
 @pytest.mark.parametrize(('count', 'least'), [(6, 0.07), (24, 0.055)])

@@ -9,81 +9,106 @@ the library Raqm is missing, which would reverse or part them.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
+
+from PIL import ImageFont, features
 
 from anyfolder.terminal import printable
 
 FIRST = 'DejaVu Sans'
 # In the names of fonts that have colored pictures, or a box for every letter.
 NO_LETTERS = re.compile('emoji|last ?resort|blank', re.IGNORECASE)
+FOLDERS = (
+    '/usr/share/fonts',
+    '/usr/local/share/fonts',
+    '~/.local/share/fonts',
+    '/System/Library/Fonts',
+    '/Library/Fonts',
+    '~/Library/Fonts',
+    'C:/Windows/Fonts',
+)
+UPRIGHT = ('Regular', 'Book', 'Normal', 'Roman')  # names of styles
+PROBED = 16  # pixels of the letters that are compared
+NO_LETTER = '\U0010ffff'  # a number that stands for no letter
 FROM_THE_RIGHT, MARKS = ('R', 'AL'), ('Mn', 'Mc')  # unicodedata's classes
 
 
 def for_pillow(text: Any) -> tuple[str, str | None]:
     """Text in one line as it can be drawn, and the file of the font; None for ASCII."""
-    from PIL import features
-
-    line = _composed(printable(text))
+    line = composed(printable(text))
     if line.isascii():
         return line, None
-    fonts = _fonts_of(line)
-    whole = [font for font in fonts if all(_has(font, letter) for letter in line)]
+    fonts = fonts_of(line)
+    whole = [font for font in fonts if all(has_letter(font, letter) for letter in line)]
     chosen = (whole or fonts)[:1]
     is_shaped = all(map(features.check, ('raqm', 'fribidi')))
-    line = _described(line, chosen, is_shaped)
+    line = described(line, chosen, is_shaped)
     return line, None if line.isascii() else chosen[0][1]
 
 
-def for_matplotlib(text: str) -> tuple[str, list[str]]:
-    """Text as it can be drawn, and the names of the fonts."""
-    from matplotlib import ft2font
-
-    composed = _composed(text)
-    fonts = _fonts_of(composed)
-    is_shaped = hasattr(ft2font, '__libraqm_version__')
-    return _described(composed, fonts, is_shaped), [name for name, _ in fonts]
-
-
-def _composed(text: str) -> str:
+def composed(text: str) -> str:
     """Text with letters that include their accents, without marks of colored pictures."""
     return unicodedata.normalize('NFC', text).translate({0xFE0E: None, 0xFE0F: None})
 
 
-def _fonts_of(text: str) -> list[tuple[str, str]]:
+def fonts_of(text: str) -> list[tuple[str, str]]:
     """The first font, and one for each letter that those before lack, if there is one."""
-    fonts = _installed()[:1]
+    fonts = installed_fonts()[:1]
     for letter in text:
-        if not any(_has(font, letter) for font in fonts):
-            fonts += [font for font in _installed() if _has(font, letter)][:1]
+        if not any(has_letter(font, letter) for font in fonts):
+            fonts += [font for font in installed_fonts() if has_letter(font, letter)][:1]
     return fonts
 
 
 @cache
-def _installed() -> list[tuple[str, str]]:
-    """The names and files of the system's upright fonts; none without matplotlib."""
+def installed_fonts() -> list[tuple[str, str]]:
+    """The names and files of upright fonts: matplotlib's list where it is installed."""
     try:
         from matplotlib.font_manager import fontManager
     except ImportError:
-        return []
-    regular = {
-        (entry.name, entry.fname)
-        for entry in fontManager.ttflist
-        if (entry.style, entry.weight) == ('normal', 400) and not NO_LETTERS.search(entry.name)
-    }
+        found = set(_fonts_in_folders())
+    else:
+        found = {
+            (entry.name, entry.fname)
+            for entry in fontManager.ttflist
+            if (entry.style, entry.weight) == ('normal', 400)
+        }
+    regular = [font for font in found if not NO_LETTERS.search(font[0])]
     return sorted(regular, key=lambda font: (font[0] != FIRST, font))
 
 
+def _fonts_in_folders() -> Iterator[tuple[str, str]]:
+    """The names and files of the upright fonts in the folders of the system and of the user."""
+    for folder in FOLDERS:
+        for file in sorted(Path(folder).expanduser().rglob('*')):
+            if file.suffix.lower() in ('.ttf', '.otf', '.ttc'):
+                with suppress(OSError):
+                    name, style = _opened(str(file)).getname()
+                    if name and style in UPRIGHT:
+                        yield name, str(file)
+
+
 @cache
-def _has(font: tuple[str, str], letter: str) -> bool:
-    from matplotlib.font_manager import get_font
-
-    return letter == '\n' or get_font(font[1]).get_char_index(ord(letter)) != 0
+def _opened(file: str) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(file, PROBED)
 
 
-def _described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> str:
+@cache
+def has_letter(font: tuple[str, str], letter: str) -> bool:
+    """True if a font draws a letter other than it draws one that no font has."""
+    try:
+        drawn, missing = (_opened(font[1]).getmask2(one) for one in (letter, NO_LETTER))
+    except (OSError, ValueError):
+        return False
+    return letter == '\n' or (bytes(drawn[0]), drawn[1]) != (bytes(missing[0]), missing[1])
+
+
+def described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> str:
     """The text with a description of each letter that the fonts lack, or that needs shaping."""
 
     def is_drawn(letter: str) -> bool:
@@ -91,7 +116,7 @@ def _described(text: str, fonts: Sequence[tuple[str, str]], is_shaped: bool) -> 
             unicodedata.bidirectional(letter) in FROM_THE_RIGHT
             or unicodedata.category(letter) in MARKS
         )
-        return (is_shaped or not needs_shape) and any(_has(font, letter) for font in fonts)
+        return (is_shaped or not needs_shape) and any(has_letter(font, letter) for font in fonts)
 
     runs = [(drawn, ''.join(run)) for drawn, run in groupby(text, is_drawn)]
     if all(drawn for drawn, _ in runs):

@@ -1,0 +1,1 @@
+"""Labels over images, by OpenCV and Pillow."""

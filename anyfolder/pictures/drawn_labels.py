@@ -1,0 +1,174 @@
+"""Boxes, masks, maps of classes and depth over an image, by OpenCV and Pillow."""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+import cv2
+import numpy as np
+
+from .letters import for_pillow
+from .palette import Color, color_of
+
+FONT = cv2.FONT_HERSHEY_SIMPLEX
+TEXT = 0.03  # height of a line of text over the longer side of the picture
+LEAST_TEXT = 18  # the same in pixels
+CAPITALS = 0.73  # of the size of a font
+LINE = 240  # pixels of the longer side for each pixel of a line's width
+OPACITY = 0.45
+CROWDED = 0.15  # of the picture, from which on there are no texts at the boxes
+BACKGROUND = 'background'  # the name of a class that is not tinted
+WHITE = (255, 255, 255)
+LEAST_DEPTH = 1e-3  # meters, whose inverse is shown
+SHOWN = (0.02, 0.98)  # of the disparities of an image, the ends of the colors
+DARK = 140  # the brightness of a color from which on text on it is black
+
+
+def colored(depth: np.ndarray, in_meters: bool) -> np.ndarray:
+    """A depth or a disparity (H, W) in colors (H, W, 3), bright nearby. Unknown depths are 0."""
+    disparity = 1 / np.maximum(depth, LEAST_DEPTH) if in_meters else depth
+    unknown = (depth <= 0) & in_meters
+    low, high = np.quantile(disparity[~unknown] if not unknown.all() else disparity, SHOWN)
+    levels = 255 * np.clip((disparity - low) / max(high - low, 1e-9), 0, 1)
+    levels[unknown] = 0
+    colors = cv2.applyColorMap(levels.astype(np.uint8), cv2.COLORMAP_INFERNO)
+    return np.ascontiguousarray(colors[..., ::-1])
+
+
+def background_of(classes: Iterable[tuple[int, str]]) -> list[int]:
+    """The numbers of the classes, given with their names, that are called background."""
+    return [label for label, name in classes if str(name).lower() == BACKGROUND]
+
+
+def draw_objects(
+    picture: np.ndarray,
+    boxes: np.ndarray,
+    labels: Sequence[int],
+    texts: Sequence[str],
+    masks: Iterable[np.ndarray] = (),
+) -> bool:
+    """Draw objects, the most important last. Texts are left out where they would cover much.
+
+    Args:
+        picture: RGB pixels (H, W, 3), which are written over.
+        boxes: left, top, right and bottom in pixels of the picture, of shape (N, 4).
+        labels: their classes.
+        texts: what is written at each box.
+        masks: pixels (H, W) of each object, if there are masks.
+
+    Returns:
+        Whether there are texts.
+    """
+    colors = [color_of(label) for label in labels]
+    for mask, color in zip(masks, colors, strict=False):
+        _fill(picture, mask, color)
+    corners = boxes.round().astype(int).tolist()
+    for box, color in zip(corners, colors, strict=True):
+        _draw_rectangle(picture, box, color)
+    covered = sum(math.prod(_size(picture, text)) for text in texts)
+    if covered > CROWDED * math.prod(picture.shape[:2]):
+        return False
+    taken = np.zeros(picture.shape[:2], bool)
+    # The most important has the first choice of a place.
+    for box, text, color in reversed(list(zip(corners, texts, colors, strict=True))):
+        _write(picture, text, _free_place(taken, box, _size(picture, text)), color)
+    return True
+
+
+def draw_map(picture: np.ndarray, labels: np.ndarray, untinted: Collection[int] = ()) -> None:
+    """Tint and outline the pixels of each class (H, W) in a picture, but not of those untinted."""
+    for label in np.unique(labels).tolist():
+        if label not in untinted:
+            _fill(picture, labels == label, color_of(label))
+
+
+def _fill(picture: np.ndarray, mask: np.ndarray, color: Color) -> None:
+    """Tint the pixels of a mask (H, W), and draw its outline."""
+    region = mask.astype(bool)
+    picture[region] = (1 - OPACITY) * picture[region] + OPACITY * np.array(color)
+    outlines, _ = cv2.findContours(region.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    cv2.drawContours(picture, outlines, -1, color, _thickness(picture), cv2.LINE_AA)
+
+
+def draw_legend(picture: np.ndarray, entries: Sequence[tuple[str, Color]]) -> None:
+    """Texts at the upper left, one below the other as far as there is room."""
+    top = 0
+    for text, color in entries:
+        height = _size(picture, text)[1]
+        if top + height > picture.shape[0]:
+            break
+        _write(picture, text, (0, top), color)
+        top += height
+
+
+def _draw_rectangle(picture: np.ndarray, box: Sequence[int], color: Color) -> None:
+    left, top, right, bottom = box
+    thickness = min(_thickness(picture), max(min(right - left, bottom - top) // 6, 1))
+    cv2.rectangle(picture, (left, top), (right, bottom), color, thickness)
+
+
+def _free_place(taken: np.ndarray, box: Sequence[int], size: tuple[int, int]) -> tuple[int, int]:
+    """The left and top of a text at a box where it covers the least of others; then it is taken."""
+    (left, top, right, bottom), (width, height) = box, size
+    rows, columns = taken.shape
+    places = [
+        (max(min(x, columns - width), 0), y)
+        for y in (top - height, bottom, top, bottom - height)
+        for x in (left, right - width)
+        if 0 <= y <= rows - height
+    ] or [(max(min(left, columns - width), 0), 0)]
+    x, y = min(places, key=lambda at: taken[at[1] : at[1] + height, at[0] : at[0] + width].sum())
+    taken[y : y + height, x : x + width] = True
+    return x, y
+
+
+def _write(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color) -> None:
+    """Text on a ground of a color, its upper left corner at (x, y)."""
+    (width, height), (left, top) = _size(picture, text), corner
+    cv2.rectangle(picture, corner, (left + width - 1, top + height - 1), color, cv2.FILLED)
+    ink = (0, 0, 0) if np.dot(color, (0.299, 0.587, 0.114)) > DARK else WHITE
+    line, font = for_pillow(text)
+    edge = height // 4
+    if font:
+        from PIL import Image, ImageDraw, ImageFont
+
+        ground = picture[top : top + height, left : left + width]
+        image, lettering = Image.fromarray(ground), ImageFont.truetype(font, _points(height))
+        ImageDraw.Draw(image).text((edge, height - edge - 1), line, ink, lettering, anchor='ls')
+        ground[:] = image
+        return
+    scale, thickness = _text(picture)
+    at = left + edge, top + height - edge - 1
+    cv2.putText(picture, line, at, FONT, scale, ink, thickness, cv2.LINE_AA)
+
+
+def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
+    """Width and height in pixels of a text with its ground. All texts have one height."""
+    height = max(round(TEXT * max(picture.shape[:2])), LEAST_TEXT)
+    line, font = for_pillow(text)
+    if font:
+        from PIL import ImageFont
+
+        width = math.ceil(ImageFont.truetype(font, _points(height)).getlength(line))
+    else:
+        (width, _), _ = cv2.getTextSize(line, FONT, *_text(picture))
+    return width + height // 2, height
+
+
+def _points(height: int) -> int:
+    """The size of a font whose capitals have half the height."""
+    return round(height / 2 / CAPITALS)
+
+
+def _text(picture: np.ndarray) -> tuple[float, int]:
+    """OpenCV's scale and thickness of text for the size of a picture."""
+    height = max(TEXT * max(picture.shape[:2]), LEAST_TEXT)
+    return cv2.getFontScaleFromHeight(FONT, round(height / 2), 1), max(1, round(height / 22))
+
+
+def _thickness(picture: np.ndarray) -> int:
+    return max(1, round(max(picture.shape[:2]) / LINE))
+
+
+def enlarged(array: np.ndarray, times: int) -> np.ndarray:
+    """Every pixel as a square. It is a copy."""
+    return array.repeat(times, axis=0).repeat(times, axis=1)
