@@ -8,7 +8,14 @@ class InputError(ValueError):
     """Wrong input. The message is one sentence that names the field and the remedy.
 
     The commands print only this sentence.
+
+    Attributes:
+        option: the option that is wrong, in place of the folder that is read.
     """
+
+    def __init__(self, message: object = '', option: str = '') -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class MissingExtraError(ImportError):

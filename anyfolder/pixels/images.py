@@ -43,7 +43,7 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             read, or with ``deep`` is AVIF or HEIC.
     """
     if of_bands := shape_of(content):
-        raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
+        raise ValueError(f'it has {of_bands[2]} bands, which bands={of_bands[2]} reads')
     check_size(content)
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0

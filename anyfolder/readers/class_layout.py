@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from anyfolder.errors import InputError
 from anyfolder.pixels.image_files import is_image, is_os_metadata, walk_files
+from anyfolder.wording import option
 
 from .findings import Findings
 from .identity import KINDS
@@ -177,8 +178,9 @@ def _check_part(
     real = folder.resolve()
     if run and real in (run, *run.parents) and not {*RUNS} & {*run.relative_to(real).parts[:1]}:
         raise InputError(
-            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a '
-            f'class; give another --work-dir, such as {str(folder / RUNS[0] / "run")!r}.'
+            f'{str(work_dir)!r} lies in {str(folder)!r}, where each folder is a class; give '
+            f'another {option("work_dir")}, such as {str(folder / RUNS[0] / "run")!r}.',
+            option='work_dir',
         )
     if not any(classes.values()):
         return

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from math import ceil, log2
 from pathlib import Path
 
+from anyfolder.wording import option
+
 from .findings import Findings
 from .probe import Probe
 
@@ -32,17 +34,17 @@ def warn_depth(
     least, most = low, high
     if high > 1 and 0 <= low < high / 4:  # black is 0, and white the end of the bits in use
         least, most = 0.0, float(2 ** ceil(log2(high / ROUNDED + 1)) - 1)
-    window = f'window=({least:.10g}, {most:.10g})'
+    window = f'({least:.10g}, {most:.10g})'
     if bits > 16:
         for path in paths:
             what = f'images have values of {bits} bits, which are not read as photographs'
-            remedy = f'save them with 8 or 16 bits, where {window[7:]} becomes black and white'
+            remedy = f'save them with 8 or 16 bits, where {window} becomes black and white'
             findings.reject(what, remedy, str(path))
     elif not _has_contrast(low, high):
         findings.warn_all(
             f'dark or pale images of {bits} bits, with values from {low:g} to {high:g}, '
             + (
-                f'read by LoadImage({window}) in training and prediction; change it in the config'
+                option('window', window)
                 if alone
                 else 'of which the upper 8 bits are read; save all images with as many bits'
             ),

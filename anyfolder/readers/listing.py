@@ -168,36 +168,6 @@ class Listing:
             )
         )
 
-    def as_lines(self, part: Records, labeled: bool) -> str:
-        """Images as lines of text, each with the number of its class if ``labeled``.
-
-        Raises:
-            InputError: for a path that cannot be a line.
-        """
-        lines = []
-        for record in part:
-            name = self.name_of(record)
-            if name.splitlines() != [name.strip()]:
-                raise InputError(
-                    f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins '
-                    'with a space, and a list of images has a path on each line; rename it.'
-                )
-            lines.append(f'{name} {self.numbers[record.labels[0]]}' if labeled else name)
-        return ''.join(f'{line}\n' for line in lines)
-
-    def as_json(self, part: Records) -> str:
-        """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
-        rows: list[dict[str, Any]] = []
-        for record in part:
-            labels = [self.numbers[name] for name in record.labels if name in self.numbers]
-            rows.append(
-                dict(
-                    img_path=self.name_of(record),
-                    gt_label=labels if self.multi_label else labels[0],
-                )
-            )
-        return json.dumps(dict(metainfo=dict(classes=self.classes), data_list=rows))
-
 
 def is_encodable(text: str) -> bool:
     """True if a name is UTF-8, so that a text file can hold it."""

@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from anyfolder.cores import cores
 from anyfolder.sampling import evenly_spaced
+from anyfolder.wording import option
 
 from .probe import Probe, probe_images, state_of
 
@@ -62,7 +63,10 @@ class ProbeCache:
         """How many images were decoded, as a sentence."""
         if self.decoded == self.images:
             return f'All {self.images} images were decoded.'
-        return f'{self.decoded} of {self.images} images were decoded; train --check decodes all.'
+        return (
+            f'{self.decoded} of {self.images} images were decoded; {option("decode_all", True)} '
+            'decodes all.'
+        )
 
     def at(self, paths: Sequence[Path], headers: bool = True) -> list[Probe | None]:
         """Look at images.

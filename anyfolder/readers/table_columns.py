@@ -72,8 +72,8 @@ class ImageTable:
         others = [name for name in self.rows[0] if name not in taken and not _says_part(name)]
         if boxes := BOXES & {name.casefold() for name in others}:
             raise InputError(
-                f'--data: {str(self.file)!r} has boxes in the column {boxes.pop()!r}; give --task '
-                'detection.'
+                f'--data: {str(self.file)!r} has boxes in the column {boxes.pop()!r}; '
+                'give --task detection.'
             )
         named = not {*LABELS}.isdisjoint(map(str.casefold, others))
         flags = others if self.has_header and not named and len(others) > 1 else []

@@ -131,9 +131,11 @@ def read_labeled(folder: str) -> 'Labeled':
     from anyfolder.readers.drawn_masks import class_map
     from anyfolder.readers.image_tree import Tree
     from anyfolder.readers.mask_folders import read_mask_folder
+    from vit_plugin.from_folder.reading import reading_folder
     from vit_plugin.measure.dense_probing import Labeled
 
-    found = read_mask_folder(Tree(folder))
+    with reading_folder('--masks'):
+        found = read_mask_folder(Tree(folder))
     photos = [*found.train, *found.val]
     masks = [class_map(found, photo) for photo in photos]
     return Labeled([photo.path for photo in photos], masks, len(found.train), len(found.classes))

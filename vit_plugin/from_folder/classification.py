@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import classifier_parts
 
+from .framework_lists import as_data_list, as_lines
 from .methods import FEATURES
 from .multispectral import backbone_of, normalization_of, reader_of
 from .request import Request
@@ -150,8 +151,8 @@ class Classification(Task):
 
     def list_of(self, split: Split) -> str:
         """The images of a split with the numbers of their classes."""
-        part = self.listing.parts[split]
-        return self.listing.as_lines(part, True) if self.is_plain else self.listing.as_json(part)
+        listing, part = self.listing, self.listing.parts[split]
+        return as_lines(listing, part, True) if self.is_plain else as_data_list(listing, part)
 
     def dataset(self, split: Split) -> Section:
         """MMPretrain's data set."""
@@ -182,7 +183,7 @@ def read_classes(tree: Tree, request: Request) -> Listing:
             (f'boxes as {forms}', 'detection') if forms else ('images and masks', 'segmentation')
         )
         raise ConfigError(
-            f'--data: {request.data!r} has {has}; give --task {task}, or to classify, a folder '
+            f'{request.data!r} has {has}; give --task {task}, or to classify, a folder '
             'that has folders of classes alone.'
         )
     return read_class_folders(tree, request.work_dir, request.skip_invalid)

@@ -44,12 +44,12 @@ class PanopticSegmentation(Detection):
             other = next((one.path for one in part if one.path.suffix not in SUFFIXES), None)
             if other:
                 raise ConfigError(
-                    f'--data: {str(other)!r} is an image of --task panoptic, which are named '
+                    f'{str(other)!r} is an image of --task panoptic, which are named '
                     f'{" or ".join(SUFFIXES)}; save it as one.'
                 )
             if len({one.path.parent for one in part}) > 1:
                 raise ConfigError(
-                    f'--data: the images of {split} are in several folders, and --task panoptic '
+                    f'the images of {split} are in several folders, and --task panoptic '
                     'takes those of each part from one; put them into one.'
                 )
         return listing

@@ -198,7 +198,7 @@ def read_images(tree: Tree, data: str) -> Listing:
     records = read_sizes(tree, records, findings, MOST_HEADERS)
     if len(records) < 2:
         raise ConfigError(
-            f'--data: {data!r} has {counted(len(records), "image")} to learn from, and two '
+            f'{data!r} has {counted(len(records), "image")} to learn from, and two '
             'are the least; give another folder.'
         )
     parts: dict[Any, list[ImageRecord]] = dict(train=records, val=[], test=[])

@@ -20,6 +20,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 
 from .choices import check_model
+from .framework_lists import as_lines
 from .request import PRETRAINING, Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
@@ -133,7 +134,7 @@ class Task:
 
     def list_of(self, split: Split) -> str:
         """The content of this file: a path on each line."""
-        return self.listing.as_lines(self.listing.parts[split], labeled=False)
+        return as_lines(self.listing, self.listing.parts[split], labeled=False)
 
     def dataset(self, split: Split) -> Section:
         """The data set of a split, without its pipeline and classes."""

@@ -26,6 +26,7 @@ from .depth_estimation import DepthEstimation
 from .detection import Detection, InstanceSegmentation
 from .panoptic_segmentation import PanopticSegmentation
 from .pretraining import Pretraining
+from .reading import reading_folder
 from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request
 from .run_folder import NAME, free_folder
@@ -79,11 +80,13 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
-    listing = task.listing
-    if listing.bands and not task.takes_bands:
+    with reading_folder():
+        listing = task.listing
+        bands, decoded = listing.bands, task.probes.summary
+    if bands and not task.takes_bands:
         takers = ' and '.join(name for name, kind in TASKS.items() if kind.takes_bands)
         raise ConfigError(
-            f'--data: the images in {request.data!r} have {listing.bands} bands, of which there is '
+            f'--data: the images in {request.data!r} have {bands} bands, of which there is '
             f'no {request.task}, but {takers}; give photographs.'
         )
     recipe, first = recipe_of(task), request.work_dir
@@ -106,7 +109,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             write_text(folder / name, text)
     print(
         f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(facts)}'
-        f'\n{task.probes.summary}'
+        f'\n{decoded}'
         + f'\n{first} holds another run or config; this one has a folder of its own.'
         * (chosen != first and not resume)
         + f'\nThe config is {folder / NAME}.'

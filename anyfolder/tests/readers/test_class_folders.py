@@ -1,6 +1,5 @@
 """Folders of classes on the disk: parts, held-out images, and what is rejected."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -212,8 +211,7 @@ def test_names_in_latin_1(tmp_path):
     (what, _, [name]) = found.findings.rows()[0]
     assert 'read as Windows-1252' in what
     assert name == 'b\u00e4r'
-    rows = json.loads(found.as_json(found.train))['data_list']
-    assert all(Path(found.root, row['img_path']).is_file() for row in rows)
+    assert all(Path(found.root, found.name_of(record)).is_file() for record in found.train)
 
 
 def test_a_name_in_an_unknown_encoding_is_an_error(tmp_path):
@@ -342,15 +340,6 @@ def test_what_cannot_be_trained_on_is_one_sentence(tmp_path, spoil, words):
     with rejects(words) as error:
         read(folder)
     assert str(error.value).count('. ') == 0
-
-
-@pytest.mark.parametrize('name', ['digit\n1', ' digit'])
-def test_a_list_of_lines_cannot_hold_every_name(tmp_path, name):
-    write_digits(tmp_path)
-    (tmp_path / 'digit 0').rename(tmp_path / name)
-    found = read(tmp_path)
-    with rejects('has a line break or begins with a space'):
-        found.as_lines(found.train, labeled=True)
 
 
 # What people report in public threads.

@@ -44,7 +44,7 @@ def test_a_range_that_is_dark_or_pale_is_named_with_its_window(tmp_path, values,
     said = [(what, count) for what, count, _ in found.findings.rows() if 'bits' in what]
     assert len(said) == bool(window)
     if window:
-        assert f'read by LoadImage(window=({window})) in training and prediction' in said[0][0]
+        assert said[0][0].endswith(f', best seen with black and white at ({window})')
         assert said[0][1] == 8
         lower, upper = map(float, window.split(','))
         assert tree.probes.window == (lower, upper)

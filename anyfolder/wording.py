@@ -1,0 +1,50 @@
+"""The options that sentences name, in the words of whoever reads the folder.
+
+How to get on is often an option: ``task='detection'`` in Python, ``--task detection`` in a
+terminal. The readers know an option by its name in :func:`anyfolder.read`, and the program around
+them says how it is called there.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+Words = Callable[[str, Any], str]  # of the name of an option and a value, or None
+
+
+# What is no option here, and may be one in a program around the readers: a clause with the value.
+CLAUSES = {'window': 'best seen with black and white at {}'}
+
+
+def as_argument(name: str, value: Any = None) -> str:
+    """An option as an argument in Python: ``task='detection'``, or without a value ``task``."""
+    if name in CLAUSES:
+        return CLAUSES[name].format(value)
+    return name if value is None else f'{name}={value!r}'
+
+
+def as_flag(name: str, value: Any = None) -> str:
+    """An option on a command line: ``--task detection``, ``--task``, ``--skip-invalid``."""
+    if name in CLAUSES:
+        return CLAUSES[name].format(value)
+    flag = f'--{name.replace("_", "-")}'
+    return flag if value in (None, True) else f'{flag} {value}'
+
+
+_words: ContextVar[Words] = ContextVar('words', default=as_argument)
+
+
+def option(name: str, value: Any = None) -> str:
+    """An option, maybe with a value, as the present reader of sentences gives it."""
+    return _words.get()(name, value)
+
+
+@contextmanager
+def worded(words: Words) -> Iterator[None]:
+    """Within this context, sentences name options in these words."""
+    token = _words.set(words)
+    try:
+        yield
+    finally:
+        _words.reset(token)

@@ -1,0 +1,40 @@
+"""The images of a listing as the files that MMPretrain, MMSegmentation and MMEngine read."""
+
+import json
+from typing import Any
+
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.records import Records
+from vit_plugin.errors import ConfigError
+
+
+def as_lines(listing: Listing, part: Records, labeled: bool) -> str:
+    """Images as lines of text, each with the number of its class if ``labeled``.
+
+    Raises:
+        ConfigError: for a path that cannot be a line.
+    """
+    lines = []
+    for record in part:
+        name = listing.name_of(record)
+        if name.splitlines() != [name.strip()]:
+            raise ConfigError(
+                f'--data: the path {name!r} in {str(listing.root)!r} has a line break or begins '
+                'with a space, and a list of images has a path on each line; rename it.'
+            )
+        lines.append(f'{name} {listing.numbers[record.labels[0]]}' if labeled else name)
+    return ''.join(f'{line}\n' for line in lines)
+
+
+def as_data_list(listing: Listing, part: Records) -> str:
+    """Images as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
+    rows: list[dict[str, Any]] = []
+    for record in part:
+        labels = [listing.numbers[name] for name in record.labels if name in listing.numbers]
+        rows.append(
+            dict(
+                img_path=listing.name_of(record),
+                gt_label=labels if listing.multi_label else labels[0],
+            )
+        )
+    return json.dumps(dict(metainfo=dict(classes=listing.classes), data_list=rows))
