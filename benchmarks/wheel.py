@@ -1,12 +1,13 @@
 """Build the package, install it into an empty environment, and use it there from an empty
 directory.
 
-    python benchmarks wheel  # borrows the requirements of this environment: a minute
+    python benchmarks wheel  # borrows the requirements of this environment: some minutes
     python benchmarks wheel --extras onedl demo   # installed from the index: some minutes
     python benchmarks wheel --mim            # also `mim train`, with openmim from the index
 
 Builds source distribution and wheel in isolation, as ``python -m build`` does. Prints a line for
-each step and its seconds, and ends with status 1 at the first that fails.
+each step and its seconds, and ends with status 1 at the first that fails. Then each command of
+``vit-plugin --help`` does its smallest real work, see ``every_command``.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
+
+from benchmarks.every_command import report
 
 ROOT = Path(__file__).parents[1]
 MINI = 'hybrid-vit-mini-p2_1xb16_digits'
@@ -62,7 +65,6 @@ def steps(folder: Path, extras: list[str], mim: bool) -> Iterator[tuple[str, lis
         yield 'install', [str(env / 'pip'), 'install', '--no-deps', '--force-reinstall', str(wheel)]
     yield 'help', [str(env / 'vit-plugin'), '--help']
     yield 'train', [str(env / 'vit-plugin'), 'train', config, *SHORT]
-    yield 'test', [str(env / 'vit-plugin'), 'test', config, f'work_dirs/{MINI}/epoch_1.pth', *SHORT]
     (folder / 'here/mine.py').write_text(
         f"_base_ = '{config}'\nmodel = dict(backbone=dict(drop_rate=0.1))\n"
     )
@@ -77,15 +79,16 @@ def steps(folder: Path, extras: list[str], mim: bool) -> Iterator[tuple[str, lis
 
 
 def run(extras: list[str], mim: bool) -> int:
-    """Go through the steps. Returns 1 if one fails."""
+    """Go through the steps and the commands. Returns 1 if one fails."""
     env = {
         name: value
         for name, value in os.environ.items()
         if name not in ('PYTHONPATH', 'VIRTUAL_ENV')
     }
     with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder, 'here')
+        here, commands = Path(folder, 'here'), Path(folder, 'commands')
         here.mkdir()
+        commands.mkdir()
         for name, command in steps(Path(folder), extras, mim):
             start = time.time()
             done = subprocess.run(command, cwd=here, env=env, capture_output=True, text=True)
@@ -96,7 +99,7 @@ def run(extras: list[str], mim: bool) -> int:
             if done.returncode:
                 print(done.stdout[-4000:], done.stderr[-4000:], sep='\n')
                 return 1
-    return 0
+        return report([f'{folder}/env/bin/vit-plugin'], commands, env)
 
 
 if __name__ == '__main__':

@@ -147,6 +147,6 @@ def test_what_is_built_twice_is_the_same():
 
 
 @pytest.mark.nightly
-def test_an_empty_environment_trains_from_the_wheel():
+def test_every_command_works_from_the_wheel_in_an_empty_environment():
     pytest.importorskip('build')
     assert wheel.run(extras=[], mim=False) == 0

@@ -2,17 +2,15 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rejection import rejects
 
 from vit_plugin.engine.faults.preemption import Preempted
-from vit_plugin.measure.sweep import (
-    check,
-    runs_of,
-    table,
-    train,
-)
+from vit_plugin.measure.sweep import TRAIN, check, runs_of, table, train
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 RATE, DROP = 'optim_wrapper.optimizer.lr', 'model.backbone.drop_rate'
@@ -61,13 +59,25 @@ time.sleep(60)
 """
 
 
+def program(folder: Path, text: str) -> tuple[str, str]:
+    """The command that runs a program in place of a training."""
+    path = folder / 'program.py'
+    path.write_text(text)
+    return sys.executable, str(path)
+
+
+def test_what_trains_is_a_command_that_starts(tmp_path):
+    done = subprocess.run([*TRAIN, '--help'], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith('usage: vit-plugin train --data FOLDER')
+
+
 def test_only_what_failed_runs_again(tmp_path):
-    script = tmp_path / 'program.py'
-    script.write_text(PROGRAM)
+    command = program(tmp_path, PROGRAM)
     runs = [*runs_of([DIGITS], {RATE: [1e-3, 2e-3], DROP: [0, 0.1]}, 2, tmp_path)]
     assert runs[3].folder.name == '001_vit-mini-p2_1xb16_digits_lr=0.001_drop_rate=0.1_seed1'
     options = {'train_cfg.max_epochs': 1}
-    failed = train(runs, options, script, jobs=2)
+    failed = train(runs, options, 2, command)
     assert failed == {run.folder: 'status 1: this rate does not do' for run in runs[4:]}
     call = (runs[3].folder / 'calls').read_text()
     assert f'--resume --cfg-options train_cfg.max_epochs=1 {RATE}=0.001 {DROP}=0.1 ' in call
@@ -77,7 +87,7 @@ def test_only_what_failed_runs_again(tmp_path):
     assert lines[2].endswith('| 0.001 | 0 | 50.5 | 0.71 | 50, 51 | 1.5 |')
     assert lines[5].endswith('| 0.002 | 0.1 | no score |  |  |  |')
     (tmp_path / 'mended').touch()
-    assert train(runs, options, script, jobs=1) == {}
+    assert train(runs, options, 1, command) == {}
     calls = [(run.folder / 'calls').read_text().count('\n') for run in runs]
     assert calls == [1, 1, 1, 1, 2, 2, 2, 2]
     with rejects(r'--metric top1: .* has recorded accuracy/top1'):
@@ -85,30 +95,28 @@ def test_only_what_failed_runs_again(tmp_path):
 
 
 def test_jobs_train_at_the_same_time(tmp_path):
-    (tmp_path / 'program.py').write_text(TOGETHER)
     runs = [*runs_of([DIGITS], {}, 2, tmp_path)]
-    assert train(runs, {}, tmp_path / 'program.py', jobs=2) == {}
+    assert train(runs, {}, 2, program(tmp_path, TOGETHER)) == {}
 
 
 def test_sigterm_is_passed_on_and_the_sweep_continues(tmp_path):
-    (tmp_path / 'program.py').write_text(STOPPED)
     runs, handler = [*runs_of([DIGITS], {}, 2, tmp_path)], signal.getsignal(signal.SIGTERM)
     with pytest.raises(Preempted) as stopped:
-        train(runs, {}, tmp_path / 'program.py', jobs=1)
+        train(runs, {}, 1, program(tmp_path, STOPPED))
     assert stopped.value.code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) == handler
     assert (runs[0].folder / 'saved').exists()
     assert not runs[1].folder.exists()
-    (tmp_path / 'program.py').write_text(STOPPED.replace('os.kill', 'sys.exit() or os.kill'))
-    assert train(runs, {}, tmp_path / 'program.py', jobs=1) == {}
+    command = program(tmp_path, STOPPED.replace('os.kill', 'sys.exit() or os.kill'))
+    assert train(runs, {}, 1, command) == {}
 
 
 def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):
     monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
     monkeypatch.setattr(os, 'cpu_count', lambda: 8)
-    (tmp_path / 'program.py').write_text("import os; print(os.environ['OMP_NUM_THREADS'])")
     (run,) = runs_of([DIGITS], {}, 1, tmp_path)
-    assert train([run], {}, tmp_path / 'program.py', jobs=2) == {}
+    command = program(tmp_path, "import os; print(os.environ['OMP_NUM_THREADS'])")
+    assert train([run], {}, 2, command) == {}
     assert (run.folder / 'sweep.log').read_text() == '4\n'
 
 

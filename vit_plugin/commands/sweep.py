@@ -46,7 +46,7 @@ def main(args: Namespace) -> None:
     runs, options = [*sweep.runs_of(args.config, grid, args.seeds, folder)], args.cfg_options or {}
     sweep.check(runs, options, folder)
     try:
-        failed = sweep.train(runs, options, Path(__file__).with_name('train.py'), args.jobs)
+        failed = sweep.train(runs, options, args.jobs)
     except KeyboardInterrupt:
         raise interrupted('Interrupted: the same command continues.') from None
     table = sweep.table(runs, args.metric)

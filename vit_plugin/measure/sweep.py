@@ -23,6 +23,7 @@ from vit_plugin.files.untrusted_text import markdown_table
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'
 POLL = 0.1  # seconds between two looks at the trainings
+TRAIN = (sys.executable, '-m', 'vit_plugin', 'train')
 
 
 class Run(NamedTuple):
@@ -90,7 +91,10 @@ def check(runs: Sequence[Run], options: Mapping[str, Any], folder: Path) -> None
 
 
 def train(
-    runs: Sequence[Run], options: Mapping[str, Any], script: Path, jobs: int
+    runs: Sequence[Run],
+    options: Mapping[str, Any],
+    jobs: int,
+    command: Sequence[str] = TRAIN,
 ) -> dict[Path, str]:
     """Train what is not finished, ``jobs`` runs at a time, each with its share of the cores.
 
@@ -99,8 +103,8 @@ def train(
     Args:
         runs: all trainings.
         options: settings that they share.
-        script: tools/train.py of a clone, or its copy in the package.
         jobs: how many run at the same time.
+        command: what trains, before the arguments of ``vit-plugin train``.
 
     Returns:
         The folders of the runs that failed, and why.
@@ -121,7 +125,7 @@ def train(
                 raise Preempted(received[0])
             while waiting and len(running) < jobs:
                 run = waiting.pop(0)
-                running[run.folder] = _begin(run, options, script, env)
+                running[run.folder] = _begin(run, options, command, env)
             for folder in [folder for folder in running if running[folder].poll() is not None]:
                 if status := running.pop(folder).returncode:
                     lines = (folder / LOG).read_text(errors='replace').splitlines() or ['']
@@ -139,15 +143,15 @@ def train(
 
 
 def _begin(
-    run: Run, options: Mapping[str, Any], script: Path, env: Mapping[str, str]
+    run: Run, options: Mapping[str, Any], command: Sequence[str], env: Mapping[str, str]
 ) -> subprocess.Popen:
     print(f'{run.folder.name}: begins', flush=True)
     settings = {**options, **run.values, SEED: run.seed}
-    command = [sys.executable, str(script), run.config, '--work-dir', str(run.folder), '--resume']
-    command += ['--cfg-options', *(f'{key}={value}' for key, value in settings.items())]
+    words = [*command, run.config, '--work-dir', str(run.folder), '--resume', '--cfg-options']
+    words += [f'{key}={value}' for key, value in settings.items()]
     run.folder.mkdir(parents=True, exist_ok=True)
     with open(run.folder / LOG, 'a') as log:
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env)
+        return subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=env)
 
 
 def table(runs: Sequence[Run], metric: str | None = None) -> str:

@@ -1,0 +1,132 @@
+"""Start every command of ``vit-plugin --help`` as a user does, each on its smallest real work.
+
+    python benchmarks every_command    # this tree: some minutes
+    python benchmarks wheel            # the same calls, from the installed wheel
+
+Each command is a process of its own in one empty folder, and sees what the earlier ones have made.
+A call is right if it ends well and has made what it is for, and one whose extra is not installed if
+it says so. Prints a line for each, and ends with status 1 if one is wrong.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import numpy as np
+from PIL import Image
+
+LIMIT = 600.0  # seconds of a command
+PORT = 7861
+CONFIG, RUN, IMAGE = 'work_dirs/images/config.py', 'work_dirs/images', 'images/dark/0.png'
+ARCH = '--arch timm://test_vit --img-size 32 --epochs 1'
+
+
+class Call(NamedTuple):
+    """The arguments of a command, and the file that it makes or words that it prints."""
+
+    arguments: str
+    made: str
+
+
+CALLS = {
+    'train': Call(f'--data images {ARCH}', f'{RUN}/epoch_1.pth'),
+    'test': Call(f'{RUN} --out scores.json --out-item metrics', 'scores.json'),
+    'infer': Call(f'{RUN} {IMAGE} --out found.json --out pictures', 'pictures/0.png'),
+    'embed': Call(f'{RUN} images --out features.npz', 'features.npz'),
+    'probe': Call(f'{RUN} --probes linear --out probed.json', 'probed.json'),
+    'convert': Call(f'{RUN} model.safetensors', 'model.safetensors'),
+    'export': Call(f'{RUN} model.onnx', 'model.onnx'),
+    'visualize': Call(f'{RUN} attention {IMAGE} --out drawn', 'drawn/0_attention.png'),
+    'pretrain': Call(f'--data images {ARCH} --work-dir pretrained', 'pretrained/epoch_1.pth'),
+    'sweep': Call(f'{CONFIG} --seeds 1 --work-dir swept', 'swept/results.md'),
+    'plan': Call(f'{CONFIG} --gpus 1 --gpu-memory 8 --out plan.json', 'plan.json'),
+    'benchmark': Call(
+        '--arch Ti/16 --img-size 32 --batch-size 1 --rounds 1 --peers --out speed.json',
+        'speed.json',
+    ),
+    'zoo': Call('vit_tiny_patch16*', 'vit_tiny_patch16_224'),
+    'demo': Call(f'{RUN} --port {PORT}', 'Interrupted.'),  # once the page has answered
+}
+
+
+def write_images(folder: Path) -> None:
+    """Two classes of eight images of noise, light and dark."""
+    generator = np.random.default_rng(0)
+    for name, level in (('light', 130), ('dark', 0)):
+        (folder / name).mkdir(parents=True)
+        for number in range(8):
+            pixels = generator.integers(level, level + 120, (24, 24, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / name / f'{number}.png')
+
+
+def finish(process: subprocess.Popen, command: str) -> tuple[int, str]:
+    """The status of a command and what it said. The page of a demo is asked for, and ended."""
+    end = time.monotonic() + LIMIT
+    while command == 'demo' and process.poll() is None and time.monotonic() < end:
+        try:
+            with urlopen(f'http://127.0.0.1:{PORT}', timeout=10) as page:
+                assert page.status == 200
+        except (URLError, OSError):
+            time.sleep(0.5)
+        else:
+            process.send_signal(signal.SIGINT)
+            break
+    try:
+        said = process.communicate(timeout=max(end - time.monotonic(), 1))[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return 124, process.communicate()[0]
+    ended_by_us = command == 'demo' and process.returncode == 130
+    return 0 if ended_by_us else process.returncode, said
+
+
+def outcomes(
+    program: Sequence[str], folder: Path, env: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Each command with what came of it, and all that it said.
+
+    Args:
+        program: what stands before a command, such as ``['vit-plugin']``.
+        folder: an empty folder for their files.
+        env: the environment.
+    """
+    write_images(folder / 'images')
+    for command, call in CALLS.items():
+        process = subprocess.Popen(
+            [*program, command, *call.arguments.split()],
+            cwd=folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        status, said = finish(process, command)
+        is_made = call.made in said or (folder / call.made).exists()
+        if 'is not installed; ' in said and status == 1:
+            yield command, 'says which extra it needs', said
+        else:
+            yield command, 'ok' if status == 0 and is_made else f'FAILED, status {status}', said
+
+
+def report(program: Sequence[str], folder: Path, env: Mapping[str, str]) -> int:
+    """Print what comes of each command. Returns 1 if one fails."""
+    failed = 0
+    for command, outcome, said in outcomes(program, folder, env):
+        print(f'{command}: {outcome}', flush=True)
+        if outcome.startswith('FAILED'):
+            print(said[-4000:])
+            failed = 1
+    return failed
+
+
+if __name__ == '__main__':
+    with tempfile.TemporaryDirectory() as place:
+        sys.exit(report([sys.executable, '-m', 'vit_plugin'], Path(place), os.environ))
