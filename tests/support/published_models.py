@@ -13,6 +13,7 @@ from torch import Tensor
 PATCH, SIDE, WINDOWS, QUERIES, GROUPS = 16, 4, 2, 5, 2
 BLOCKS, WIDTH, DIMS, ROWS = 12, 64, 32, 91
 HEADS_OF_EOMT = 2  # as the golden files have
+SQUARE = 2  # patches along a side
 
 
 def roboflow_weights(rows: int = ROWS, seed: int = 0, masks: bool = False) -> dict[str, Tensor]:
@@ -122,16 +123,18 @@ def transformers_folder(folder: Path, kind: str) -> Path:
         },
         folder / 'model.safetensors',
     )
-    more = (
-        dict(pretrain_image_size=64, window_block_indices=[0, 2], num_windows=4)
+    more, own = (
+        (
+            dict(pretrain_image_size=64, window_block_indices=[0, 2], num_windows=4),
+            dict(projector_scale_factors=[2.0, 0.5]),
+        )
         if kind == 'LwDetr'
-        else dict(num_windows=2)
+        else (dict(num_windows=2, image_size=64), dict(layer_norm_eps=1e-5))
     )
     config = dict(
         model_type=f'{kind[:2].lower()}_detr',
         backbone_config=dict(
             hidden_size=8,
-            image_size=64,
             mlp_ratio=2,
             num_attention_heads=2,
             num_hidden_layers=4,
@@ -147,9 +150,8 @@ def transformers_folder(folder: Path, kind: str) -> Path:
         decoder_self_attention_heads=2,
         group_detr=2,
         id2label={'0': 'cat', '1': 'dog', '2': 'owl'},
-        layer_norm_eps=1e-5,
         num_queries=5,
-        projector_scale_factors=[2.0, 0.5],
+        **own,
     )
     (folder / 'config.json').write_text(json.dumps(config))
     size = dict(size=dict(height=64, width=64), image_mean=[0.5] * 3, image_std=[0.25] * 3)
@@ -165,16 +167,17 @@ def eomt_folder(folder: Path, name: str, classes: int = 5, **processor: Any) -> 
         for key, value in arrays.items()
         if key.startswith('params/')
     }
-    table = 'embeddings.position_embeddings.weight'
+    table, size = 'embeddings.position_embeddings.weight', arrays['images'].shape[-1]
     if table in weights:  # the recorded one is of a rectangle, and transformers' own are square
-        weights[table] = weights[table][:4].contiguous()
+        weights[table] = weights[table][: SQUARE**2].contiguous()
+        size = SQUARE * weights['embeddings.patch_embeddings.projection.weight'].shape[-1]
     folder.mkdir()
     save_file(weights, folder / 'model.safetensors')
     width = weights['embeddings.cls_token'].shape[-1]
     config = dict(
         model_type='eomt' if name == 'Eomt' else 'eomt_dinov3',
         hidden_size=width,
-        image_size=arrays['images'].shape[-1],
+        image_size=size,
         num_attention_heads=HEADS_OF_EOMT,
         id2label={str(i): f'thing {i}' for i in range(classes)},
     )

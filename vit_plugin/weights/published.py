@@ -4,7 +4,6 @@ It says so by the ``config.json`` beside it, by the settings that its training s
 names and shapes. Projects read it, see :attr:`vit_plugin.project.Project.published`.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
@@ -17,14 +16,12 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt, Section
 from vit_plugin.errors import ConfigError
 
+from .foreign_config import ConfigKind, ForeignConfig
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
 from .recognition import Recognized, recognize, unwrapped
-from .traits import is_gated
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
-HEAD_DIMS = 64  # channels of a head of DINOv2 and DINOv3
-ACTIVATIONS: dict[str, Section] = {'gelu': dict(approximate='none'), 'silu': dict(type='SiLU')}
 LIGHTNING = 'model.'  # before each name
 DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
 COCO_ROWS = (91, 90, 80)  # of classification layers
@@ -47,6 +44,8 @@ class Published:
         config: the ``config.json`` of transformers.
         processor: its ``preprocessor_config.json``.
         settings: what the training saved of its own settings.
+        saved: the same, by the entry of the file that has it.
+        read: the configs that a reader has begun to read.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -54,16 +53,31 @@ class Published:
         self.config = checkpoint.beside.get('config', {})
         self.processor = checkpoint.beside.get('preprocessor_config', {})
         content = checkpoint.content if isinstance(checkpoint.content, dict) else {}
-        self.settings: Section = {}
+        self.read: list[ForeignConfig] = []
+        self.settings, self.saved = Section(), dict[str, Section]()
         for name in ('hyper_parameters', 'args', 'model_config'):  # the last counts most
             saved = content.get(name)
             saved = saved if isinstance(saved, Mapping) else getattr(saved, '__dict__', {})
-            self.settings |= {key: value for key, value in saved.items() if value is not None}
+            self.saved[name] = {key: value for key, value in saved.items() if value is not None}
+            self.settings |= self.saved[name]
 
     @property
     def kind(self) -> str:
         """The ``model_type`` of a config of transformers, or nothing."""
         return str(self.config.get('model_type', ''))
+
+    def described_by(self, kind: ConfigKind, *classes: str) -> ForeignConfig | None:
+        """The ``config.json``. What no reader reads of it is an error in the end.
+
+        Args:
+            kind: the fields that it may have.
+            classes: of transformers, whose models are read. None is returned for one of another.
+        """
+        config = ForeignConfig(self.config, kind)
+        if not {*(config.get('architectures', Sequence[str] | None) or classes)} <= {*classes}:
+            return None
+        self.read.append(config)
+        return config
 
     @cached_property
     def ours(self) -> Recognized:
@@ -87,79 +101,19 @@ class Published:
         found = (name.removeprefix(start) for name in names if name.startswith(start))
         return len({rest.partition('.')[0] for rest in found})
 
-    def vit(self, config: Any, num_heads: int = 12, eps: float = 1e-6) -> Section:
-        """Arguments of its :class:`VisionTransformer`: ``arch``, ``img_size`` and ``numerics``.
-
-        Args:
-            config: that of the backbone in transformers, for what shapes do not tell.
-            num_heads: number of heads, unless the config says it. 0: heads of 64 channels.
-            eps: of the norms, unless the config says it.
-
-        Raises:
-            ConfigError: if it is of images that are not RGB, or has another activation.
-        """
-        known = filled(
-            config,
-            dict(
-                image_size=224,
-                num_attention_heads=num_heads,
-                layer_norm_eps=eps,
-                hidden_act='gelu',
-                use_swiglu_ffn=False,
-            ),
-        )
-        activation = 'silu' if known['use_swiglu_ffn'] else known['hidden_act']
-        if activation not in ACTIVATIONS:
-            raise ConfigError(
-                f'its activation is {activation}, and gelu and silu are known; give another'
-            )
-        width, channels, _, patch = self.shape('patch_embed.proj.weight')
-        if channels != 3 and self.count('patch_embed.') == 1:  # no CNN before it
-            raise ConfigError(f'its images have {channels} channels; give a model of RGB images')
-        side = known['image_size'] // patch
-        if 'pos_embed' in self.ours:  # a square, which may have a row for the class token
-            side = math.isqrt(self.shape('pos_embed')[1])
-        arch = dict(
-            embed_dims=width,
-            num_layers=self.count('blocks.'),
-            num_heads=known['num_attention_heads'] or width // HEAD_DIMS,
-            feedforward_channels=self.shape('blocks.0.mlp.fc2.weight')[1],
-            patch_size=patch,
-        )
-        norm_cfg = dict(eps=known['layer_norm_eps'])
-        numerics = dict(base='timm', act_cfg=ACTIVATIONS[activation], norm_cfg=norm_cfg)
-        return dict(arch=arch, img_size=side * patch, numerics=numerics)
-
-    def encoder(self) -> Section:
-        """The options of an encoder like DINOv2's that its weights show."""
-        ours, bias = self.ours, 'blocks.0.attn.qkv.'
-        return dict(
-            qkv_bias=True if f'{bias}bias' in ours else 'qv' if f'{bias}q_bias' in ours else False,
-            proj_bias='blocks.0.attn.proj.bias' in ours,
-            layer_scale_init_value=1.0,
-            gated_mlp=is_gated(ours),
-            reg_token=self.shape('reg_token')[1] if 'reg_token' in ours else 0,
-        )
-
-    def rotary(self) -> Section:
-        """DINOv3's positions, which turn by the ``rope_theta`` of the config."""
-        further = told(
-            told(self.config, 'rope_parameters', Mapping, {}), 'rope_theta', float, 100.0
-        )
-        base = told(self.config, 'rope_theta', float, further)
-        return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
-
-    def pixels(self, side: int) -> Section:
+    def pixels(self, usual: int | Sequence[int]) -> Section:
         """Width and height of the images, and mean and deviation of their colors from 0 to 1.
 
-        What the file does not say is a square of this side, and ImageNet's colors.
+        What the file does not say is this side or height and width, and ImageNet's colors.
         """
+        high, wide = (usual, usual) if isinstance(usual, int) else usual
         size = told(self.processor, 'size', Mapping, {})
         mean, std = (
             told(self.processor, f'image_{name}', Colors, values)
             for name, values in (('mean', IMAGENET_DEFAULT_MEAN), ('std', IMAGENET_DEFAULT_STD))
         )
-        wide, high = (told(size, name, PositiveInt, side) for name in ('width', 'height'))
+        sides = (('width', wide), ('height', high))
+        wide, high = (told(size, name, PositiveInt, side) for name, side in sides)
         return dict(size=(wide, high), mean=mean, std=std)
 
     @cached_property
@@ -182,23 +136,6 @@ def told(source: Any, name: str, kind: Any, default: Any) -> Any:
     """An entry of a dict, or the default where it is not there or of another type."""
     value = source.get(name) if isinstance(source, Mapping) else None
     return value if value is not None and fits(kind, value) else default
-
-
-def filled(source: Any, defaults: Mapping[str, Any]) -> Section:
-    """A config, with defaults for entries that it lacks or has of another type."""
-    known = {name: told(source, name, type(value), value) for name, value in defaults.items()}
-    return {**(source if isinstance(source, Mapping) else {}), **known}
-
-
-def required(source: Any, name: str, kind: Any) -> Any:
-    """An entry of a config.
-
-    Raises:
-        ConfigError: if it is not there, or of another type.
-    """
-    if (value := told(source, name, kind, None)) is None:
-        raise ConfigError(f'its config.json lacks {name}; give the complete folder')
-    return value
 
 
 def bare(weights: Weights) -> Weights:

@@ -31,8 +31,8 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
     """A published model as a checkpoint of its training here; any other checkpoint as it is.
 
     Raises:
-        ConfigError: if it is a published model of a kind that cannot be built here, or if its file
-            is damaged.
+        ConfigError: if it is a published model of a kind that cannot be built here, if its config
+            has an entry that no reader knows, or if its file is damaged.
     """
     if checkpoint.meta.get('cfg') or not checkpoint.weights:
         return checkpoint
@@ -47,6 +47,9 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
             ),
         ):
             found = resolve_name(place)(published)
+            if found is not None:
+                for config in published.read:
+                    config.check()
         if found is not None:
             return replace(checkpoint, content=_content(published.ours, *found))
     return checkpoint
@@ -55,7 +58,7 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
 def unread(checkpoint: Checkpoint) -> str:
     """What is said of a folder of transformers whose config does not become a model here."""
     kinds = told(checkpoint.beside.get('config'), 'architectures', Sequence[str], ())
-    return f" (transformers' {kinds[0]} is not read by its config)" if kinds else ''
+    return f' (its config.json has architectures={[*kinds]}, which is not read)' if kinds else ''
 
 
 def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:

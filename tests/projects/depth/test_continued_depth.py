@@ -52,7 +52,12 @@ def task(tmp_path):
         folder = tmp_path / 'theirs'
         folder.mkdir()
         save_file(weights, folder / 'model.safetensors')
-        encoder = dict(num_attention_heads=2, out_indices=[1, 2, 3, 4])
+        encoder = dict(
+            num_attention_heads=2,
+            image_size=56,
+            out_indices=[1, 2, 3, 4],
+            reshape_hidden_states=False,
+        )
         more = dict(model_type=kind, backbone_config=encoder, neck_hidden_sizes=WIDTHS, **config)
         (folder / 'config.json').write_text(json.dumps(more))
         request = Request(str(tmp_path / 'rooms'), task='depth', weights=str(folder))

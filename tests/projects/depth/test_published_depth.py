@@ -143,9 +143,12 @@ def test_names_out_and_in(name, tmp_path):
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
-        (dict(add_projection=True), 'one more convolution'),
-        (dict(reassemble_factors=[4, 2, 1, 1]), 'sizes of their own'),
-        (dict(backbone_config=dict(model_type='beit')), 'its backbone is a beit'),
+        (dict(add_projection=True), 'add_projection=True, which no model here computes'),
+        (dict(reassemble_factors=[4, 2, 1, 1]), r'reassemble_factors=\[4, 2, 1, 1\]'),
+        (dict(backbone_config=dict(model_type='beit')), "backbone_config={'model_type': 'beit'}"),
+        (dict(use_bias_in_fusion_residual=False), 'use_bias_in_fusion_residual=False'),
+        (dict(head_in_index=2), 'head_in_index=2'),
+        (dict(architectures=['DPTForSemanticSegmentation']), r"architectures=\['DPTForSemanticSegmentation'\], which is not read"),
     ],
 )
 def test_other_models_are_refused(changes, message, tmp_path):

@@ -44,10 +44,11 @@ def folder_of(path: Path, name: str, **config: Any) -> Path:
     assert not left
     path.mkdir()
     save_file(weights, path / 'model.safetensors')
+    own = dict(rope_theta=50.0, use_gated_mlp=name == 'gated') if is_v3 else {}
     known = dict(
+        own,
         model_type='dinov3_vit' if is_v3 else name,
         num_attention_heads=2,
-        rope_theta=50.0,
         image_size=32,
         hidden_act='silu' if name == 'gated' else 'gelu',
         layer_norm_eps=1e-5 if name == 'gated' else 1e-6,
@@ -76,12 +77,30 @@ def test_the_backbone_is_built_and_computes_the_same(name, tmp_path):
     assert settings['std'] == pytest.approx((0.4, 0.5, 0.6), abs=1e-5)
 
 
-def test_another_activation_is_refused(tmp_path):
-    folder = folder_of(tmp_path / 'theirs', 'dinov3_vit', hidden_act='relu')
-    with rejects('its activation is relu, and gelu and silu are known'):
+@pytest.mark.parametrize(
+    ('config', 'message'),
+    [
+        (dict(hidden_act='laplace'), "hidden_act='laplace', which no model here computes"),
+        (dict(num_attention_heads=3), 'num_attention_heads=3, which must divide 32 channels'),
+        (dict(num_attention_heads='2'), "num_attention_heads='2', where a value such as 6"),
+        (dict(value_bias=False), 'query_bias=True and key_bias=False and value_bias=False, of'),
+        (dict(mlp_bias=False), 'proj_bias=True and mlp_bias=False, of which'),
+        (dict(key_bias=True), 'key_bias=True, but its weights show False'),
+        (dict(hidden_size=64), 'hidden_size=64, but its weights show 32'),
+        (dict(head_dim=8), 'head_dim=8, which no model here computes; give a model without'),
+    ],
+)
+def test_other_models_are_refused(tmp_path, config, message):
+    biases = dict(query_bias=True, key_bias=False, value_bias=True, proj_bias=True, mlp_bias=True)
+    folder = folder_of(tmp_path / 'theirs', 'dinov3_vit', **{**biases, **config})
+    with rejects(message):
         as_run(open_checkpoint(folder))
 
 
 def test_other_folders_are_as_they_are(tmp_path):
-    folder = folder_of(tmp_path / 'theirs', 'dinov2', model_type='vit')
-    assert not as_run(open_checkpoint(folder)).meta
+    for name, config in (
+        ('a', dict(model_type='vit')),
+        ('b', dict(architectures=['Dinov2Backbone'])),
+    ):
+        folder = folder_of(tmp_path / name, 'dinov2', **config)
+        assert not as_run(open_checkpoint(folder)).meta

@@ -35,7 +35,8 @@ def test_computes_what_transformers_does(tmp_path):
     ('name', 'options'),
     [
         ('EomtDinov3', dict(rope_parameters=dict(rope_type='default', rope_theta=20.0))),
-        ('EomtDinov3', dict(use_gated_mlp=True)),
+        ('EomtDinov3', dict(rope_theta=20.0)),
+        ('EomtDinov3', dict(use_gated_mlp=True, intermediate_size=64)),
         ('Eomt', dict(use_swiglu_ffn=True)),
     ],
 )
@@ -45,7 +46,6 @@ def test_the_config_says_what_shapes_do_not(tmp_path, name, options):
         hidden_size=64,
         num_attention_heads=2,
         num_hidden_layers=2,
-        intermediate_size=64,
         num_blocks=1,
         num_queries=3,
         image_size=64,
@@ -69,7 +69,7 @@ def test_another_activation_is_an_error(tmp_path):
     folder = eomt_folder(tmp_path / 'a', 'Eomt')
     config = json.loads((folder / 'config.json').read_text())
     (folder / 'config.json').write_text(json.dumps(dict(config, hidden_act='relu')))
-    with rejects('its activation is relu, not gelu'):
+    with rejects("hidden_act='relu', and models here compute 'gelu'"):
         load(folder, device='cpu')
 
 

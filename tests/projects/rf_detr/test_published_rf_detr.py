@@ -94,7 +94,8 @@ def test_what_a_training_saved_counts_more():
 
 @pytest.mark.parametrize(('said', 'side'), [(dict(), 4), (dict(mask_downsample_ratio=8), 2)])
 def test_the_size_of_masks_is_that_of_the_config(said, side):
-    config = dict(model_type='rf_detr', **said)
+    vit = dict(hidden_size=64, num_attention_heads=1, image_size=64, patch_size=16)
+    config = dict(model_type='rf_detr', backbone_config=vit, **said)
     head = settings_of(roboflow_weights(masks=True), config)['model']['bbox_head']
     assert head['mask_scale'] == side
 

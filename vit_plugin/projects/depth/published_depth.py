@@ -1,22 +1,28 @@
 """DPT and Depth Anything in the form of transformers."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 
-from vit_plugin.arguments.fields import Positive, PositiveInts, Section
+from vit_plugin.arguments.fields import Count, Positive, PositiveInts, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
-from vit_plugin.weights.published import Published, filled, required, segmentor_settings, told
+from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.published import Published, segmentor_settings, told
+from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.transformers_config import (
+    backbone_of,
+    blocks_before_outputs,
+)
 
-FACTORS = [4, 2, 1, 0.5]  # of the sizes of the maps, by the tokens'
+from .depth_kinds import BIT, DEPTH_ANYTHING, DEPTH_ANYTHING_DINOV2, DPT, DPT_BIT
+from .dpt_head import Readout
+
 RESNET = 'patch_embed.backbone.'
 OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # models of depth
-UNSUPPORTED = {  # entries of a config.json, and what they make of the model
-    'add_projection': 'its head has one more convolution',
-    'use_swiglu_ffn': 'its MLPs have gates',
-    'use_bias_in_fusion_residual': 'its residual units state their bias',
-}
+DINOV2 = ENCODER_KINDS['dinov2']
 
 
 def depth(published: Published) -> tuple[Section, list[str]] | None:
@@ -30,23 +36,30 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
             f'it is a {published.kind}, which has parts that no model here has; give a DPT or '
             'a Depth Anything'
         )
-    if published.kind not in ('dpt', 'depth_anything') or 'head.bias' in published.weights:
+    if published.kind not in ('dpt', 'depth_anything'):
         return None
-    config = published.config
-    encoder = told(config, 'backbone_config', Mapping, {})
-    _check_parts(published.kind, config, encoder)
-    make = _dpt if published.kind == 'dpt' else _depth_anything
-    backbone, head = make(published, encoder)
+    is_dpt = published.kind == 'dpt'
+    name = f'{"DPT" if is_dpt else "DepthAnything"}ForDepthEstimation'
+    config = published.described_by(DPT if is_dpt else DEPTH_ANYTHING, name)
+    if config is None:
+        return None
+    backbone, head = (_dpt if is_dpt else _depth_anything)(published, config)
     if head.get('target') == 'disparity':  # whose scale and shift are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     with torch.device('meta'):
         built = VisionTransformer(**backbone)
+    widths = [*config.get('neck_hidden_sizes', PositiveInts)]
+    if len(widths) != len(built.channels):
+        raise config.refuse('neck_hidden_sizes', why=f'where it has {len(built.channels)} maps')
+    config.only('head_in_index', -1, len(widths) - 1)  # of the finest map
+    channels = published.shape('neck.convs.0.weight')[0]
+    config.agree(fusion_hidden_size=channels)
     head |= dict(
         type='vit_plugin.DPTDepthHead',
         in_channels=list(built.channels),
         strides=list(built.strides),
-        level_channels=list(required(config, 'neck_hidden_sizes', PositiveInts)),
-        channels=published.shape('neck.convs.0.weight')[0],
+        level_channels=widths,
+        channels=channels,
     )
     model = dict(
         type='DepthEstimator',
@@ -66,57 +79,74 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     return settings, []
 
 
-def _check_parts(kind: str, config: Mapping, encoder: Mapping) -> None:
-    """Raise a ``ConfigError`` if it has parts that are not built here."""
-    for name, why in UNSUPPORTED.items():
-        if config.get(name) or encoder.get(name):
-            raise ConfigError(f'{why}, which no model here has; give another')
-    if told(config, 'reassemble_factors', list, FACTORS) != FACTORS:
-        raise ConfigError('its maps have sizes of their own; give a model with the usual ones')
-    if kind == 'dpt' and encoder and not config.get('is_hybrid'):
-        raise ConfigError(
-            f'its backbone is a {encoder.get("model_type")}, and of DPT only its own ones are '
-            'built here; give another'
-        )
-
-
-def _dpt(published: Published, bit: Mapping) -> tuple[Section, Section]:
+def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of DPT's backbone, whose maps are not normed, and of its head."""
-    config = filled(
-        published.config,
-        dict(readout_type='project', use_batch_norm_in_fusion_residual=False),
-    )
-    backbone, readout = published.vit(config, eps=1e-12), config['readout_type']
-    indices = required(config, 'backbone_out_indices', list)
-    if bit:  # whose maps are the first two
-        indices, stages = indices[2:], f'{RESNET}stages.'
-        depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
-        width = published.shape(f'{RESNET}stem.conv.weight')[0]
-        backbone['arch']['resnet'] = dict(stage_depths=depths, width=width)
-        backbone['img_size'] *= 2 ** (len(depths) + 1)
+    backbone, readout = encoder_of(published, config), config.get('readout_type', Readout)
+    if readout == 'project':  # the head's activation, too
+        config.only('hidden_act', 'gelu', 'gelu_python')
+    indices = [*config.get('backbone_out_indices', Sequence[Count])]
+    if config['is_hybrid']:  # whose maps of the ResNet are the first two
+        indices = indices[2:]
+        backbone['arch']['resnet'] = resnet = _bit(published, config)
+        backbone['img_size'] *= 2 ** (len(resnet['stage_depths']) + 1)
+    else:
+        config.only('backbone_config', None)
+        config.leave('neck_ignore_stages')
+    if not indices or max(indices) >= backbone['arch']['num_layers']:
+        raise config.refuse('backbone_out_indices', why='which must be some of its blocks')
+    has_norm = config.get('use_batch_norm_in_fusion_residual', bool | None)
+    config.only('use_bias_in_fusion_residual', None, not has_norm)
+    backbone['encoder']['final_norm'] = False
     backbone |= dict(
-        encoder=dict(final_norm=False),
+        # `DPTViTEmbeddings._resize_pos_embed`.
         pos_embed=dict(type='learned', interpolate_mode='bilinear_mmpretrain'),
         out_indices=indices,
         out_type='pyramid' if readout == 'ignore' else 'pyramid_cls',
     )
-    norm = dict(type='BN') if config['use_batch_norm_in_fusion_residual'] else None
+    norm = dict(type='BN') if has_norm else None
     return backbone, dict(readout_type=readout, target='disparity', norm_cfg=norm)
 
 
-def _depth_anything(published: Published, encoder: Mapping) -> tuple[Section, Section]:
+def _bit(published: Published, config: ForeignConfig) -> Section:
+    """The CNN of a hybrid."""
+    bit = backbone_of(config, {'bit': BIT}, DPT_BIT)
+    stages = f'{RESNET}stages.'
+    depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
+    width = published.shape(f'{RESNET}stem.conv.weight')[0]
+    config.only('patch_size', 16)
+    config.only('num_channels', 3)
+    bit.agree(embedding_size=width, depths=depths, num_channels=3)
+    bit.agree(hidden_sizes=[4 * width * 2**i for i in range(len(depths))])
+    bit.only('layer_type', 'bottleneck')
+    bit.only('global_padding', 'SAME', 'same')
+    bit.only('embedding_dynamic_padding', True)
+    if (outputs := blocks_before_outputs(bit, len(depths))) != [1, 2, 3] or len(depths) != 3:
+        raise ConfigError(
+            f'its backbone_config returns the maps of the stages {outputs} of {len(depths)}, and '
+            'those of a hybrid here are 1, 2 and 3 of 3; give another model'
+        )
+    return dict(stage_depths=depths, width=width)
+
+
+def _depth_anything(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of Depth Anything's DINOv2 and of its head."""
-    has_norm = told(encoder, 'apply_layernorm', bool, True)
-    backbone = dict(
-        published.vit(encoder),
-        encoder=dict(layer_scale_init_value=1.0, final_norm=has_norm),
-        pos_embed=dict(type='learned', interpolate_mode='bicubic_mmpretrain'),
-        out_indices=[i - 1 for i in required(encoder, 'out_indices', PositiveInts)],
+    encoder = backbone_of(config, {'dinov2': DINOV2.config}, DEPTH_ANYTHING_DINOV2)
+    encoder.only('reshape_hidden_states', False)
+    backbone = encoder_of(published, encoder)
+    arch = backbone['arch']
+    config.agree(patch_size=arch['patch_size'], reassemble_hidden_size=arch['embed_dims'])
+    outputs = blocks_before_outputs(encoder, arch['num_layers'])
+    backbone['encoder']['final_norm'] = encoder['apply_layernorm']
+    backbone |= dict(
+        pos_embed=dict(type='learned', interpolate_mode=DINOV2.interpolate_mode),
+        out_indices=[number - 1 for number in outputs],
         out_type='featmap',
     )
     head: Section = dict(head_channels=published.shape('head.conv2.weight')[0])
-    if told(published.config, 'depth_estimation_type', str, 'relative') == 'metric':
-        head['max_depth'] = required(published.config, 'max_depth', Positive)
+    config.agree(head_hidden_size=head['head_channels'])
+    if config.get('depth_estimation_type', Literal['relative', 'metric']) == 'metric':
+        head['max_depth'] = config.get('max_depth', Positive)
     else:
+        config.only('max_depth', None, 1)  # a factor, in transformers' code
         head['target'] = 'disparity'
     return backbone, head

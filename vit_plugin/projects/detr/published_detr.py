@@ -1,34 +1,19 @@
 """DETR, Conditional DETR and Deformable DETR in the form of transformers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from vit_plugin.arguments.fields import PositiveInt, Section
+from vit_plugin.arguments.fields import Fraction, PositiveInt, Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.published import (
-    COCO_ROWS,
-    Classes,
-    Published,
-    detector_settings,
-    filled,
-    told,
-)
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.published import COCO_ROWS, Classes, Published, detector_settings, told
+from vit_plugin.weights.transformers_config import backbone_of
 
-KINDS = {'detr': 'DETR', 'conditional_detr': 'ConditionalDETR', 'deformable_detr': 'DeformableDETR'}
-# What MMDetection's detectors compute.
-COMPUTED = dict(activation_function='relu', position_embedding_type='sine', auxiliary_loss=False)
-DEFAULTS = dict(
-    attention_dropout=0.0,
-    dropout=0.1,
-    encoder_attention_heads=8,
-    decoder_attention_heads=8,
-    dilation=False,
-    two_stage=False,
-    two_stage_num_proposals=300,
-    with_box_refine=False,
-)
+from .detr_kinds import KINDS, TIMM_BACKBONE
+
+NAMES = {'detr': 'DETR', 'conditional_detr': 'ConditionalDETR', 'deformable_detr': 'DeformableDETR'}
 DEFORMABLE = 'deformable_detr'
 DIMS = 256  # of the encodings of references, in MMDetection
+STAGES = ['act1', *(f'layer{i}' for i in range(1, 5))]  # timm's names of what a ResNet returns
 MOST_BOXES = 100  # of a prediction by sigmoids
 DEPTHS: dict[
     tuple[tuple[int, ...], bool], int
@@ -47,35 +32,32 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if it is one that MMDetection's detectors do not compute.
     """
-    name = KINDS.get(published.kind)
-    kinds = told(published.config, 'architectures', Sequence[str], ())
-    if not name or not all(kind.endswith('ForObjectDetection') for kind in kinds):
+    name = NAMES.get(published.kind)
+    if not name:
         return None
-    config = filled(published.config, DEFAULTS)
-    _check(published, config)
-    of_levels, two_stages = published.kind == DEFORMABLE, config['two_stage']
+    theirs = f'{name.replace("DETR", "Detr")}ForObjectDetection'
+    config = published.described_by(KINDS[published.kind], theirs)
+    if config is None:
+        return None
+    timm = _timm(config)
+    of_levels = published.kind == DEFORMABLE
+    two_stages = of_levels and config['two_stage']
     levels = published.shape('level_embed')[0] if of_levels else 1
-    queries = (
-        config['two_stage_num_proposals']
-        if two_stages
-        else published.shape('query_embedding.weight')[0]
-    )
+    queries = _queries(published, config, two_stages)
     head, classes = _head(published, queries)
-    for part in ('encoder', 'decoder'):
-        heads = config[f'{part}_attention_heads']
-        if heads < 1 or head['embed_dims'] % heads:
-            raise ConfigError(
-                f'its config.json has {part}_attention_heads={heads}, which must divide its '
-                f'{head["embed_dims"]} channels'
-            )
+    dims = head['embed_dims']
+    config.agree(d_model=dims, num_feature_levels=levels)
+    if published.kind == 'conditional_detr' or two_stages:
+        config.only('d_model', DIMS)
+    maps = _maps(published, config, timm, dims, levels)
     coders = {
-        f'{coder}coder': _coder(published, config, f'{coder}coder', head['embed_dims'], levels)
+        f'{coder}coder': _coder(published, config, f'{coder}coder', dims, levels)
         for coder in ('en', 'de')
     }
     model: Section = dict(
         type=name,
         num_queries=queries,
-        **_maps(published, config, head['embed_dims'], levels),
+        **maps,
         **coders,
         bbox_head=dict(head, type=f'vit_plugin.Published{name}Head'),
         test_cfg=dict(max_per_img=queries if name == 'DETR' else MOST_BOXES),
@@ -86,7 +68,20 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
         model['decoder']['post_norm_cfg'] = None
         only_first = published.count('bbox_head.cls_branches.') == 1
         model['bbox_head']['shared_classes'] = refines and only_first
+    config.check()
+    _check_weights(published)
     return _settings(published, model, classes), classes
+
+
+def _queries(published: Published, config: ForeignConfig, two_stages: bool) -> int:
+    """The number of queries."""
+    if two_stages:
+        config.leave('num_queries')
+        return config.get('two_stage_num_proposals', PositiveInt)
+    queries = published.shape('query_embedding.weight')[0]
+    config.agree(num_queries=queries)
+    config.leave('two_stage_num_proposals')
+    return queries
 
 
 def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
@@ -107,7 +102,17 @@ def _head(published: Published, queries: int) -> tuple[Section, list[str]]:
     return head, classes.names
 
 
-def _maps(published: Published, config: Mapping[str, Any], dims: int, levels: int) -> Section:
+def _timm(config: ForeignConfig) -> ForeignConfig | None:
+    """The config of the backbone, a ResNet of timm. None: its name, as files of 4.x have it."""
+    if config.content.get('backbone_config') is None:
+        config.only('use_timm_backbone', True, None)
+        return None
+    return backbone_of(config, {'timm_backbone': TIMM_BACKBONE}, {})
+
+
+def _maps(
+    published: Published, config: ForeignConfig, timm: ForeignConfig | None, dims: int, levels: int
+) -> Section:
     """Backbone, neck and positions."""
     blocks = tuple(published.count(f'backbone.layer{i}.') for i in range(1, 5))
     depth = DEPTHS.get((blocks, 'backbone.layer1.0.conv3.weight' in published.ours))
@@ -119,7 +124,7 @@ def _maps(published: Published, config: Mapping[str, Any], dims: int, levels: in
             type='vit_plugin.FrozenResNet',
             depth=depth,
             out_indices=list(stages),
-            dilated=config['dilation'] or _stride(config) == 16,
+            dilated=_is_dilated(config, timm, depth, [i + 1 for i in stages] if of_levels else [4]),
         ),
         neck=dict(
             type='ChannelMapper',
@@ -139,31 +144,35 @@ def _maps(published: Published, config: Mapping[str, Any], dims: int, levels: in
     )
 
 
-def _check(published: Published, config: Mapping[str, Any]) -> None:
-    """Raise a ``ConfigError`` about what MMDetection's detector computes in another way."""
-    said = {**COMPUTED, **{name: config[name] for name in COMPUTED if name in config}}
-    if published.kind == DEFORMABLE:  # whose queries are not normed for this loss
-        said['auxiliary_loss'] = False
-    other = {name: value for name, value in said.items() if value != COMPUTED[name]}
-    backbone = told(config, 'backbone_config', Mapping, {})
-    kind = told(backbone, 'model_type', str, 'timm_backbone')
-    if kind != 'timm_backbone':
-        other['backbone_config.model_type'] = kind
-    if _stride(config) not in (16, 32):
-        other['backbone_config.output_stride'] = _stride(config)
-    for name in ('dropout', 'attention_dropout'):
-        if not 0 <= config[name] <= 1:
-            other[name] = config[name]
-    of_width = published.kind == 'conditional_detr' or config['two_stage']
-    if of_width and told(config, 'd_model', int, DIMS) != DIMS:
-        other['d_model'] = config['d_model']
-    if other:
-        listed = ', '.join(f'{name}={value!r}' for name, value in other.items())
-        raise ConfigError(
-            f'its config.json has {listed}, which the detectors of MMDetection do not compute; '
-            'give a model on a ResNet of timm, with ReLU, sine positions, 256 channels and '
-            'auxiliary_loss=False'
-        )
+def _is_dilated(
+    config: ForeignConfig, timm: ForeignConfig | None, depth: int, maps: list[int]
+) -> bool:
+    """Whether the last stage has the stride of the one before it.
+
+    Args:
+        config: of the detector.
+        timm: of its backbone, a ResNet of timm. None: the name of one.
+        depth: of the ResNet that the weights are of.
+        maps: the stages, from 1, whose maps the detector reads.
+    """
+    config.only('num_channels', 3)
+    if timm is None:
+        config.only('backbone', None, f'resnet{depth}')
+        config.only('backbone_kwargs', None, {})
+        return bool(config.get('dilation', bool | None))
+    config.leave('dilation', 'backbone', 'use_timm_backbone')
+    if str(timm.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
+        raise timm.refuse('backbone', why=f'where its weights are those of a resnet{depth}')
+    found = [i % len(STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
+    if (found[-1:] if maps == [4] else found) != maps:  # DETR reads the last map alone
+        raise timm.refuse('out_indices', why=f'where the maps {maps} are read')
+    timm.agree(stage_names=STAGES, out_features=[STAGES[i] for i in found])
+    timm.only('output_stride', None, 16, 32)
+    return timm.get('output_stride', int | None) == 16
+
+
+def _check_weights(published: Published) -> None:
+    """Raise a ``ConfigError`` about weights that MMDetection's detector does not have."""
     ours = published.ours
     used = {key for step in ours.steps.values() for key in step.theirs}
     left = [
@@ -175,18 +184,16 @@ def _check(published: Published, config: Mapping[str, Any]) -> None:
         raise ConfigError(f'it has {left[0]}, which MMDetection does not; give another model')
 
 
-def _stride(config: Mapping[str, Any]) -> int:
-    """Pixels between the positions of the last stage of the backbone."""
-    return told(told(config, 'backbone_config', Mapping, {}), 'output_stride', int, 32)
-
-
 def _coder(
-    published: Published, config: Mapping[str, Any], coder: str, dims: int, levels: int
+    published: Published, config: ForeignConfig, coder: str, dims: int, levels: int
 ) -> Section:
     """The encoder or the decoder."""
     kind, is_decoder = published.kind, coder == 'decoder'
-    shared = dict(embed_dims=dims, num_heads=config[f'{coder}_attention_heads'])
-    drop, attn_drop = config['dropout'], config['attention_dropout']
+    heads = config.get(f'{coder}_attention_heads', PositiveInt)
+    if dims % heads:
+        raise config.refuse(f'{coder}_attention_heads', why=f'which must divide {dims} channels')
+    shared = dict(embed_dims=dims, num_heads=heads)
+    drop, attn_drop = (config.get(name, Fraction) for name in ('dropout', 'attention_dropout'))
     plain = dict(shared, attn_drop=attn_drop, dropout_layer=dict(type='Dropout', drop_prob=drop))
     attentions: Section = dict(self_attn_cfg=plain, cross_attn_cfg=plain)
     if kind == 'conditional_detr' and is_decoder:
@@ -199,13 +206,16 @@ def _coder(
     if kind == DEFORMABLE:
         name = 'cross_attn' if is_decoder else 'self_attn'
         rows = published.shape(f'{coder}.layers.0.{name}.attention_weights.weight')[0]
-        points = rows // (shared['num_heads'] * levels)
+        points = rows // (heads * levels)
+        config.agree(**{f'{coder}_n_points': points})
         attentions[f'{name}_cfg'] = dict(shared, num_levels=levels, num_points=points, dropout=drop)
     if not is_decoder:
         del attentions['cross_attn_cfg']
     width = published.shape(f'{coder}.layers.0.ffn.layers.0.0.weight')[0]
+    layers = published.count(f'{coder}.layers.')
+    config.agree(**{f'{coder}_layers': layers, f'{coder}_ffn_dim': width})
     return dict(
-        num_layers=published.count(f'{coder}.layers.'),
+        num_layers=layers,
         layer_cfg=dict(
             attentions,
             ffn_cfg=dict(

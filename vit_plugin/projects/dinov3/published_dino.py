@@ -1,9 +1,9 @@
 """The folders of DINOv2 and DINOv3 that transformers writes: which backbone they are."""
 
 from vit_plugin.arguments.fields import Section
+from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.published import Published, normalization
-
-KINDS = ('dinov2', 'dinov2_with_registers', 'dinov3_vit')
+from vit_plugin.weights.published_encoder import encoder_of, rotary_of
 
 
 def dino(published: Published) -> tuple[Section, list[str]] | None:
@@ -12,15 +12,18 @@ def dino(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if it is one that cannot be built here.
     """
-    if published.kind not in KINDS:
+    kind = ENCODER_KINDS.get(published.kind)
+    if kind is None:
         return None
-    backbone, has_table = published.vit(published.config), 'pos_embed' in published.ours
-    backbone |= dict(
+    config = published.described_by(kind.config, *kind.models)
+    if config is None:
+        return None
+    config.leave('out_indices', 'out_features', 'apply_layernorm', 'reshape_hidden_states')
+    table = dict(type='learned', interpolate_mode=kind.interpolate_mode)
+    backbone = dict(
+        encoder_of(published, config),
         type='vit_plugin.VisionTransformer',
-        encoder=published.encoder(),
-        pos_embed=dict(type='learned', interpolate_mode='bicubic')
-        if has_table
-        else published.rotary(),
+        pos_embed=table if kind.interpolate_mode else rotary_of(config),
         out_type='cls_token',
     )
     pixels = published.pixels(backbone['img_size'])

@@ -55,8 +55,8 @@ class MaskQueries(nn.Module):
             nn.GELU(),
             nn.Linear(embed_dims, embed_dims),
         )
-        doublings = max(1, stride.bit_length() - 3)
-        self.upscale = nn.Sequential(*(UpscaleBlock(embed_dims) for _ in range(doublings)))
+        blocks = (UpscaleBlock(embed_dims) for _ in range(doublings(stride)))
+        self.upscale = nn.Sequential(*blocks)
         self.register_buffer('attn_mask_probs', torch.empty(num_blocks))
         self.register_load_state_dict_pre_hook(_see_probs)
         self.reset_parameters()
@@ -124,6 +124,11 @@ class MaskQueries(nn.Module):
         unmasked = torch.rand(inside.shape[:2], device=inside.device) >= prob
         inside = inside | unmasked[..., None]
         return F.pad(inside, (num_tokens - inside.shape[2], 0), value=True)[:, None]
+
+
+def doublings(stride: int) -> int:
+    """How many times the resolution of a map of patches of so many pixels is doubled."""
+    return max(1, stride.bit_length() - 3)
 
 
 def _see_probs(queries: MaskQueries, state: dict[str, Any], prefix: str, *_: Any) -> None:

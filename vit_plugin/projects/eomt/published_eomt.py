@@ -2,19 +2,22 @@
 
 from mmengine.logging import print_log
 
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments.fields import Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
+from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import (
     DEFAULT_NAME,
     Classes,
     Published,
     detector_settings,
-    filled,
     segmentor_settings,
 )
+from vit_plugin.weights.published_encoder import encoder_of, rotary_of
 
+from .eomt_kinds import EOMT, EOMT_DINOV3, ROPE
 from .eomt_model import instances
+from .mask_queries import doublings
 
 KNOWN = {
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
@@ -36,18 +39,12 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
         return None
     rows = published.shape('class_predictor.weight')[0] - 1  # the last is no object
     classes = _classes(published.names, rows)
-    config = filled(published.config, dict(image_size=640, hidden_act='gelu'))
-    if config['hidden_act'] != 'gelu':  # as in the head of the masks
-        raise ConfigError(f'its activation is {config["hidden_act"]}, not gelu; give another')
-    backbone = dict(
-        published.vit(config, num_heads=0),
-        type='vit_plugin.EoMT',
-        num_classes=rows,
-        num_queries=published.shape('query.weight')[0],
-        num_blocks=published.shape('attn_mask_probs')[0],
-        encoder=published.encoder(),
-        pos_embed=dict(prefix_rows=False) if published.kind == 'eomt' else published.rotary(),
-    )
+    has_table = published.kind == 'eomt'
+    name = f'Eomt{"" if has_table else "Dinov3"}ForUniversalSegmentation'
+    config = published.described_by(EOMT if has_table else EOMT_DINOV3, name)
+    if config is None:
+        return None
+    backbone = _backbone(published, config, rows)
     side = backbone['img_size']
     pixels = published.pixels(side)
     if published.processor.get('do_split_image'):
@@ -66,6 +63,39 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
         )
     model = instances(backbone, num_things_classes=things, num_stuff_classes=rows - things)
     return detector_settings(model, classes, padded=side, masks=things == rows, **pixels), classes
+
+
+def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section:
+    """The transformer with its queries."""
+    config.get('image_size', PositiveInt)  # of squares alone, in transformers' code
+    config.only('hidden_act', 'gelu', 'gelu_python')  # of the head of the masks, too
+    queries, blocks = (published.shape(name)[0] for name in ('query.weight', 'attn_mask_probs'))
+    backbone = encoder_of(published, config)
+    config.agree(
+        num_queries=queries,
+        num_blocks=blocks,
+        num_upscale_blocks=published.count('upscale_block.block.'),
+    )
+    config.only('num_upscale_blocks', doublings(backbone['arch']['patch_size']))
+    # The table is for one size alone. The authors' code resamples it as timm does.
+    table = dict(prefix_rows=False, interpolate_mode='bicubic')
+    return dict(
+        backbone,
+        type='vit_plugin.EoMT',
+        num_classes=rows,
+        num_queries=queries,
+        num_blocks=blocks,
+        pos_embed=table if published.kind == 'eomt' else _rotary(config),
+    )
+
+
+def _rotary(config: ForeignConfig) -> Section:
+    """The positions, by ``rope_parameters`` or by the entry of files before 5.0."""
+    rope = config.part('rope_parameters', {'': ROPE}, {})
+    if rope.get('rope_theta', Positive | None) is None:
+        return rotary_of(config)
+    config.leave('rope_theta')
+    return rotary_of(rope)
 
 
 def _classes(names: dict[int, str], rows: int) -> list[str]:

@@ -2,33 +2,44 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from vit_plugin.arguments.fields import PositiveInts, Section
-from vit_plugin.weights.published import Classes, Published, detector_settings, filled, required
-
-# What its config says of the decoder, by our names. The defaults are the same.
-DECODER = dict(
-    num_layers='decoder_layers',
-    num_heads='decoder_self_attention_heads',
-    num_cross_heads='decoder_cross_attention_heads',
-    num_points='decoder_n_points',
-    feedforward_channels='decoder_ffn_dim',
+from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section, Size
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.published import Classes, Published, detector_settings
+from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.transformers_config import (
+    backbone_of,
+    blocks_before_outputs,
 )
+
+from .lw_detr_kinds import LW_DETR, TINY_VIT, VIT
+
+LAYER = 'bbox_head.layers.0.'
+SCALES = (0.5, 1.0, 2.0)
 
 
 def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     """The config of an LW-DETR and its classes. None if it is another model.
 
     Raises:
-        ConfigError: if its config lacks what its weights do not show.
+        ConfigError: if its config is not that of its weights, or of a model that is not built here.
     """
     if published.kind != 'lw_detr':
         return None
-    config = filled(published.config, dict(batch_norm_eps=1e-5, num_queries=300))
-    backbone, side = _backbone(published)
-    scales = required(config, 'projector_scale_factors', Sequence[float])
+    config = published.described_by(LW_DETR, 'LwDetrForObjectDetection')
+    if config is None:
+        return None
+    backbone, size = _backbone(published, config)
+    scales = [*config.get('projector_scale_factors', Sequence[float])]
+    if not {*scales} <= {*SCALES} or len(scales) != published.count('neck.levels.'):
+        levels = published.count('neck.levels.')
+        raise config.refuse('projector_scale_factors', why=f'where {levels} of {SCALES} belong')
     rows, dims = published.shape('class_embed.weight')
     classes = Classes(rows, published.names)
+    decoder, queries = _decoder(published, config, dims, len(scales))
+    blocks = published.count('neck.levels.0.c2f.bottlenecks.')
+    config.agree(d_model=dims, c2f_num_blocks=blocks, num_feature_levels=len(scales))
     model = dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -37,45 +48,72 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
             in_channels=[backbone['arch']['embed_dims']] * len(backbone['out_indices']),
             out_channels=dims,
             scales=scales,
-            num_blocks=published.count('neck.levels.0.c2f.bottlenecks.'),
-            norm_cfg=dict(type='BN', eps=config['batch_norm_eps']),
+            num_blocks=blocks,
+            norm_cfg=dict(type='BN', eps=config.get('batch_norm_eps', Eps)),
         ),
         bbox_head=dict(
             type='vit_plugin.LWDETRHead',
             num_classes=len(classes.names),
             unused_rows=classes.unused,
-            num_queries=config['num_queries'],
-            num_groups=published.count('bbox_head.proposal_fc.'),
             num_levels=len(scales),
             embed_dims=dims,
-            decoder={ours: config[theirs] for ours, theirs in DECODER.items() if theirs in config},
+            decoder=decoder,
+            **queries,
         ),
-        test_cfg=dict(max_per_img=config['num_queries']),
+        test_cfg=dict(max_per_img=queries['num_queries']),
     )
-    return detector_settings(model, classes.names, **published.pixels(side)), classes.names
+    return detector_settings(model, classes.names, **published.pixels(size)), classes.names
 
 
-def _backbone(published: Published) -> tuple[Section, int]:
-    """The backbone, and the side of its images."""
-    vit = filled(published.config.get('backbone_config'), dict(image_size=256, num_windows=16))
-    windowed = required(vit, 'window_block_indices', Sequence[int])
-    backbone = published.vit(vit)
+def _decoder(
+    published: Published, config: ForeignConfig, dims: int, num_levels: int
+) -> tuple[Section, Section]:
+    """The options of the decoder, and the numbers of queries and of their groups."""
+    groups = published.count('bbox_head.proposal_fc.')
+    queries = published.shape('bbox_head.reference.weight')[0] // max(groups, 1)
+    heads, cross = (
+        config.get(f'decoder_{kind}_attention_heads', PositiveInt) for kind in ('self', 'cross')
+    )
+    for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
+        if dims % config[name]:
+            raise config.refuse(name, why=f'which must divide {dims} channels')
+    places = published.shape(f'{LAYER}cross_attn.attention_weights.weight')[0]
+    decoder = dict(
+        num_layers=published.count('bbox_head.layers.'),
+        num_heads=heads,
+        num_cross_heads=cross,
+        num_points=places // (cross * num_levels),
+        feedforward_channels=published.shape(f'{LAYER}mlp.0.weight')[0],
+    )
+    config.agree(
+        decoder_layers=decoder['num_layers'],
+        decoder_n_points=decoder['num_points'],
+        decoder_ffn_dim=decoder['feedforward_channels'],
+        num_queries=queries,
+        group_detr=groups,
+    )
+    return decoder, dict(num_queries=queries, num_groups=groups)
+
+
+def _backbone(published: Published, config: ForeignConfig) -> tuple[Section, Any]:
+    """The backbone, and the size of its images."""
+    vit = backbone_of(config, {'lw_detr_vit': VIT}, TINY_VIT)
+    backbone = encoder_of(published, vit, table_size='pretrain_image_size')
+    layers, windows = backbone['arch']['num_layers'], vit.get('num_windows', PositiveInt)
+    root = math.isqrt(windows)
+    vit.only('num_windows', root**2)
+    vit.agree(num_windows_side=root)
+    windowed = vit.get('window_block_indices', Sequence[Count])
+    backbone['encoder'] |= dict(
+        window=dict(number=root, global_blocks=[i for i in range(layers) if i not in windowed]),
+        final_norm=False,
+    )
     backbone |= dict(
         type='vit_plugin.VisionTransformer',
         with_cls_token=False,
         out_type='featmap',
-        out_indices=[index - 1 for index in required(vit, 'out_indices', PositiveInts)],
+        out_indices=[number - 1 for number in blocks_before_outputs(vit, layers)],
+        # `LwDetrViTEmbeddings.get_absolute_positions`.
         pos_embed=dict(interpolate_mode='bicubic_mmpretrain'),
-        encoder=dict(
-            window=dict(
-                number=math.isqrt(vit['num_windows']),
-                global_blocks=[
-                    i for i in range(backbone['arch']['num_layers']) if i not in windowed
-                ],
-            ),
-            qkv_bias='qv',
-            layer_scale_init_value=0.1,
-            final_norm=False,
-        ),
     )
-    return backbone, vit['image_size']
+    return backbone, vit.get('image_size', Size)

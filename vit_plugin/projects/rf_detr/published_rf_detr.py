@@ -1,24 +1,34 @@
 """The models that Roboflow publishes, in its own files and in those of transformers."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from vit_plugin.arguments.fields import PositiveInt, Section
+from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.published import Classes, Published, detector_settings, told
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.published import Classes, Published, detector_settings
+from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.transformers_config import (
+    backbone_of,
+    blocks_before_outputs,
+)
+
+from .rf_detr_kinds import DINOV2, RF_DETR, ROBOFLOW, SMALL_DINOV2
 
 PREFIX = 'backbone.0.'
 EMBEDDINGS = f'{PREFIX}encoder.encoder.embeddings.'
 TABLE = f'{EMBEDDINGS}position_embeddings'
 LAYERS = 'transformer.decoder.layers.'
 SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
-MASKS, MASK_STRIDE = 'segmentation_head.bias', 4  # pixels of the image
+MASKS, MASK_MLP = 'segmentation_head.bias', 'segmentation_head.query_features_block.layers.0.weight'
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
     'keypoint_': 'it predicts keypoints, which no model here does',
     f'{PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
     f'{PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
 }
+SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the sizes of maps
+ENCODERS = (None, 'dinov2_windowed_small', 'dinov2_windowed_base')
 
 
 class Trunk(NamedTuple):
@@ -30,7 +40,7 @@ class Trunk(NamedTuple):
         resolution: side of the images in pixels; None is that of the position table.
     """
 
-    stages: tuple[int, ...] = (3, 6, 9, 12)
+    stages: Sequence[int] = (3, 6, 9, 12)
     windows: int = 2
     resolution: int | None = None
 
@@ -56,9 +66,27 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             raise ConfigError(f'{why}; give another model')
     rows, dims = published.shape('class_embed.weight')
     classes = Classes(rows, published.names)
-    backbone, side = _backbone(published)
-    scales, queries = _scales(published), _queries(published)
-    said = {**published.settings, **published.config}
+    groups = published.count('transformer.enc_output.')
+    queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
+    blocks, scales = published.count(f'{PREFIX}projector.stages.0.0.m.'), _scales(published)
+    masks = MASKS in published.weights
+    config = _own_settings(published)
+    if published.kind:
+        name = f'RfDetrFor{"InstanceSegmentation" if masks else "ObjectDetection"}'
+        config = published.described_by(RF_DETR, name)
+    if config is None:
+        return None
+    read = _of_transformers if published.kind else _of_roboflow
+    backbone, side, decoder, eps = read(published, config, dims, len(scales))
+    config.agree(
+        d_model=dims,
+        hidden_dim=dims,
+        num_queries=queries,
+        group_detr=groups,
+        c2f_num_blocks=blocks,
+        num_feature_levels=len(scales),
+    )
+    most = queries if published.kind else config.get('num_select', PositiveInt | None) or queries
     model: Section = dict(
         type='SingleStageDetector',
         backbone=backbone,
@@ -67,9 +95,8 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             in_channels=[backbone['arch']['embed_dims']] * len(backbone['out_indices']),
             out_channels=dims,
             scales=scales,
-            num_blocks=published.count(f'{PREFIX}projector.stages.0.0.m.'),
-            # transformers names another eps than the authors' code has.
-            norm_cfg=dict(type='LN2d', eps=told(said, 'layer_norm_eps', float, 1e-6)),
+            num_blocks=blocks,
+            norm_cfg=dict(type='LN2d', eps=eps),
             widest=None,
         ),
         bbox_head=dict(
@@ -79,35 +106,123 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
             empty_proposals=not published.kind,  # transformers' code leaves them out
             num_levels=len(scales),
             embed_dims=dims,
-            decoder=_decoder(published, said, dims, len(scales)),
-            **queries,
+            decoder=decoder,
+            num_groups=groups,
+            num_queries=queries,
         ),
-        test_cfg=dict(max_per_img=told(said, 'num_select', PositiveInt, queries['num_queries'])),
+        test_cfg=dict(max_per_img=most),
     )
-    if masks := MASKS in published.weights:
-        ratio = told(said, 'mask_downsample_ratio', PositiveInt, MASK_STRIDE)
-        scale = backbone['arch']['patch_size'] / ratio
+    if masks:
+        hidden = published.shape(MASK_MLP)[0]
+        config.agree(intermediate_size=hidden)
+        scale = backbone['arch']['patch_size'] / config.get('mask_downsample_ratio', PositiveInt)
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
+    else:
+        config.leave(
+            'mask_downsample_ratio', 'segmentation_head_activation_function', 'intermediate_size'
+        )
     pixels = published.pixels(side)
     return detector_settings(model, classes.names, masks=masks, **pixels), classes.names
 
 
-def _queries(published: Published) -> Section:
-    """The groups of queries, and how many are in each."""
-    groups = published.count('transformer.enc_output.')
-    queries = published.shape('refpoint_embed.weight')[0]
-    return dict(num_groups=groups, num_queries=queries // max(groups, 1))
+Parts = tuple[Section, Any, Section, float]
 
 
-def _decoder(published: Published, said: Section, dims: int, num_levels: int) -> Section:
-    """The options of the decoder, by its shapes and what its file says."""
-    heads, cross = (
-        told(said, name, PositiveInt, told(said, theirs, PositiveInt, dims // channels))
-        for name, theirs, channels in (
-            ('decoder_self_attention_heads', 'sa_nheads', SELF_DIMS),
-            ('decoder_cross_attention_heads', 'ca_nheads', CROSS_DIMS),
-        )
+def _of_transformers(
+    published: Published, config: ForeignConfig, dims: int, num_levels: int
+) -> Parts:
+    """Backbone, size of the images, decoder, and eps of the projector."""
+    vit = backbone_of(config, {'rf_detr_dinov2': DINOV2}, SMALL_DINOV2)
+    vit.only('reshape_hidden_states', True)
+    backbone = encoder_of(published, vit)
+    stages = blocks_before_outputs(vit, backbone['arch']['num_layers'])
+    usual = [i for i in range(stages[-1] + 1) if i not in stages]
+    windowed = vit.get('window_block_indexes', Sequence[Count] | None)
+    _complete(
+        backbone,
+        stages,
+        vit.get('num_windows', PositiveInt),
+        usual if windowed is None else windowed,
     )
+    backbone['encoder']['final_norm'] = vit['apply_layernorm']
+    heads, cross = (
+        config.get(f'decoder_{kind}_attention_heads', PositiveInt) for kind in ('self', 'cross')
+    )
+    decoder = _decoder(published, heads, cross, num_levels)
+    for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
+        if dims % config[name]:
+            raise config.refuse(name, why=f'which must divide {dims} channels')
+    config.agree(
+        decoder_layers=decoder['num_layers'],
+        decoder_n_points=decoder['num_points'],
+        decoder_ffn_dim=decoder['feedforward_channels'],
+    )
+    eps = config.get('layer_norm_eps', Eps)
+    return backbone, backbone['img_size'], decoder, eps
+
+
+def _own_settings(published: Published) -> ForeignConfig:
+    """What a file of ``rfdetr`` says of its model; the rest of its settings is of the training."""
+    own = published.saved['model_config']
+    known = {
+        name: value
+        for name, value in published.settings.items()
+        if name in ROBOFLOW.defaults or name in own
+    }
+    return ForeignConfig(known, ROBOFLOW, 'its saved config')
+
+
+def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_levels: int) -> Parts:
+    """The same of a file of ``rfdetr``."""
+    published.read.append(config)
+    backbone = encoder_of(published)
+    patch, side = backbone['arch']['patch_size'], backbone['img_size']
+    trunk = TRUNKS.get((patch, side // patch), Trunk())
+    stages = config.get('out_feature_indexes', Sequence[PositiveInt] | None) or trunk.stages
+    windowed = [i for i in range(max(stages) + 1) if i not in stages]
+    config.only('window_block_indexes', None, windowed)
+    config.only('encoder', *ENCODERS)
+    windows = config.get('num_windows', PositiveInt | None) or trunk.windows
+    _complete(backbone, stages, windows, windowed)
+    heads, cross = (
+        config.get(name, PositiveInt | None) or dims // channels
+        for name, channels in (('sa_nheads', SELF_DIMS), ('ca_nheads', CROSS_DIMS))
+    )
+    decoder = _decoder(published, heads, cross, num_levels)
+    named = config.get('projector_scale', Sequence[str] | None)
+    if named is not None and [SCALES.get(name) for name in named] != _scales(published):
+        raise config.refuse('projector_scale', why='but its weights show others')
+    config.agree(
+        patch_size=patch,
+        positional_encoding_size=side // patch,
+        segmentation_head=MASKS in published.weights,
+        dec_layers=decoder['num_layers'],
+        dec_n_points=decoder['num_points'],
+        dim_feedforward=decoder['feedforward_channels'],
+    )
+    # transformers names another eps than the authors' code has.
+    size = config.get('resolution', PositiveInt | None) or trunk.resolution or side
+    return backbone, size, decoder, 1e-6
+
+
+def _complete(
+    backbone: Section, stages: Sequence[int], windows: int, windowed: Sequence[int]
+) -> None:
+    """Make a windowed backbone of an encoder, with outputs after so many blocks."""
+    blocks = range(backbone['arch']['num_layers'])
+    backbone['encoder']['window'] = dict(
+        number=windows, global_blocks=[i for i in blocks if i not in windowed and i <= stages[-1]]
+    )
+    backbone |= dict(
+        type='vit_plugin.WindowedViT',
+        out_indices=[stage - 1 for stage in stages],
+        # `interpolate_pos_encoding` of both: antialias=True.
+        pos_embed=dict(interpolate_mode='bicubic'),
+    )
+
+
+def _decoder(published: Published, heads: int, cross: int, num_levels: int) -> Section:
+    """The options of the decoder."""
     places = published.shape(f'{LAYERS}0.cross_attn.attention_weights.weight')[0]
     return dict(
         num_layers=published.count(LAYERS),
@@ -116,30 +231,6 @@ def _decoder(published: Published, said: Section, dims: int, num_levels: int) ->
         num_points=places // (cross * num_levels),
         feedforward_channels=published.shape(f'{LAYERS}0.linear1.weight')[0],
     )
-
-
-def _backbone(published: Published) -> tuple[Section, int]:
-    """The backbone, and the side of its images."""
-    config = told(published.config, 'backbone_config', Mapping, {})
-    backbone = published.vit(config, num_heads=0)
-    blocks, patch = (backbone['arch'][name] for name in ('num_layers', 'patch_size'))
-    side = backbone['img_size']
-    trunk, said = TRUNKS.get((patch, side // patch), Trunk()), {**published.settings, **config}
-    known = told(said, 'out_feature_indexes', Sequence[PositiveInt], trunk.stages)
-    stages = told(said, 'out_indices', Sequence[PositiveInt], known)
-    backbone |= dict(
-        type='vit_plugin.WindowedViT',
-        out_indices=[stage - 1 for stage in stages],
-        pos_embed=dict(interpolate_mode='bicubic'),
-        encoder=dict(
-            window=dict(
-                number=told(said, 'num_windows', PositiveInt, trunk.windows),
-                global_blocks=[stage for stage in stages if stage < blocks],
-            ),
-            layer_scale_init_value=1.0,
-        ),
-    )
-    return backbone, told(said, 'resolution', PositiveInt, trunk.resolution or side)
 
 
 def _scales(published: Published) -> list[float]:

@@ -1,0 +1,51 @@
+"""The fields of EoMT's configs in transformers 5.24, with their defaults.
+
+``models/eomt/configuration_eomt.py`` and ``models/eomt_dinov3/configuration_eomt_dinov3.py``.
+"""
+
+from vit_plugin.weights.encoder_kinds import DINOV3_BIASES, DINOV3_UNUSED
+from vit_plugin.weights.foreign_config import ConfigKind
+from vit_plugin.weights.transformers_config import INITIAL, LOSSES, RATES, transformers_kind
+
+_SHARED = dict(
+    hidden_size=1024,
+    num_hidden_layers=24,
+    num_attention_heads=16,
+    hidden_act='gelu',
+    layer_norm_eps=1e-6,
+    image_size=640,
+    patch_size=16,
+    num_channels=3,
+    num_upscale_blocks=2,
+    num_blocks=4,
+    num_queries=200,
+    num_register_tokens=4,
+)
+_LOSSES = {
+    LOSSES: 'no_object_weight class_weight mask_weight dice_weight train_num_points '
+    'oversample_ratio importance_sample_ratio'
+}
+EOMT = transformers_kind(
+    dict(_SHARED, mlp_ratio=4, use_swiglu_ffn=False),
+    {
+        **_LOSSES,
+        INITIAL: 'initializer_range layerscale_value',
+        RATES: 'hidden_dropout_prob attention_dropout drop_path_rate',
+    },
+)
+EOMT_DINOV3 = transformers_kind(
+    dict(
+        _SHARED,
+        intermediate_size=4096,
+        rope_parameters=None,
+        rope_theta=100.0,  # of files before 5.0
+        use_gated_mlp=False,
+        **DINOV3_BIASES,
+    ),
+    {**_LOSSES, **DINOV3_UNUSED},
+    aliases=dict(rope_scaling='rope_parameters'),
+)
+# The entry `rope_parameters`.
+ROPE = ConfigKind(
+    defaults=dict(rope_type='default', rope_theta=None), aliases=dict(type='rope_type')
+)

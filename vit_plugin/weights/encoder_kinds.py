@@ -1,0 +1,97 @@
+"""The encoders of transformers that ours computes: the fields of their configs, by ``model_type``.
+
+Each row follows the class of this ``model_type`` in transformers 5.24,
+``models/*/configuration_*.py``.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .foreign_config import ConfigKind
+from .transformers_config import INITIAL, MASKS, RATES, STAGES, transformers_kind
+
+# What the maps of a backbone are, apart from their blocks. Another model does not read it.
+_MAPS: Mapping[str, Any] = dict(STAGES, apply_layernorm=True, reshape_hidden_states=True)
+_DINOV2: Mapping[str, Any] = dict(
+    hidden_size=768,
+    num_hidden_layers=12,
+    num_attention_heads=12,
+    mlp_ratio=4,
+    hidden_act='gelu',
+    layer_norm_eps=1e-6,
+    image_size=224,
+    patch_size=14,
+    num_channels=3,
+    qkv_bias=True,
+    use_swiglu_ffn=False,
+    **_MAPS,
+)
+_UNUSED = {
+    INITIAL: 'initializer_range layerscale_value',
+    RATES: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
+    MASKS: 'use_mask_token',
+}
+# DINOv3's blocks, also in `eomt_dinov3`.
+DINOV3_BIASES: Mapping[str, Any] = dict(
+    query_bias=True, key_bias=False, value_bias=True, proj_bias=True, mlp_bias=True
+)
+DINOV3_UNUSED = {
+    INITIAL: 'initializer_range layerscale_value',
+    RATES: 'attention_dropout hidden_dropout_prob drop_path_rate',
+    'positions that move at random in a training': 'pos_embed_shift pos_embed_jitter '
+    'pos_embed_rescale',
+}
+
+
+class EncoderKind(NamedTuple):
+    """An encoder of transformers.
+
+    Attributes:
+        config: the fields of its config.
+        interpolate_mode: how its code resamples its position table, see
+            :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
+        models: the classes whose weights are the encoder alone.
+    """
+
+    config: ConfigKind
+    interpolate_mode: str
+    models: tuple[str, ...]
+
+
+ENCODER_KINDS = {
+    'dinov2': EncoderKind(
+        transformers_kind(_DINOV2, _UNUSED),
+        # `Dinov2Embeddings.interpolate_pos_encoding`: without a filter.
+        'bicubic_mmpretrain',
+        ('Dinov2Model',),
+    ),
+    'dinov2_with_registers': EncoderKind(
+        transformers_kind(dict(_DINOV2, patch_size=16, num_register_tokens=4), _UNUSED),
+        # `Dinov2WithRegistersEmbeddings.interpolate_pos_encoding`: antialias=True.
+        'bicubic',
+        ('Dinov2WithRegistersModel',),
+    ),
+    'dinov3_vit': EncoderKind(
+        transformers_kind(
+            dict(
+                patch_size=16,
+                hidden_size=384,
+                intermediate_size=1536,
+                num_hidden_layers=12,
+                num_attention_heads=6,
+                hidden_act='gelu',
+                layer_norm_eps=1e-5,
+                rope_theta=100.0,
+                image_size=224,
+                num_channels=3,
+                **DINOV3_BIASES,
+                use_gated_mlp=False,
+                num_register_tokens=0,
+                **_MAPS,
+            ),
+            DINOV3_UNUSED,
+        ),
+        '',
+        ('DINOv3ViTModel',),
+    ),
+}

@@ -1,0 +1,177 @@
+"""A foreign encoder's config, compared with its weights, as arguments of `VisionTransformer`."""
+
+import math
+from typing import Any
+
+from vit_plugin.arguments.fields import Eps, Positive, PositiveInt, Section, Size
+from vit_plugin.errors import ConfigError
+
+from .foreign_config import ForeignConfig
+from .published import Published
+from .traits import is_gated
+
+HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
+# transformers' `ACT2CLS`: its names of the activations of an MLP -> ours.
+ACTIVATIONS: dict[str, Section] = {
+    'gelu': dict(approximate='none'),
+    'gelu_python': dict(approximate='none'),
+    'gelu_new': dict(approximate='tanh'),
+    'gelu_pytorch_tanh': dict(approximate='tanh'),
+    'hardswish': dict(type='Hardswish'),
+    'leaky_relu': dict(type='LeakyReLU'),
+    'linear': dict(type='Identity'),
+    'mish': dict(type='Mish'),
+    'quick_gelu': dict(type='QuickGELU'),
+    'relu': dict(type='ReLU'),
+    'silu': dict(type='SiLU'),
+    'swish': dict(type='SiLU'),
+    'tanh': dict(type='Tanh'),
+}
+# Which of queries, keys and values have a bias -> our `qkv_bias`.
+QKV_BIASES: dict[tuple[bool, ...], Any] = {
+    (True, True, True): True,
+    (True, False, True): 'qv',
+    (False, False, False): False,
+}
+
+
+def encoder_of(
+    published: Published, config: ForeignConfig | None = None, table_size: str = 'image_size'
+) -> Section:
+    """``arch``, ``img_size``, ``numerics`` and ``encoder`` of a :class:`VisionTransformer`.
+
+    Args:
+        published: the weights.
+        config: that of the encoder, of which it reads the fields that its kind has. None: the file
+            has none, and its encoder is DINOv2's with heads of 64 channels.
+        table_size: the field with the size of the images of the position table.
+
+    Raises:
+        ConfigError: if the config is not that of the weights, or if ours does not compute the same.
+    """
+    width, channels, height, patch = published.shape('patch_embed.proj.weight')
+    is_plain = published.count('patch_embed.') == 1  # without a CNN before it
+    arch = dict(
+        embed_dims=width,
+        num_layers=published.count('blocks.'),
+        num_heads=width // HEAD_DIMS,
+        feedforward_channels=published.shape('blocks.0.mlp.fc2.weight')[1],
+        patch_size=patch,
+    )
+    options = encoder_options(published)
+    act_cfg, eps = ACTIVATIONS['silu' if options['gated_mlp'] else 'gelu'], 1e-6
+    rows = published.shape('pos_embed')[1] if 'pos_embed' in published.ours else None
+    grid = (math.isqrt(rows or 0),) * 2
+    if config is not None:
+        _compare(config, arch, options)
+        if is_plain:
+            config.agree(num_channels=channels)
+            if _pair(config.get('patch_size', Size)) != (height, patch):
+                config.agree(patch_size=patch if height == patch else [height, patch])
+        arch['num_heads'] = _heads(config, width)
+        act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
+        own = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
+        grid = _grid(config, table_size, own, rows)
+    if is_plain and (channels != 3 or height != patch):
+        raise ConfigError(
+            f'its images have {channels} channels, and its patches {height} x {patch} pixels; give '
+            'a model of square patches of RGB images'
+        )
+    numerics = dict(base='timm', act_cfg=act_cfg, norm_cfg=dict(eps=eps))
+    sides = [patch * side for side in grid]
+    size: Any = sides[0] if sides[0] == sides[1] else sides
+    return dict(arch=arch, img_size=size, numerics=numerics, encoder=options)
+
+
+def encoder_options(published: Published) -> Section:
+    """The options of an encoder that its weights show."""
+    ours, bias = published.ours, 'blocks.0.attn.qkv.'
+    return dict(
+        qkv_bias=True if f'{bias}bias' in ours else 'qv' if f'{bias}q_bias' in ours else False,
+        proj_bias='blocks.0.attn.proj.bias' in ours,
+        layer_scale_init_value=1.0 if 'blocks.0.ls1.gamma' in ours else 0.0,
+        gated_mlp=is_gated(ours),
+        reg_token=published.shape('reg_token')[1] if 'reg_token' in ours else 0,
+    )
+
+
+def rotary_of(config: ForeignConfig, field: str = 'rope_theta') -> Section:
+    """DINOv3's positions, whose wavelengths this field of the config scales."""
+    base = float(config.get(field, Positive))
+    return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
+
+
+def _compare(config: ForeignConfig, arch: Section, options: Section) -> None:
+    """Raise a ``ConfigError`` for a size or a bias that the weights or our blocks do not have."""
+    width, hidden, gated = arch['embed_dims'], arch['feedforward_channels'], options['gated_mlp']
+    config.agree(
+        hidden_size=width,
+        num_hidden_layers=arch['num_layers'],
+        intermediate_size=hidden,
+        num_register_tokens=options['reg_token'],
+        use_swiglu_ffn=gated,
+        use_gated_mlp=gated,
+        qkv_bias=bool(options['qkv_bias']),
+    )
+    if config.may_have('mlp_ratio'):
+        ratio = config.get('mlp_ratio', Positive)
+        # DINOv2's SwiGLU has two thirds of the MLP's channels, rounded up to a multiple of 8.
+        usual = -(-int(int(width * ratio) * 2 / 3) // 8) * 8 if gated else int(width * ratio)
+        if usual != hidden and config.gives('mlp_ratio'):
+            raise config.refuse('mlp_ratio', why=f'where its MLPs have {hidden} channels')
+    _compare_biases(config, options)
+
+
+def _compare_biases(config: ForeignConfig, options: Section) -> None:
+    """The same for the biases of DINOv3's blocks, which its configs state one by one."""
+    names = [f'{part}_bias' for part in ('query', 'key', 'value')]
+    known = {qkv_bias: biases for biases, qkv_bias in QKV_BIASES.items()}
+    if all(map(config.gives, names)) and tuple(map(config.content.get, names)) not in QKV_BIASES:
+        raise config.refuse(*names, why='of which ours has all, none, or all but the keys')
+    config.agree(**dict(zip(names, known[options['qkv_bias']], strict=True)))
+    both = ('proj_bias', 'mlp_bias')
+    if all(map(config.gives, both)) and config['proj_bias'] != config['mlp_bias']:
+        raise config.refuse(*both, why='of which ours has both or none')
+    config.agree(**dict.fromkeys(both, options['proj_bias']))
+
+
+def _heads(config: ForeignConfig, width: int) -> int:
+    heads = config.get('num_attention_heads', PositiveInt)
+    if width % heads:
+        raise config.refuse('num_attention_heads', why=f'which must divide {width} channels')
+    return heads
+
+
+def _activation(config: ForeignConfig) -> Section:
+    if config.may_have('use_swiglu_ffn') and config['use_swiglu_ffn']:
+        config.leave('hidden_act')  # DINOv2's SwiGLU has SiLU, whatever it is
+        return ACTIVATIONS['silu']
+    if (name := config['hidden_act']) not in ACTIVATIONS:
+        raise config.refuse('hidden_act')
+    return ACTIVATIONS[name]
+
+
+def _grid(
+    config: ForeignConfig, name: str, patch: tuple[int, int], rows: int | None
+) -> tuple[int, int]:
+    """Rows and columns of the patches of an image of the size in a field.
+
+    The position tables of these encoders are squares for their own code, also where the sides of
+    the images are not the same.
+    """
+    sides = zip(_pair(config.get(name, Size)), patch, strict=True)
+    height, width = (side // length for side, length in sides)
+    if rows is None:
+        return height, width
+    root = math.isqrt(rows)
+    if rows - root**2 not in (0, 1) or (config.gives(name) and root**2 != height * width):
+        raise config.refuse(
+            name,
+            why=f'which are {height} x {width} patches, where its position table has {rows} rows '
+            'of a square',
+        )
+    return root, root
+
+
+def _pair(size: Any) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else tuple(size)

@@ -1,0 +1,109 @@
+"""Configs of transformers: the fields that all of its classes have, and what they share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .foreign_config import ConfigKind, ForeignConfig
+
+# Fields of `PreTrainedConfig`, of 4.x and 5.x, which a model of images does not compute with.
+OF_ALL = {
+    'names what wrote the file, and when': 'model_type transformers_version _name_or_path '
+    'name_or_path _commit_hash custom_pipelines',
+    'names of classes, which are read apart': 'id2label label2id num_labels',
+    'the form of outputs, precision and memory of a run': 'dtype torch_dtype use_bfloat16 '
+    'torchscript return_dict output_hidden_states output_attentions use_cache '
+    'chunk_size_feed_forward attn_implementation _attn_implementation '
+    '_attn_implementation_internal _attn_implementation_autoset _output_attentions '
+    'experts_implementation _experts_implementation gradient_checkpointing tf_legacy_loss',
+    'the task and the loss of a training': 'finetuning_task problem_type task_specific_params',
+    'models of text, their tokens and decoders': 'is_encoder_decoder is_decoder '
+    'add_cross_attention cross_attention_hidden_size tie_encoder_decoder tie_word_embeddings '
+    'tokenizer_class prefix bos_token_id eos_token_id pad_token_id sep_token_id '
+    'decoder_start_token_id',
+    'how text is generated': 'assistant_confidence_threshold assistant_lookbehind bad_words_ids '
+    'begin_suppress_tokens diversity_penalty do_sample early_stopping '
+    'encoder_no_repeat_ngram_size encoder_repetition_penalty epsilon_cutoff eta_cutoff '
+    'exponential_decay_length_penalty forced_bos_token_id forced_eos_token_id length_penalty '
+    'max_length min_length no_repeat_ngram_size num_assistant_tokens '
+    'num_assistant_tokens_schedule num_beam_groups num_beams num_return_sequences output_scores '
+    'remove_invalid_values repetition_penalty return_dict_in_generate suppress_tokens '
+    'target_lookbehind temperature top_k top_p typical_p',
+}
+# Why fields of several classes change no prediction.
+INITIAL = 'values of weights before a training'
+RATES = 'dropout of a training, which has its own here'
+LOSSES = 'weights of losses and of matching, and what a training computes only for them'
+MASKS = 'the token of masked pre-training'
+
+
+def transformers_kind(
+    defaults: Mapping[str, Any],
+    unused: Mapping[str, str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+) -> ConfigKind:
+    """A class of configs with these fields, see :class:`ConfigKind`, besides those that all have.
+
+    Quantization, code and fields for single layers change a model, and are named.
+    """
+    own: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
+    known = {name: why for why, names in OF_ALL.items() for name in names.split()}
+    of_all: dict[str, list[str]] = {}
+    for name, why in known.items():
+        if name not in own:
+            of_all.setdefault(why, []).append(name)
+    shared = {why: ' '.join(names) for why, names in of_all.items()}
+    return ConfigKind(defaults=own, unused={**shared, **(unused or {})}, aliases=aliases or {})
+
+
+# How a config with a backbone names it, apart from `backbone_config`: in files of 4.x.
+NAMED_BACKBONE: Mapping[str, Any] = dict(backbone=None, backbone_kwargs=None)
+OF_BACKBONE = {
+    'where the weights of the backbone came from': 'use_pretrained_backbone use_timm_backbone'
+}
+
+
+def backbone_of(
+    config: ForeignConfig, kinds: Mapping[str, ConfigKind], absent: Mapping[str, Any]
+) -> ForeignConfig:
+    """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
+    config.only('backbone_kwargs', None, {})
+    part = config.part('backbone_config', kinds, absent)
+    part.leave('architectures')  # of the model that it was taken from
+    return part
+
+
+# What the class `BackboneConfigMixin` adds: blocks by their numbers, and the same by their names.
+STAGES: Mapping[str, Any] = dict(out_indices=None, out_features=None, stage_names=None)
+
+
+def blocks_before_outputs(config: ForeignConfig, num_layers: int) -> list[int]:
+    """How many blocks precede each output of a backbone, by ``BackboneConfigMixin``.
+
+    Args:
+        config: with the fields of :data:`STAGES`.
+        num_layers: the number of its blocks.
+
+    Raises:
+        ConfigError: if there are no such blocks, if an output precedes them all, or if names and
+            numbers differ.
+    """
+    stages = ['stem', *(f'stage{i}' for i in range(1, num_layers + 1))]
+    config.agree(stage_names=stages)
+    numbers = config.get('out_indices', Sequence[int] | None)
+    names = config.get('out_features', Sequence[str] | None)
+    if numbers is None and names is None:
+        return [num_layers]
+    if names is not None:
+        if not {*names} <= {*stages}:
+            raise config.refuse('out_features', why=f'where its stages are {", ".join(stages)}')
+        named = [stages.index(name) for name in names]
+    if numbers is not None:
+        if not all(-len(stages) <= number < len(stages) for number in numbers):
+            raise config.refuse('out_indices', why=f'where it has {num_layers} blocks')
+        numbers = [number % len(stages) for number in numbers]
+    if names is not None and numbers is not None and named != numbers:
+        raise config.refuse('out_indices', 'out_features', why='which are not the same')
+    given, field = (named, 'out_features') if numbers is None else (numbers, 'out_indices')
+    if not given or not all(given) or [*given] != sorted({*given}):
+        raise config.refuse(field, why='where blocks in ascending order are expected')
+    return [*given]
