@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 from anyfolder.bounded import read_json
 from anyfolder.errors import InputError
 
+from .build_listing import BOXES, Draft, build_listing, leave_out
 from .class_names import class_name, warn_merged
 from .coco import is_coco, read_coco
-from .division import divide
 from .findings import Findings
 from .image_lists import box_tables, format_of, read_image_lists
-from .image_tree import Tree, read_sizes, warn_unused
-from .instances import check_instances, with_right_size
+from .image_tree import Tree
+from .instances import check_instances
 from .labelme import is_labelme, read_labelme
 from .listing import Listing
 from .name_files import find_names, find_settings
-from .records import Annotations, Instance, Records
+from .records import Annotations, Records
+from .split_lists import Lists
 from .voc import read_voc, voc_root
 from .yolo import is_label, label_files, read_yolo
 
@@ -136,33 +137,23 @@ def read_format(
             f'--data: {str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.'
         )
     form, findings = forms[0], Findings(skip_invalid)
-    records, names, used = form.read(tree, form.files, findings)
+    records, names, used, is_divided = form.read(tree, form.files, findings)
     names = _normalize_names(records, names, findings)
     if not with_background:
         what = f'shapes of {BACKGROUND_SHAPE} left out, which are no objects'
-        _leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
-    warn_unused(tree, records, [*form.files, *used], findings)
-    records = with_right_size(read_sizes(tree, records, findings), findings)
-    objects = sum(len(record.instances) for record in records)
-    check_instances(records, findings, with_masks)
-    if with_masks:
-        _check_polygons(records, findings)
-    findings.check(objects)
-    findings.warn_all(
-        'images without an object', (record.path for record in records if not record.instances)
-    )
-    to_train = [record for record in records if record.split in (None, 'train')]
-    _check_any_box(tree, to_train, findings)
-    parts, held_out, known = divide(records, tree, findings)
-    _check_any_box(tree, parts['train'], findings)  # which may lack those held out
-    # Where it was held out, maybe the only objects of a class.
-    what = 'objects left out, of a class of which no other is there'
-    _leave_out(parts['val'], what, lambda found: found.name not in {*known, ''}, findings)
-    named = dict.fromkeys(names or sorted(known))
-    unused = (name for name in named if name not in known)
-    findings.warn_all('names of classes left out, which no object to train on has', unused)
-    classes = tuple(name for name in named if name in known)
-    return Listing(form.name, tree.folder, classes, parts, held_out, findings)
+        leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
+
+    def compare(records: Records) -> Records:
+        check_instances(records, findings, with_masks)
+        if with_masks:
+            _check_polygons(records, findings)
+        empty = (record.path for record in records if not record.instances)
+        findings.warn_all('images without an object', empty)
+        return records
+
+    lists = Lists() if is_divided else None
+    draft = Draft(BOXES, form.name, tree, records, names, [*form.files, *used], lists=lists)
+    return build_listing(draft, findings, compare)
 
 
 def _normalize_names(records: Records, names: Sequence[str], findings: Findings) -> Sequence[str]:
@@ -185,27 +176,6 @@ def _normalize_names(records: Records, names: Sequence[str], findings: Findings)
     for record in records:
         record.instances = [one for one in record.instances if one.name or one.crowd]
     return [normal[name] for name in names]
-
-
-def _leave_out(
-    records: Records,
-    what: str,
-    leaves: Callable[[Instance], bool],
-    findings: Findings,
-) -> None:
-    for record in records:
-        findings.warn_all(what, (found.origin for found in record.instances if leaves(found)))
-        record.instances = [found for found in record.instances if not leaves(found)]
-
-
-def _check_any_box(tree: Tree, part: Records, findings: Findings) -> None:
-    """Raise a ``InputError`` if images to train on have nothing to train on."""
-    if part and all(found.crowd for record in part for found in record.instances):
-        rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
-        reasons = f' ({"; ".join(rows)})' if rows else ''
-        raise InputError(
-            f'--data: no image of {str(tree.folder)!r} to train on has a box{reasons}; add some.'
-        )
 
 
 def _check_polygons(records: Records, findings: Findings) -> None:

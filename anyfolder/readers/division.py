@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -40,20 +40,33 @@ def divide(
     findings: Findings,
     by: Callable[[ImageRecord], str] = lambda record: '',
 ) -> Division:
-    """Divide images. Those for a test are neither trained on nor validated.
+    """See :func:`assign_splits` and :func:`check_classes`."""
+    parts, held_out = assign_splits(records, tree, findings, by)
+    return Division(parts, held_out, check_classes(parts, held_out, findings))
 
-    Those of no part are to train on, and where others are to train on by their part, left out.
+
+def assign_splits(
+    records: Records,
+    tree: Tree,
+    findings: Findings,
+    group: Callable[[ImageRecord], str] = lambda record: '',
+) -> tuple[Parts, bool]:
+    """Assign images to splits. Those for a test are neither trained on nor validated.
+
+    Images without a split are to train on, and left out where others are to train on by theirs.
     Where there are none to validate, a tenth is held out, the same ones each time.
 
     Args:
         records: the images.
         tree: the files of the folder.
-        findings: what is noticed.
-        by: what a tenth is held out of, for each image. Default: all.
+        findings: gets what is left out, and copies.
+        group: what a tenth is held out of, for each image. Default: all.
+
+    Returns:
+        The images of each split, and whether those to validate were held out.
 
     Raises:
-        InputError: if there are none to train on, or too few to hold one out, or if the validation
-            or test has a class that has nothing to train on.
+        InputError: if there are none to train on, or too few to hold one out.
     """
     parts: Parts = {name: [] for name in SPLITS}
     has_train = any(record.split == 'train' for record in records)
@@ -73,9 +86,15 @@ def divide(
         )
     held_out = not parts['val']
     if held_out:
-        _hold_out(parts, tree, by)
+        _hold_out(parts, tree, group)
     _warn_copies(parts, findings)
-    return Division(parts, held_out, _check_classes(parts, held_out, findings))
+    return parts, held_out
+
+
+def furthest(splits: Iterable[Split | None]) -> Split | None:
+    """The split furthest from training of some, None if there is none."""
+    found = {*splits}
+    return next((split for split in reversed(SPLITS) if split in found), None)
 
 
 def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> None:
@@ -158,15 +177,20 @@ def _once(records: Records, findings: Findings) -> Records:
             findings.warn('images in several parts of the data, left out of training', record.path)
         else:
             findings.warn('images that are listed twice, taken as one', record.path)
-        first.split = next((split for split in reversed(SPLITS) if split in splits), None)
+        first.split = furthest(splits)
         first.instances, _ = without_repeats([*first.instances, *record.instances])
     if unclear:
         findings.check(sum(len(record.instances) for record in records))
     return [record for path, record in by_path.items() if path not in unclear]
 
 
-def _check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
+def check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
     """The classes that have something to train on. Near twins are noted.
+
+    Args:
+        parts: the images of each split.
+        held_out: whether those to validate were held out: a class of theirs may be in no other.
+        findings: gets names that nearly are the same.
 
     Raises:
         InputError: if the validation or test has a class that has nothing to train on.

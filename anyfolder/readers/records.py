@@ -138,8 +138,16 @@ def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
 
 
 class Annotations(NamedTuple):
-    """Result of a reader."""
+    """Result of a reader.
+
+    Attributes:
+        records: the images.
+        names: of the classes, if the form gives them an order.
+        used: further files that were read.
+        is_divided: whether lists of the form itself say the splits, so that no others are read.
+    """
 
     records: Records
-    names: Sequence[str] = ()  # of the classes, if the form gives them an order
-    used: Sequence[Path] = ()  # further files that were read
+    names: Sequence[str] = ()
+    used: Sequence[Path] = ()
+    is_divided: bool = False

@@ -1,7 +1,7 @@
 """Lists of the images of a part: ``train.txt``, ``meta/test.json``, ``train_test_split.txt``."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,12 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
             yield image
 
 
-def read_lists(tree: Tree, findings: Findings, index: Index | None = None) -> Lists:
+def read_lists(
+    tree: Tree,
+    findings: Findings,
+    index: Index | None = None,
+    used: Collection[Path | None] = (),
+) -> Lists:
     """The lists that are named for parts, or are JSON with the names of parts as keys.
 
     A line has a path, with or without its suffix, maybe with a label behind it. A table may have a
@@ -59,9 +64,10 @@ def read_lists(tree: Tree, findings: Findings, index: Index | None = None) -> Li
         tree: the files of the folder.
         findings: gets lines whose image is not there.
         index: of the images that count. Default: of all.
+        used: files that are no lists, since they are annotations.
     """
     lists, index = Lists(), index or tree.index
-    for file in tree.others:
+    for file in (path for path in tree.others if path not in used):
         for split, names in _lines_of(tree, file):
             tried = ((index.match(name, file), label) for name, label in names.items())
             found, label = next((one for one in tried if one[0]), ([], ''))

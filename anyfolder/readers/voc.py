@@ -58,7 +58,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> A
             findings.warn_all(f'{what} objects left out', names)
         records.append(tree.record(path, file, splits.get(file), stated=stated, instances=found))
     _count_from_0([found for record in records for found in record.instances])
-    return Annotations(records, used=lists)
+    return Annotations(records, used=lists, is_divided=bool(splits))
 
 
 def _paired(

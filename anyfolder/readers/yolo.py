@@ -77,7 +77,8 @@ def read_yolo(
     findings.warn_all('files of labels left out, without an image of their name', orphans)
     names = [name for name in named[1] if name]
     warn_repeated(names, named[0], findings)
-    return Annotations(records, names, [named[0], *orphans, *(place for place, _ in places)])
+    used = [named[0], *orphans, *(place for place, _ in places)]
+    return Annotations(records, names, used, is_divided=bool(places))
 
 
 def _read_objects(
