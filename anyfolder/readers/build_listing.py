@@ -22,8 +22,7 @@ from anyfolder.errors import InputError
 from .division import assign_splits, check_classes, furthest
 from .findings import Findings
 from .identity import Index
-from .image_tree import Tree, read_sizes, warn_unused
-from .instances import with_right_size
+from .image_tree import Tree, read_sizes, warn_unused, with_right_size
 from .listing import Listing
 from .records import ImageRecord, Instance, Parts, Records
 from .split_lists import Lists, read_lists

@@ -14,7 +14,7 @@ from anyfolder.errors import InputError
 from .class_names import near_twins, twin_key
 from .findings import Findings
 from .image_tree import Tree
-from .instances import without_repeats
+from .object_checks import without_repeats
 from .probe import digest_of
 from .records import ImageRecord, Parts, Records
 from .splits import SEED, SPLITS, Split, hold_out

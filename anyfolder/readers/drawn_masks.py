@@ -7,7 +7,8 @@ from PIL import Image, ImageDraw
 
 from anyfolder.errors import InputError
 
-from .annotated import BACKGROUND_SHAPE, formats_of, read_format
+from .box_folders import BACKGROUND_SHAPE, read_format
+from .box_formats import formats_of
 from .findings import Findings
 from .image_tree import Tree
 from .listing import Listing

@@ -61,6 +61,18 @@ class Findings:
         """
         self.wrong.setdefault((what, remedy), FindingKind(tolerated)).add(example)
 
+    def note(self, what: str, example: str, remedy: str = '') -> None:
+        """Something is wrong, if there is a remedy, or else was left out."""
+        if remedy:
+            self.reject(what, remedy, example)
+        else:
+            self.warn(what, example)
+
+    def note_all(self, faults: Iterable[tuple[str, str, str]]) -> None:
+        """The same for several, each the arguments of :meth:`note`."""
+        for fault in faults:
+            self.note(*fault)
+
     def check(self, objects: int = 0) -> None:
         """Raise a ``InputError`` about what is wrong, unless it is to be left out.
 

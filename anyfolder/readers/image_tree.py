@@ -1,6 +1,5 @@
 """Images of a data set: their paths, their sizes as displayed, and their annotations."""
 
-import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -15,23 +14,18 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadat
 from anyfolder.text import GUESSED
 
 from .depth import warn_depth
+from .file_contents import FileContents
 from .findings import Findings
 from .identity import Index, folder_of, parts_below
 from .probe import Probe
 from .probe_cache import NAME, ProbeCache
-from .records import ImageRecord, Records, number_of
+from .records import ImageRecord, Records
 from .splits import Split, split_in, split_of
 
 # Folders that trainings write, and files that are in them.
 RUNS = ('work_dirs', 'runs', 'wandb', 'mlruns', 'lightning_logs', 'tb_logs')
 OF_RUNS = {NAME, 'data_report.json', 'last_checkpoint', 'args.yaml', 'opt.yaml', 'hparams.yaml'}
 MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
-
-
-def stated_size(width: Any, height: Any) -> tuple[float, float]:
-    """The size that an annotation states, as numbers or text; (0, 0) if a side is no size."""
-    sides = number_of(width), number_of(height)
-    return sides if all(side and math.isfinite(side) for side in sides) else (0, 0)
 
 
 def is_run(folder: Path) -> bool:
@@ -72,6 +66,7 @@ class Tree:
         looks: see above.
         index: says which image a label belongs to.
         runs: folders of trainings, which are not part of the data.
+        contents: what is in the files.
 
     Raises:
         InputError: if there is no such folder, or if folders of two parts are one by a link.
@@ -83,6 +78,7 @@ class Tree:
         self.folder, self.probes = _unwrapped(Path(folder)), probes or ProbeCache()
         self.images: list[Path] = []
         self.others: list[Path] = []
+        self.contents = FileContents()
         self.runs: list[Path] = []
         self._parts = parts_below(self.folder)
         self._split: Callable[[str], Split | None] = cache(self._split_of)
@@ -223,3 +219,32 @@ def warn_unused(
         'images left out, of which nothing is said or which are in no list',
         (path.relative_to(tree.folder) for path in tree.images if str(path) not in read),
     )
+
+
+def with_right_size(records: Records, findings: Findings) -> Records:
+    """The images whose annotated size matches the file or is missing. Others are rejected."""
+    kept = []
+    for record in records:
+        width, height = record.stated
+        apart = max(abs(width - record.size[0]), abs(height - record.size[1]))
+        if not width or apart <= 1:
+            if width and apart:
+                findings.warn(
+                    'sizes a pixel off in the annotation, taken from the files', record.origin
+                )
+            kept.append(record)
+            continue
+        what = 'images have another size than their annotation says'
+        remedy = 'make the sizes and boxes those of the files'
+        if (height, width) == record.size:
+            what = 'images have the sides that their annotation says the other way round'
+            remedy = (
+                'save the images upright, as `mogrify -auto-orient` does, or turn the annotation'
+            )
+        findings.reject(
+            what,
+            remedy,
+            f'{record.path} with {record.size[0]} x {record.size[1]} pixels, and '
+            f'{width:g} x {height:g} in {record.origin}',
+        )
+    return kept

@@ -5,7 +5,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from anyfolder.bounded import read_yaml
 from anyfolder.errors import InputError
 from anyfolder.limits import check_limit
 from anyfolder.text import LONGEST_IN_LIST, read_lines
@@ -41,7 +40,7 @@ def find_settings(tree: Tree) -> Settings | None:
     for file in tree.others:
         if file.suffix.lower() not in ('.yaml', '.yml'):
             continue
-        content = read_yaml(file, as_text=True)  # a class may be called no
+        content = tree.contents.yaml(file)
         if isinstance(content, dict) and 'names' in content:
             found.append((file, content))
     check_alike([(file, content['names']) for file, content in found])

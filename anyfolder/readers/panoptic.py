@@ -12,17 +12,17 @@ from anyfolder.errors import InputError
 from anyfolder.limits import read_within
 from anyfolder.pixels.images import decode
 
-from .annotated import json_of
 from .class_names import class_name, warn_merged
-from .coco import categories_of, key_of, listed_images
 from .division import divide
+from .file_contents import reading
 from .findings import Findings
-from .image_tree import Tree, read_sizes, warn_unused
-from .instances import with_right_size
+from .formats.coco import categories_of, images_by_id
+from .formats.json_values import is_yes, key_of
+from .geometry import box_of_mask
+from .image_tree import Tree, read_sizes, warn_unused, with_right_size
 from .listing import Listing
 from .pixel_maps import probe_maps
-from .polygons import box_of_mask
-from .records import ImageRecord, Instance, Records, is_yes, reading
+from .records import ImageRecord, Instance, Records
 
 SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
 
@@ -67,7 +67,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     files = {
         file: content
         for file in tree.others
-        if file.suffix.lower() == '.json' and is_panoptic(content := json_of(file))
+        if file.suffix.lower() == '.json' and is_panoptic(content := tree.contents.json(file))
     }
     if not files:
         raise InputError(
@@ -112,7 +112,15 @@ def _records(
     for name, is_thing in categories.values():
         if kinds.setdefault(name, is_thing) != is_thing:
             raise ValueError(f'{name!r} is a thing and stuff')
-    records = listed_images(tree, split, file, content['images'], findings)
+    records = {
+        number: tree.record(
+            tree.resolve(image.name, file, split, findings) or file,
+            file,
+            split,
+            stated=image.stated,
+        )
+        for number, image in images_by_id(content['images']).items()
+    }
     for found in content['annotations']:
         record = records[key_of(found['image_id'])]
         png = Path(found['file_name']).name  # in no other folder, whatever the file says

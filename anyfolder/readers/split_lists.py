@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anyfolder.bounded import read_json
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
@@ -91,7 +90,7 @@ def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
         return
     suffix, split = file.suffix.lower(), split_in(file.stem)
     if suffix == '.json':
-        content = read_json(file)
+        content = tree.contents.json(file)
         named = content.items() if isinstance(content, Mapping) else ()
         parts = [(part, value) for key, value in named if (part := split_of(key))]
         of_image = ((name, said) for name, said in named if isinstance(said, str))

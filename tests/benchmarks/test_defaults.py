@@ -6,7 +6,7 @@ import numpy as np
 from image_folders import write_digits, write_voc
 from PIL import Image
 
-from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.mask_folders import read_mask_folder

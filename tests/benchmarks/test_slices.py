@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.image_tree import Tree
 from benchmarks.slices import LARGE, SHAPES, SMALL, score, write
 

@@ -3,7 +3,7 @@
 import numpy as np
 from image_folders import write_voc
 
-from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.image_tree import Tree
 from benchmarks.yolo import ap_over_minutes, as_yolo
 

@@ -4,7 +4,7 @@ import math
 from functools import cached_property
 from typing import ClassVar
 
-from anyfolder.readers.annotated import formats_of
+from anyfolder.readers.box_formats import formats_of
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.config import Config
 
-from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
@@ -47,7 +47,7 @@ class Detection(DenseTask):
 
     @cached_property
     def listing(self) -> Listing:
-        """See :func:`~anyfolder.readers.annotated.read_annotated_folder`."""
+        """See :func:`~anyfolder.readers.box_folders.read_annotated_folder`."""
         request = self.request
         return read_annotated_folder(self.tree(), request.skip_invalid, self.with_masks)
 

@@ -31,15 +31,15 @@ from listings import notes_of, sizes_of
 from PIL import Image
 from rejection import rejects
 
-from anyfolder.readers.annotated import read_annotated_folder
+from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.drawn_masks import class_map
 from anyfolder.readers.findings import Findings
+from anyfolder.readers.formats.yolo_line_form import _dimensions
 from anyfolder.readers.image_tree import Tree
-from anyfolder.readers.instances import check_instances
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_folders import read_mask_folder
+from anyfolder.readers.object_checks import check_instances
 from anyfolder.readers.records import ImageRecord, Instance
-from anyfolder.readers.yolo_lines import _dimensions
 
 
 def read(folder: Path, **options) -> Listing:
@@ -229,7 +229,7 @@ def test_what_tools_leave_out_or_write_otherwise_costs_no_box(tmp_path, entries)
                 row['bbox'][2] / 64,
                 row['bbox'][3] / 48,
             ],
-            'all boxes have values from 0 to 1',
+            'the boxes have values from 0 to 1',
         ),
         (
             lambda row: [
@@ -1454,7 +1454,7 @@ LISTS = {
     bdd: 'BDD100K',
     datumaro: 'Datumaro',
     hugging_face: 'Hugging Face',
-    open_images: 'a table',
+    open_images: 'Open Images',
     tensorflow: 'a table',
 }
 

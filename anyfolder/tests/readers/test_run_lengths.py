@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anyfolder.readers.polygons import box_of_mask
+from anyfolder.readers.geometry import box_of_mask
 from anyfolder.readers.run_lengths import box_of_runs, mask_of
 
 MASK = np.zeros((4, 4), bool)

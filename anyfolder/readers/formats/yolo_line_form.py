@@ -1,26 +1,22 @@
-"""The lines of YOLO's labels: a class, and normalized a box or a polygon."""
+"""What the numbers in the lines of YOLO's labels are, by the looks of all lines of a folder."""
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anyfolder.errors import InputError
 
-from .findings import Findings
-from .name_files import Names, Settings
-from .records import ImageRecord, Instance
+from .parsed import Fault
 
 MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
 SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 COUNT = re.compile(r'\d{1,4}')  # of keypoints, or of values of each
 FEW = 10  # lines of one length, from which on their looks are believed beside other lengths
-LABEL = re.compile(r'\d+(\.0)?(\s+[-+.\de]+){4,}$')  # a class and four numbers or more
 
 
 class LineForm(NamedTuple):
@@ -43,8 +39,15 @@ class LineForm(NamedTuple):
         return [] if self.behind or len(values) < 6 else None
 
 
-def form_of(lines: Sequence[str], settings: Settings | None, findings: Findings) -> LineForm:
+def line_form(lines: Sequence[str], keypoints: Any = None) -> tuple[LineForm, list[Fault]]:
     """The form of the lines of a folder, by ``kpt_shape`` or by the looks of all.
+
+    Args:
+        lines: of all files of labels.
+        keypoints: ``kpt_shape`` of the YAML file, the number of keypoints and of values of each.
+
+    Returns:
+        The form, and the lines that are read in an unusual one.
 
     Raises:
         InputError: if there are keypoints by these looks, or two values whose meaning is not
@@ -53,18 +56,16 @@ def form_of(lines: Sequence[str], settings: Settings | None, findings: Findings)
     rows = _rows_by_length(lines)
     scored = rows.pop(5, np.zeros((0, 5)))
     first = int(_are_boxes(scored[:, 1:]).sum() > _are_boxes(scored).sum())
-    if first:
-        what = 'lines with a score before the box, read as class, score, x, y, width, height'
-        findings.warn_all(what, (line for line in lines if len(line.split()) == 6))
-    shape = settings[1].get('kpt_shape') if settings else None
-    match shape:
+    what = 'lines with a score before the box, read as class, score, x, y, width, height'
+    faults = [Fault(what, line) for line in lines if first and len(line.split()) == 6]
+    match keypoints:
         case [str(points), str(values)] if COUNT.fullmatch(points) and COUNT.fullmatch(values):
-            return LineForm(first, int(points) * int(values))
+            return LineForm(first, int(points) * int(values)), faults
     if {*rows} == {6} and _are_boxes(rows[6]).mean() > MAINLY and not (rows[6][:, 5] % 1).any():
-        return LineForm(first, 2)  # a score, and the number of a track
+        return LineForm(first, 2), faults  # a score, and the number of a track
     if len(rows) == 1 or min(map(len, rows.values()), default=0) >= FEW:
         _check_poses(rows, max(lines, key=lambda line: len(line.split())))
-    return LineForm(first)
+    return LineForm(first), faults
 
 
 def _rows_by_length(lines: Sequence[str]) -> dict[int, np.ndarray]:
@@ -136,46 +137,3 @@ def _dimensions(values: np.ndarray) -> int:
             if in_box[seen].sum() > MAINLY * max(seen.sum(), 1):
                 return dimensions
     return 0
-
-
-def instance_in(
-    line: str,
-    record: ImageRecord,
-    named: Names,
-    form: LineForm,
-    origin: str,
-    findings: Findings,
-) -> Instance | None:
-    """The object of a line, None of one that is rejected."""
-    try:
-        label, *values = map(float, line.split())
-    except ValueError:
-        label, values = math.nan, []
-    file, names = named
-    box = form.box_in(values)
-    if box is None and len(values) % 2:
-        values = values[:-1]  # with a score
-    numbers = values if box is None else box
-    if not (numbers and label.is_integer() and all(map(math.isfinite, numbers))):
-        what = 'lines are not a class and 4 numbers, or a polygon'
-        findings.reject(what, 'correct them', f'{line!r}, {origin}')
-    elif not (0 <= label < len(names) and names[int(label)]):
-        findings.reject(
-            f'lines have a class that {file.name} does not name',
-            'add its name, and count from 0',
-            f'class {label:g}, {origin}',
-        )
-    elif max(numbers) > 1 + BEYOND or min(numbers) < -BEYOND:
-        findings.reject(
-            'lines have values beyond 0 to 1, which are shares of the width and height',
-            'divide pixels by the size of the image',
-            f'{line!r}, {origin}',
-        )
-    else:
-        in_pixels = [value * record.size[i % 2] for i, value in enumerate(numbers)]
-        if box is None:
-            return Instance.of_polygons(names[int(label)], [in_pixels], origin)
-        x, y, width, height = in_pixels
-        around = x - width / 2, y - height / 2, width, height
-        return Instance(names[int(label)], around, origin=origin)
-    return None

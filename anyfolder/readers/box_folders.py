@@ -1,0 +1,130 @@
+"""Folders of images with boxes or polygons, in any format and wherever in them the files are."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anyfolder.errors import InputError
+
+from .annotated_images import read_images
+from .box_formats import FormatFiles, formats_of
+from .build_listing import BOXES, Draft, build_listing, leave_out
+from .class_names import class_name, warn_merged
+from .findings import Findings
+from .format_folder import FormatFolder, coco_folder, open_images_folder
+from .image_tree import Tree
+from .listing import Listing
+from .object_checks import check_instances
+from .records import Records
+from .split_lists import Lists
+from .voc_folder import voc_folder
+from .yolo_folder import yolo_folder
+
+# Names of classes for regions without one: of LabelMe, VisDrone and KITTI.
+IGNORED = ('ignore', 'ignored', 'ignored regions', 'ignored-regions', 'dontcare')
+BACKGROUND_SHAPE = '_background_'  # as LabelMe calls it
+# What else a folder of a format has, which its files do not say.
+FOLDERS: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]] = {
+    'COCO': coco_folder,
+    'Open Images': open_images_folder,
+    'Pascal VOC': voc_folder,
+    'YOLO': yolo_folder,
+}
+
+
+def read_annotated_folder(
+    tree: Tree, skip_invalid: bool = False, with_masks: bool = False
+) -> Listing:
+    """Read a folder with files of one of :data:`~.formats.table.FORMATS`, wherever they are.
+
+    Folders and files that are named so are splits of the data set, see
+    :mod:`~anyfolder.readers.splits`. Without images to validate, a tenth of those
+    to train on is held out, the same ones each time.
+
+    Args:
+        tree: the files of the folder.
+        skip_invalid: whether boxes and images that cannot be right are left out, rather than an
+            error.
+        with_masks: whether each object must have a polygon.
+
+    Raises:
+        InputError: if the folder has none of these formats or several, if a file cannot be read, if
+            boxes or sizes do not fit the images, if there are no boxes, or if a class has none to
+            train on.
+    """
+    formats = formats_of(tree, with_tables=True)
+    if not formats:
+        first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
+        others = f', and of another form {" and ".join(first)}' if first else ''
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
+            'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
+            'and ymax, nor labels/*.txt as YOLO with the names of the images'
+            f'{others}; put the boxes there, or leave out --task for a folder of classes.'
+        )
+    return read_format(tree, formats, skip_invalid, with_masks)
+
+
+def read_format(
+    tree: Tree,
+    formats: Sequence[FormatFiles],
+    skip_invalid: bool = False,
+    with_masks: bool = False,
+    with_background: bool = False,
+) -> Listing:
+    """Read a folder of one format, see :func:`read_annotated_folder`.
+
+    Args:
+        tree, skip_invalid, with_masks: see there.
+        formats: those of the folder.
+        with_background: whether shapes of the background are kept, which are no objects.
+
+    Raises:
+        InputError: see there.
+    """
+    if len(formats) > 1:
+        kinds = ' and '.join(one.name for one in formats)
+        firsts = ' and '.join(repr(str(next(iter(one.files)))) for one in formats)
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.'
+        )
+    [(format, files)], findings = formats, Findings(skip_invalid)
+    prepare = FOLDERS.get(format.name)
+    folder = prepare(tree, files, findings) if prepare else FormatFolder(files)
+    records, names = read_images(tree, format, folder, findings)
+    names = _normalize_names(records, names, findings)
+    if not with_background:
+        what = f'shapes of {BACKGROUND_SHAPE} left out, which are no objects'
+        leave_out(records, what, lambda found: found.name == BACKGROUND_SHAPE, findings)
+
+    def compare(records: Records) -> Records:
+        check_instances(records, findings, with_masks)
+        empty = (record.path for record in records if not record.instances)
+        findings.warn_all('images without an object', empty)
+        return records
+
+    lists = None if folder.splits is None else Lists()
+    draft = Draft(BOXES, format.name, tree, records, names, [*files, *folder.used], lists=lists)
+    return build_listing(draft, findings, compare)
+
+
+def _normalize_names(records: Records, names: Sequence[str], findings: Findings) -> list[str]:
+    """Bring the names of all objects, and those of the classes, into their normal form.
+
+    Objects of no class are rejected, and those of one such as ``__ignore__`` are ignored.
+    """
+    instances = [found for record in records for found in record.instances]
+    written = [*names, *(found.name for found in instances)]
+    warn_merged(written, findings)
+    normal = {name: class_name(name) for name in {*written}}
+    for found in instances:
+        found.name = normal[found.name]
+        if found.name.strip('_').casefold() in IGNORED:
+            what = 'objects of a class for what is to be ignored, whatever it is'
+            findings.warn(what, f'{found.name!r} of {found.origin}')
+            found.name, found.crowd = '', True
+        elif not found.name:
+            findings.reject('objects have no class', 'name it', found.origin)
+    for record in records:
+        record.instances = [one for one in record.instances if one.name or one.crowd]
+    return [normal[name] for name in names]

@@ -1,0 +1,85 @@
+"""Which formats of annotations a folder has files of, by one pass over its files."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .file_contents import reading
+from .formats.table import FORMATS, TABLES, YOLO, Format
+from .image_tree import Tree
+from .tables import read_objects, read_rows, read_table
+from .yolo_folder import label_files
+
+
+class FormatFiles(NamedTuple):
+    """The files of a format in a folder, with what is in them."""
+
+    format: Format
+    files: dict[Path, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the format."""
+        return self.format.name
+
+
+class _Candidate(NamedTuple):
+    """A file that may be of a format: what is seen of it, and a function that gives all."""
+
+    file: Path
+    seen: Any
+    load: Callable[[], Any]
+
+
+def formats_of(tree: Tree, with_tables: bool = False) -> list[FormatFiles]:
+    """The formats of annotations that a folder has files of, in the order of their names.
+
+    Args:
+        tree: the files of the folder.
+        with_tables: whether tables with boxes count where there is no other format.
+
+    Raises:
+        InputError: if a file of JSON, XML or YAML is damaged.
+    """
+    found = _recognized(_documents(tree))
+    if labels := label_files(tree):
+        found.append(FormatFiles(YOLO, labels))
+    if with_tables and not found:
+        found = _recognized(_tables(tree))
+    return sorted(found, key=lambda each: each.name)
+
+
+def _recognized(candidates: Iterator[_Candidate]) -> list[FormatFiles]:
+    """The files that are of a format, each of the first that takes it."""
+    files: dict[Format, dict[Path, Any]] = defaultdict(dict)
+    for file, seen, load in candidates:
+        for format in FORMATS:
+            if file.suffix.lower() not in format.suffixes:
+                continue
+            with reading(file, format.unit, format.name):
+                if format.is_one(seen, file):
+                    files[format][file] = load()
+                    break
+    return [FormatFiles(format, found) for format, found in files.items()]
+
+
+def _documents(tree: Tree) -> Iterator[_Candidate]:
+    """The files of JSON and XML."""
+    loads = {'.json': tree.contents.json, '.xml': tree.contents.xml}
+    for file in tree.others:
+        if load := loads.get(file.suffix.lower()):
+            content = load(file)
+            yield _Candidate(file, content, partial(load, file))
+
+
+def _tables(tree: Tree) -> Iterator[_Candidate]:
+    """The tables, of which the names of the columns are seen, and the lists of images in JSONL."""
+    for file in tree.others:
+        if file.suffix.lower() == '.jsonl':
+            content = dict(frames=read_objects(file))
+            yield _Candidate(file, content, partial(dict, content))
+        elif file.suffix.lower() in TABLES:
+            header = (read_table(file, most=20) or [[]])[0]
+            yield _Candidate(file, [dict.fromkeys(header, '')], partial(read_rows, file))

@@ -1,0 +1,53 @@
+"""The contents of the files of a folder, each parsed once for all who ask what it is."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from anyfolder.bounded import read_json, read_xml, read_yaml
+from anyfolder.errors import named_line, rejecting
+from anyfolder.text import read_lines
+
+
+class FileContents:
+    """What is in some files. All methods raise ``InputError`` for a file that is damaged."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Path], Any] = {}
+
+    def json(self, file: Path) -> Any:
+        """The value of a JSON file, without the pixels that LabelMe writes into it."""
+        if ('json', file) not in self._known:
+            content = read_json(file)
+            if isinstance(content, dict):
+                content.pop('imageData', None)
+            self._known['json', file] = content
+        return self._known['json', file]
+
+    def yaml(self, file: Path) -> Any:
+        """The value of a YAML file, whose scalars stay text: a class may be called no."""
+        if ('yaml', file) not in self._known:
+            self._known['yaml', file] = read_yaml(file, as_text=True)
+        return self._known['yaml', file]
+
+    def xml(self, file: Path) -> Any:
+        """The root of an XML file."""
+        if ('xml', file) not in self._known:
+            self._known['xml', file] = read_xml(file)
+        return self._known['xml', file]
+
+    def lines(self, file: Path) -> list[str]:
+        """The lines of a text file, see :func:`~anyfolder.text.read_lines`."""
+        if ('lines', file) not in self._known:
+            self._known['lines', file] = read_lines(file)
+        return self._known['lines', file]
+
+
+def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
+    """Turn an error over missing or wrong values of a file into a ``InputError`` of a sentence."""
+    return rejecting(
+        f'--data: {str(file)!r} has {what} that is not complete in the format of {format}',
+        'correct it',
+        (KeyError, TypeError, ValueError, AttributeError, IndexError),
+        named_line,
+    )

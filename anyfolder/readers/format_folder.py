@@ -1,0 +1,76 @@
+"""What a folder has besides the annotations of a format: lists, names of classes, other files."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .findings import Findings
+from .image_tree import Tree
+from .splits import Split
+from .tables import FORMS, read_table
+
+
+class Lost(NamedTuple):
+    """What is said of a file of annotations that has no image, see :meth:`Findings.note`."""
+
+    what: str
+    remedy: str = ''
+
+
+NO_IMAGE = Lost('annotations have no image of their name', 'add the images')
+
+
+@dataclass
+class FormatFolder:
+    """The files of annotations that are read, and what else the folder says of them.
+
+    Attributes:
+        files: the content of each.
+        names: of the classes in their order, as far as the files do not say it themselves.
+        renamed: the names of classes that have others in the files.
+        splits: of files of annotations, or of images, where the format has lists of its own. None:
+            any lists in the folder say them.
+        used: further files that were read.
+        whole: whether images without a file of annotations are without an object.
+        lost: what is said of a file of annotations without an image.
+    """
+
+    files: Mapping[Path, Any]
+    names: Sequence[str] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    splits: Mapping[Path, Split] | None = None
+    used: Sequence[Path] = ()
+    whole: bool = False
+    lost: Lost = NO_IMAGE
+
+
+def coco_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """Of several files for a split, those with the boxes: ``instances_train2017.json``."""
+    by_split: dict[Split | None, list[Path]] = defaultdict(list)
+    for file in files:
+        by_split[tree.split_said(file)].append(file)
+    chosen: dict[Path, Any] = {}
+    for group in by_split.values():
+        named = [file for file in group if file.stem.startswith('inst')] or group
+        what = 'files left out, since another has the boxes of these images'
+        findings.warn_all(what, sorted({*group} - {*named}))
+        chosen |= {file: files[file] for file in named}
+    return FormatFolder(chosen)
+
+
+MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # of a class in Open Images
+
+
+def open_images_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """The names of classes are in a table of two columns, such as ``/m/01g317,Person``."""
+    renamed, used = dict[str, str](), []
+    for file in tree.others:
+        if file.suffix.lower() in FORMS and file not in files:
+            head = read_table(file, most=3)
+            if all(len(row) == 2 for row in head) and MACHINE_ID.match(head[-1][0] if head else ''):
+                renamed |= dict(row for row in read_table(file) if MACHINE_ID.match(row[0]))
+                used.append(file)
+    return FormatFolder(files, renamed=renamed, used=used)

@@ -1,0 +1,64 @@
+"""Values in annotations of unknown people: a name may be null, a number text, a flag ``'yes'``."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+Json = Mapping[str, Any]  # an object of JSON
+# Keys of an object that is neither trained on nor counted, and of what such keys are nested in.
+IGNORED = ('iscrowd', 'is_crowd', 'crowd', 'ignore', 'difficult')
+NESTED = {'attributes', 'flags', 'extra', 'properties', 'other_data'}
+
+
+def text_of(value: Any) -> str:
+    """A name in JSON, empty for null."""
+    return '' if value is None else str(value).strip()
+
+
+def number_of(value: Any) -> float:
+    """Parse a number, or return NaN."""
+    if type(value) in (float, int):
+        return float(value)
+    with suppress(TypeError, ValueError, OverflowError):
+        return math.nan if isinstance(value, bool) else float(value)
+    return math.nan
+
+
+def key_of(number: Any) -> str:
+    """An id as it is compared: some files have 1 in one place, and '1' or 1.0 in another."""
+    return str(number).strip().removesuffix('.0')
+
+
+def is_yes(value: Any) -> bool:
+    """True for 1, true and yes, as numbers or text."""
+    return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
+
+
+def properties_of(found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The keys and values of an object, and of what is nested in it such as attributes."""
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            yield from properties_of(value) if str(key).casefold() in NESTED else ()
+        else:
+            yield str(key).casefold(), value
+
+
+def is_ignored(found: Mapping[Any, Any]) -> bool:
+    """True if an object is marked as crowd, ignored or difficult."""
+    return any(key in IGNORED and is_yes(value) for key, value in properties_of(found))
+
+
+def first_of(found: Json, keys: Sequence[str]) -> Any:
+    """The value of the first of these keys that is there.
+
+    Raises:
+        KeyError: if none is.
+    """
+    return found[next((key for key in keys if key in found), keys[0])]
+
+
+def stated_size(width: Any, height: Any) -> tuple[float, float]:
+    """The size that an annotation states, as numbers or text; (0, 0) if a side is no size."""
+    sides = number_of(width), number_of(height)
+    return sides if all(side and math.isfinite(side) for side in sides) else (0, 0)

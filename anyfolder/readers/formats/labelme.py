@@ -1,0 +1,80 @@
+"""LabelMe: a JSON file for each image with polygons, rectangles, circles and masks."""
+
+import math
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import cv2
+
+from anyfolder.pixels.images import decode
+
+from ..geometry import circle
+from ..records import Instance
+from .json_values import Json, is_ignored, stated_size
+from .parsed import Fault, Parsed, ParsedImage
+
+
+def is_labelme(content: Any, file: Path) -> bool:
+    """True if this is the content of a file of LabelMe."""
+    return isinstance(content, Mapping) and isinstance(content.get('shapes'), list)
+
+
+def labelme_image(content: Json) -> str:
+    """The name of the image that a file is of, maybe with folders of another machine."""
+    return str(content.get('imagePath') or '')
+
+
+def parse_labelme(content: Json, file: Path) -> Parsed:
+    """The image of a file. Shapes with the same label and ``group_id`` are one object.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: if a shape is not complete.
+    """
+    groups: dict[Any, list[Sequence[float]]] = {}
+    difficult, faults = set(), list[Fault]()
+    for i, shape in enumerate(content['shapes']):
+        polygons = _polygons(shape)
+        if shape.get('shape_type') == 'rotation':
+            what = 'boxes with a rotation, taken as the upright rectangle around them'
+            faults.append(Fault(what, f'{shape.get("direction")} radians of {file}'))
+        if not polygons:
+            faults.append(Fault(f'shapes left out, {shape.get("shape_type")}', str(file)))
+            continue
+        group = shape.get('group_id')
+        key = str(shape['label']).strip(), f'shape {i}' if group is None else group
+        groups.setdefault(key, []).extend(polygons)
+        if is_ignored(shape):
+            difficult.add(key)
+    found = [
+        Instance.of_polygons(key[0], polygons, str(file), key in difficult)
+        for key, polygons in groups.items()
+    ]
+    stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
+    return Parsed([ParsedImage(labelme_image(content), found, stated)], faults=faults)
+
+
+def _polygons(shape: Json) -> list[list[float]]:
+    """The polygons ``[x, y, x, y, ...]`` of a shape, none of one without an area."""
+    points = [(float(x), float(y)) for x, y in shape['points']]
+    kind = shape.get('shape_type') or 'polygon'
+    if kind == 'mask' and shape.get('mask'):
+        return _around(shape['mask'], points[0])
+    if kind == 'circle' and len(points) == 2:
+        return [circle(points[0], [math.dist(*points)] * 2)]
+    if kind in ('rectangle', 'mask') and len(points) == 2:
+        (left, top), (right, bottom) = points
+        points = [(left, top), (right, top), (right, bottom), (left, bottom)]
+    has_area = len(points) > 2 and kind not in ('line', 'linestrip', 'points')
+    return [list(chain(*points))] if has_area else []
+
+
+def _around(encoded: str, corner: tuple[float, float]) -> list[list[float]]:
+    """The polygons of a mask, a PNG in base64 with its left upper corner there."""
+    if not (content := b64decode(encoded)):
+        raise ValueError('its mask is not a PNG in base64')
+    pixels = decode(content, 'grayscale')
+    found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    return [(part[:, 0] + corner).flatten().tolist() for part in found if len(part) > 2]

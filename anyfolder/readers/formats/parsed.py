@@ -1,0 +1,54 @@
+"""What a file of annotations says, as it is written, before any image is looked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..records import Instance
+from ..splits import Split
+
+
+@dataclass(slots=True)
+class ParsedImage:
+    """An image and what a file says of it.
+
+    Attributes:
+        name: as written, maybe with folders. Nothing where the name of the file tells the image.
+        objects: in it, each in the form that it is written in.
+        stated: its width and height by the file, ``(0, 0)`` where it says nothing.
+        split: that of this image alone, where the file says one.
+    """
+
+    name: str
+    objects: list[Instance] = field(default_factory=list)
+    stated: tuple[float, float] = (0, 0)
+    split: Split | None = None
+
+
+class Fault(NamedTuple):
+    """Something that is wrong in a file, or left out of it.
+
+    Attributes:
+        what: in the plural: ``'parts of objects left out'``.
+        example: where, and the value.
+        remedy: what to do about what is wrong. Nothing: it is only left out.
+    """
+
+    what: str
+    example: str
+    remedy: str = ''
+
+
+@dataclass
+class Parsed:
+    """What a file says.
+
+    Attributes:
+        images: that it is about.
+        names: of the classes, if the file gives them an order.
+        faults: what is wrong or left out.
+    """
+
+    images: Sequence[ParsedImage]
+    names: Sequence[str] = ()
+    faults: Sequence[Fault] = ()

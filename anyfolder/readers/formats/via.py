@@ -1,0 +1,124 @@
+"""VGG Image Annotator (VIA): JSON or CSV with regions of images and attributes that people name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anyfolder.bounded import json_in
+
+from ..geometry import circle
+from ..records import Instance
+from ..table_columns import LABELS
+from ..tables import Row
+from .json_values import Json, is_ignored, is_yes, text_of
+from .parsed import Fault, Parsed, ParsedImage
+
+SHAPE, ATTRIBUTES = 'shape_attributes', 'region_attributes'
+CLASSES = (*LABELS, 'name', 'type', 'object')  # attributes that say the class, if there are several
+ONLY_CLASS = 'object'  # of regions without an attribute
+
+
+def is_via(content: Any, file: Path) -> bool:
+    """True if this is the content of a project or an export of VIA with a region."""
+    return any(SHAPE in region for image in _images(content) for region in _regions(image))
+
+
+def parse_via(content: Any, file: Path) -> Parsed:
+    """The images of a project or an export. Points and open lines are no objects.
+
+    Raises:
+        KeyError, TypeError, ValueError: if a region is not complete.
+    """
+    images = list(_images(content))
+    attribute = _attribute([region for image in images for region in _regions(image)])
+    found, faults = [], []
+    for image in images:
+        name = str(image['filename'])
+        one = ParsedImage(name)
+        for region in _regions(image):
+            origin = f'{name} in {file}'
+            if instance := _instance(region, attribute, origin):
+                one.objects.append(instance)
+            else:
+                what = f'shapes left out, {region[SHAPE].get("name")}'
+                faults.append(Fault(what, origin))
+        found.append(one)
+    return Parsed(found, faults=faults)
+
+
+def is_via_table(rows: Sequence[Row], file: Path) -> bool:
+    """True if these rows are of a table that VIA exports."""
+    return any(f'region_{SHAPE}' in row for row in rows[:1])
+
+
+def parse_via_table(rows: Sequence[Row], file: Path) -> Parsed:
+    """The images of a table, whose cells hold JSON.
+
+    Raises:
+        InputError, KeyError, TypeError, ValueError: if a row is not complete.
+    """
+    images: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = row.get('filename') or row['#filename']
+        image = images.setdefault(name, dict(filename=name, regions=[]))
+        cells = (row[f'region_{SHAPE}'], row[ATTRIBUTES])
+        shape, attributes = (json_in(cell or '{}', file) for cell in cells)
+        if shape:
+            image['regions'].append({SHAPE: shape, ATTRIBUTES: attributes})
+    return parse_via(images, file)
+
+
+def _images(content: Any) -> Iterable[Json]:
+    """The images of a project, or of an export of its annotations."""
+    if isinstance(content, Mapping):
+        found = content.get('_via_img_metadata', content)
+        for image in found.values() if isinstance(found, Mapping) else ():
+            if isinstance(image, Mapping) and {'filename', 'regions'} <= image.keys():
+                yield image
+
+
+def _regions(image: Json) -> Sequence[Json]:
+    """The regions of an image: a list, or in the first version an object by their numbers."""
+    found = image['regions']
+    found = [*found.values()] if isinstance(found, Mapping) else found
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _attribute(regions: Sequence[Json]) -> str | None:
+    """The attribute that says the class: one that is named so, or the only one.
+
+    Raises:
+        ValueError: if there are several, and none is called label.
+    """
+    names = dict.fromkeys(name for region in regions for name in region.get(ATTRIBUTES) or ())
+    named = [name for known in CLASSES for name in names if name.casefold() == known]
+    if len(names) > 1 and not named:
+        raise ValueError(f'of its attributes {", ".join(names)} none is called label')
+    return next(iter([*named, *names]), None)
+
+
+def _instance(region: Json, attribute: str | None, origin: str) -> Instance | None:
+    shape, attributes = region[SHAPE], region.get(ATTRIBUTES) or {}
+    name = _class_in(attributes.get(attribute)) if attribute else ONLY_CLASS
+    crowd = is_ignored(attributes)
+    kind = shape.get('name')
+    if kind == 'rect':
+        box = [shape[key] for key in ('x', 'y', 'width', 'height')]
+        return Instance(name, box, crowd=crowd, origin=origin)
+    if kind == 'polygon':
+        pairs = zip(shape['all_points_x'], shape['all_points_y'], strict=True)
+        points = [value for pair in pairs for value in pair]
+    elif kind in ('circle', 'ellipse'):
+        radii = (shape['r'], shape['r']) if kind == 'circle' else (shape['rx'], shape['ry'])
+        points = circle((shape['cx'], shape['cy']), radii)
+    else:
+        return None
+    return Instance.of_polygons(name, [points], origin, crowd)
+
+
+def _class_in(value: Any) -> str:
+    """The class in an attribute: text, or the only checkbox that is on."""
+    if not isinstance(value, Mapping):
+        return text_of(value)
+    chosen = [str(name) for name, on in value.items() if is_yes(on)]
+    return chosen[0] if len(chosen) == 1 else ''

@@ -1,0 +1,81 @@
+"""Pascal VOC: an XML file for each image, as LabelImg, CVAT and LabelMe in the browser write it."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from ..records import Instance
+from .json_values import is_ignored, stated_size
+from .parsed import Fault, Parsed, ParsedImage
+
+CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
+MIDDLE = ('cx', 'cy', 'w', 'h')  # of roLabelImg
+
+
+def is_voc(root: ET.Element, file: Path) -> bool:
+    """True if this is the root of an annotation of VOC."""
+    return root.tag == 'annotation'
+
+
+def voc_image(root: ET.Element) -> str:
+    """The name of the image that an annotation is of; many tools leave that of another machine."""
+    return (root.findtext('filename') or '').strip()
+
+
+def parse_voc(root: ET.Element, file: Path) -> Parsed:
+    """The image of an annotation. Its corners may be counted from 1, see :class:`Instance`.
+
+    Raises:
+        ValueError: if an object is not complete.
+    """
+    stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
+    deleted = root.findall('object[deleted="1"]')  # of LabelMe in the browser
+    objects = [_instance(node, file) for node in root.iterfind('object') if node not in deleted]
+    faults = [
+        Fault(f'{what} objects left out', f'{node.findtext("name")!r} in {file}')
+        for what, nodes in (('parts of', root.iterfind('object/part')), ('deleted', deleted))
+        for node in nodes
+    ]
+    return Parsed([ParsedImage(voc_image(root), objects, stated)], faults=faults)
+
+
+def _instance(node: ET.Element, file: Path) -> Instance:
+    """An object from its box, or else from its polygon: ``x1, y1, x2, y2, ...``, or LabelMe's."""
+    attributes = {
+        each.findtext('name'): each.findtext('value') for each in node.iterfind('attributes/*')
+    }
+    found = Instance(
+        _text(node, 'name').strip(),
+        (),
+        crowd=is_ignored({**{each.tag: each.text for each in node}, **attributes}),
+        degrees=attributes.get('rotation'),
+        origin=str(file),
+        form='xyxy',
+        from_1=True,
+    )
+    points = [
+        float(point.text or 'nan')
+        for point in node.iterfind('polygon//*')
+        if re.fullmatch(r'[xy]\d*', point.tag)
+    ]
+    if node.find('robndbox') is not None:
+        found.form, found.box = 'center', _numbers(node, 'robndbox', MIDDLE)
+        found.degrees = math.degrees(float(_text(node, 'robndbox/angle')))
+    elif node.find('bndbox') is None and points:
+        found.segmentation = [points]
+    else:
+        found.box = _numbers(node, 'bndbox', CORNERS)
+    return found
+
+
+def _numbers(node: ET.Element, place: str, names: tuple[str, ...]) -> list[Any]:
+    return [float(_text(node, f'{place}/{name}')) for name in names]
+
+
+def _text(node: ET.Element, path: str) -> str:
+    text = node.findtext(path)
+    if not text or not text.strip():
+        raise ValueError(f'it has no {path}')
+    return text

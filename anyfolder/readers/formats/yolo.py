@@ -1,0 +1,67 @@
+"""YOLO: a text file for each image, with a class and normalized a box or a polygon on each line."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..name_files import Names
+from ..records import Instance
+from .parsed import Fault, Parsed, ParsedImage
+from .yolo_line_form import LineForm
+
+LABEL = re.compile(r'\d+(\.0)?(\s+[-+.\de]+){4,}$')  # a class and four numbers or more
+
+
+class YoloLabels(NamedTuple):
+    """A file of labels, and what its folder says of it.
+
+    Attributes:
+        lines: of the file.
+        named: the file with the names of the classes, and these.
+        form: what the numbers of a line are.
+    """
+
+    lines: Sequence[str]
+    named: Names
+    form: LineForm
+
+
+def are_labels(lines: Sequence[str], file: Path) -> bool:
+    """True if the first line of a file is a class and four numbers or more."""
+    return bool(LABEL.match(''.join(lines[:1])))
+
+
+def parse_yolo(labels: YoloLabels, file: Path) -> Parsed:
+    """The image of a file of labels. Its values are shares of the width and height."""
+    objects, faults = [], []
+    for number, line in enumerate(labels.lines, 1):
+        found = _instance(line, labels, f'line {number} of {file}')
+        if isinstance(found, Fault):
+            faults.append(found)
+        else:
+            objects.append(found)
+    return Parsed([ParsedImage('', objects)], faults=faults)
+
+
+def _instance(line: str, labels: YoloLabels, origin: str) -> Instance | Fault:
+    try:
+        label, *values = map(float, line.split())
+    except ValueError:
+        label, values = math.nan, []
+    file, names = labels.named
+    box = labels.form.box_in(values)
+    if box is None and len(values) % 2:
+        values = values[:-1]  # with a score
+    numbers = values if box is None else box
+    if not (numbers and label.is_integer() and all(map(math.isfinite, numbers))):
+        what = 'lines are not a class and 4 numbers, or a polygon'
+        return Fault(what, f'{line!r}, {origin}', 'correct them')
+    if not (0 <= label < len(names) and names[int(label)]):
+        what = f'lines have a class that {file.name} does not name'
+        return Fault(what, f'class {label:g}, {origin}', 'add its name, and count from 0')
+    found = Instance(names[int(label)], box or (), origin=origin, form='center', relative=True)
+    if box is None:
+        found.segmentation = [values]
+    return found

@@ -1,0 +1,99 @@
+"""Objects in images, compared with the pixels."""
+
+from collections.abc import Iterable
+from operator import sub
+
+from .box_meaning import LEAST
+from .boxes_in_pixels import to_pixels
+from .findings import Findings
+from .formats.json_values import number_of
+from .geometry import clipped, polygon_area, rounded
+from .object_masks import is_mask
+from .records import ImageRecord, Instance, Records
+
+CORRECT = 'correct them'
+
+
+def check_instances(records: Records, findings: Findings, with_masks: bool = False) -> None:
+    """Compare objects with their images: clip what is outside, reject what cannot be right.
+
+    Afterward every box has finite sides of at least a pixel within its image, and an area.
+
+    Args:
+        records: images whose size is known, with objects as their files have them.
+        findings: gets what was clipped, left out or is wrong.
+        with_masks: whether polygons are needed, so that they are checked, too. They are dropped
+            otherwise.
+
+    Raises:
+        InputError: if all boxes are of another form than stated, see :mod:`.box_meaning`.
+    """
+    to_pixels(records, findings)
+    for record in records:
+        for found in record.instances:
+            found.segmentation = (found.segmentation or None) if with_masks else None
+        record.instances = [found for found in record.instances if _fits(found, record, findings)]
+        record.instances, repeated = without_repeats(record.instances)
+        findings.warn_all(
+            'objects left out, since the same box of the class is there',
+            (found.origin for found in repeated),
+        )
+        findings.warn_all(
+            'objects marked as crowd, ignored or difficult, neither trained on nor counted',
+            (found.origin for found in record.instances if found.crowd),
+        )
+        if with_masks:
+            _leave_out_boxes(record, findings)
+
+
+def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list[Instance]]:
+    """The first instance of each class and box, and all others."""
+    first: dict[tuple, Instance] = {}
+    repeated = [
+        found
+        for found in instances
+        if first.setdefault((found.name, *found.box), found) is not found
+    ]
+    return list(first.values()), repeated
+
+
+def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
+    """Cut a box at the edges of its image; whether enough of it is left."""
+    width, height = found.box[2:]
+    where = f'{rounded(found.box)} of {found.origin}'
+    cut = clipped(found.box, record.size)
+    if min(cut[2:]) < LEAST:
+        wrong = 'lie outside of their image'
+        if min(width, height) < LEAST:
+            small = min(width, height) >= 0
+            wrong = f'have a {"side of less than a pixel" if small else "negative width or height"}'
+        size = f'an image of {record.size[0]} x {record.size[1]}'
+        findings.reject(f'boxes {wrong}', CORRECT, f'{where}, {size}', tolerated=True)
+        return False
+    if max(map(abs, map(sub, cut, found.box))) > 1e-3:
+        findings.warn('boxes cut at the edges of their image', where)
+    found.box = cut
+    if found.segmentation and not is_mask(found, record.size, findings):
+        return False
+    _complete_area(found, findings)
+    return True
+
+
+def _complete_area(found: Instance, findings: Findings) -> None:
+    """Compute the area of an object whose file has none or one that cannot be right."""
+    _, _, width, height = found.box
+    if not 0 < number_of(found.area) <= 1.01 * width * height + 1:
+        if found.area is not None:
+            findings.warn('areas computed anew', f'{found.area!r} of {found.origin}')
+        polygons = found.segmentation if isinstance(found.segmentation, list) else []
+        found.area = sum(map(polygon_area, polygons)) or width * height
+
+
+def _leave_out_boxes(record: ImageRecord, findings: Findings) -> None:
+    """Reject objects of an image that have no polygon."""
+    for found in record.instances:
+        if not found.segmentation:
+            what = 'objects have a box and no polygon'
+            remedy = 'draw one, or give --task detection'
+            findings.reject(what, remedy, found.origin)
+    record.instances = [found for found in record.instances if found.segmentation]

@@ -1,0 +1,149 @@
+"""The folders of YOLO: files of labels, the names of classes, and the places of the splits."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from itertools import chain
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+from anyfolder.errors import InputError
+from anyfolder.limits import check_limit
+
+from .class_names import warn_repeated
+from .findings import Findings
+from .format_folder import FormatFolder, Lost
+from .formats.yolo import YoloLabels, are_labels
+from .formats.yolo_line_form import line_form
+from .image_tree import Tree
+from .name_files import NAMES, Settings, find_names, find_settings
+from .split_lists import images_of
+from .splits import SPLITS, Split
+
+LOST = Lost('files of labels left out, without an image of their name')
+
+
+def label_files(tree: Tree) -> dict[Path, list[str]]:
+    """The text files of the name of an image with their lines. Nothing if they are no labels.
+
+    Those beside folders that are called ``labels`` must have boxes.
+
+    Args:
+        tree: the files of the folder.
+
+    Raises:
+        InputError: if a YAML file is damaged, or several name other classes.
+    """
+    found = [file for file in _texts(tree) if tree.index.has(file.stem)]
+    within = {file for file in found if _is_within(tree, file)}
+    labels = [file for file in found if not within or file in within or _has_boxes(tree, file)]
+    is_yolo = within or any(_has_boxes(tree, file) for file in labels)
+    if labels and (is_yolo or find_names(tree, find_settings(tree))):
+        return {file: tree.contents.lines(file) for file in labels}
+    return {}
+
+
+def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """The files of labels with the names of their classes and the form of their lines.
+
+    Images without such a file have no objects.
+
+    Args:
+        tree: the files of the folder.
+        files: from :func:`label_files`.
+        findings: gets what is unusual.
+
+    Raises:
+        InputError: if no file names the classes, or if it is not clear what the lines are.
+    """
+    settings = find_settings(tree)
+    named = find_names(tree, settings)
+    if named is None:
+        raise InputError(
+            f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
+            'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
+        )
+    places = list(_places(tree, settings, findings)) if settings else []
+    paired = (lines for file, lines in files.items() if tree.index.match(file.stem, file))
+    form, faults = line_form([*chain(*paired)], settings[1].get('kpt_shape') if settings else None)
+    findings.note_all(faults)
+    others = (file for file in _texts(tree) if file not in files)
+    orphans = [file for file in others if _is_within(tree, file) or _has_boxes(tree, file)]
+    findings.warn_all(LOST.what, orphans)
+    names = [name for name in named[1] if name]
+    warn_repeated(names, named[0], findings)
+    return FormatFolder(
+        {file: YoloLabels(lines, named, form) for file, lines in files.items()},
+        names=names,
+        splits=_splits(tree, places, findings) if places else None,
+        used=[named[0], *orphans, *(place for place, _ in places)],
+        whole=True,
+        lost=LOST,
+    )
+
+
+def _texts(tree: Tree) -> list[Path]:
+    """The text files but those that name classes."""
+    texts = (file for file in tree.others if file.suffix.lower() == '.txt')
+    return [file for file in texts if not any(fnmatch(file.name, name) for name in NAMES)]
+
+
+def _is_within(tree: Tree, file: Path) -> bool:
+    return 'labels' in tree.parts(file)
+
+
+def _has_boxes(tree: Tree, file: Path) -> bool:
+    return are_labels(tree.contents.lines(file), file)
+
+
+def _places(tree: Tree, settings: Settings, findings: Findings) -> Iterator[tuple[Path, Split]]:
+    """The image folders and lists of each split that the YAML file names.
+
+    The end of a path of another machine is enough, as far as it is there.
+    """
+    file, content = settings
+    roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
+    for split in SPLITS:
+        for place in _places_of(split, content, file):
+            # It may begin with ../, or with folders of another machine.
+            parts = [part for part in PureWindowsPath(place).parts if part.strip('./\\')]
+            tried = (root.joinpath(*parts[i:]) for i in range(len(parts)) for root in roots)
+            if found := next(filter(os.path.exists, tried), None):
+                yield found, split
+            elif place not in ('null', '~'):
+                findings.warn(f'places that {file.name} names, which are not there', place)
+
+
+def _places_of(split: Split, content: Mapping[str, Any], file: Path) -> Sequence[str]:
+    """What the YAML file says of the places of a split.
+
+    Raises:
+        InputError: if it is no text or list of texts, or exceeds a limit.
+    """
+    found = content.get(split) or content.get('valid' if split == 'val' else split) or []
+    places = [found] if isinstance(found, str) else found
+    if not isinstance(places, list) or not all(isinstance(place, str) for place in places):
+        raise InputError(
+            f'--data: {split} of {str(file)!r} must be a folder or a list of images, or several '
+            'of them in a list.'
+        )
+    check_limit(file, 'places of a part', len(places))
+    for place in places:
+        check_limit(file, 'levels of folders', len(PureWindowsPath(place).parts), ' in a path')
+    return places
+
+
+def _splits(
+    tree: Tree, places: Sequence[tuple[Path, Split]], findings: Findings
+) -> dict[Path, Split]:
+    """The split of each image in these folders and lists."""
+    named_for: dict[Path, list[Split]] = {}
+    for place, split in places:
+        for image in images_of(tree, place, findings):
+            named_for.setdefault(image, []).append(split)
+    of_last = any({*splits} == {'train'} for splits in named_for.values())
+    findings.warn_all(
+        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
+        (image for image, splits in named_for.items() if len({*splits}) > 1),
+    )
+    return {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
