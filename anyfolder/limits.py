@@ -7,6 +7,7 @@ time or memory is spent on it.
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from anyfolder.errors import InputError
@@ -43,36 +44,45 @@ LIMITS = {
 }
 
 
-def check_limit(source: object, what: str, found: float, more: str = '') -> None:
+class LimitError(InputError):
+    """A file that asks for more than a limit."""
+
+
+def check_limit(
+    source: object, what: str, found: float, more: str = '', limits: Mapping[str, int] = LIMITS
+) -> None:
     """Compare what a file asks for with the limit.
 
     Args:
         source: the file.
-        what: a key of :data:`LIMITS`.
+        what: a key of the table.
         found: how much it asks for, as far as it was counted.
         more: words behind ``what``, such as where they come from.
+        limits: the table.
 
     Raises:
-        InputError: if it is more than the limit.
+        LimitError: if it is more than the limit.
     """
-    if found > limit(what):
-        raise exceeded(source, what, more)
+    if found > limit(what, limits):
+        raise exceeded(source, what, more, limits)
 
 
 def read_within(path: str | Path, what: str) -> bytes:
     """The content of a file of no more bytes than a limit.
 
     Raises:
-        InputError: if it has more.
+        LimitError: if it has more.
         OSError: if it cannot be read.
     """
     check_limit(path, what, Path(path).stat().st_size)
     return Path(path).read_bytes()
 
 
-def exceeded(source: object, what: str, more: str = '') -> InputError:
+def exceeded(
+    source: object, what: str, more: str = '', limits: Mapping[str, int] = LIMITS
+) -> LimitError:
     """The error over a file that asks for more than the limit, see :func:`check_limit`."""
-    return InputError(f'{str(source)!r} {_sentence(what, more)}.')
+    return LimitError(f'{str(source)!r} {_sentence(what, more, limits)}.')
 
 
 def beyond(what: str, found: float) -> str:
@@ -87,20 +97,20 @@ def beyond(what: str, found: float) -> str:
     return _sentence(what) if found > limit(what) else ''
 
 
-def _sentence(what: str, more: str = '') -> str:
+def _sentence(what: str, more: str = '', limits: Mapping[str, int] = LIMITS) -> str:
     return (
-        f'has more than {limit(what):,} {what}{more}, the limit for what is untrusted; if it is '
-        f'right, set {VARIABLE}={10 * _factor():g} in the environment for tenfold limits'
+        f'has more than {limit(what, limits):,} {what}{more}, the limit for what is untrusted; if '
+        f'it is right, set {VARIABLE}={10 * _factor():g} in the environment for tenfold limits'
     )
 
 
-def limit(what: str) -> int:
+def limit(what: str, limits: Mapping[str, int] = LIMITS) -> int:
     """The limit that holds.
 
     Raises:
         InputError: if the environment variable is not a positive number.
     """
-    return int(LIMITS[what] * _factor())
+    return int(limits[what] * _factor())
 
 
 def _factor() -> float:

@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from anyfolder.errors import needed_by
-from anyfolder.limits import beyond
+from anyfolder.limits import beyond, check_limit
 
 UNPACKED = 1 << 28  # bytes that an archive may hold however small it is
 
@@ -36,7 +36,7 @@ def header_in(file: IO[bytes], length: int) -> ArrayHeader:
         length: its bytes from here on.
 
     Raises:
-        ValueError: if it is none, has objects of Python in it, or claims more than these bytes.
+        ValueError: if it is none, or claims more than these bytes.
     """
     start = file.tell()
     version = np.lib.format.read_magic(file)
@@ -44,9 +44,9 @@ def header_in(file: IO[bytes], length: int) -> ArrayHeader:
         raise ValueError(f"it is an array in version {version} of NumPy's format; save it again")
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
     shape, _, dtype = read(file)
-    found = ArrayHeader(shape, dtype, math.prod(shape) * dtype.itemsize)
-    if dtype.hasobject:
-        raise ValueError('it is an array of Python objects; save numbers')
+    # Objects are pickles of any length, which are not read.
+    size = 0 if dtype.hasobject else math.prod(shape) * dtype.itemsize
+    found = ArrayHeader(shape, dtype, size)
     if found.bytes > length - (file.tell() - start):
         raise ValueError(f'it claims an array {shape} of {dtype}, and is cut short')
     return found
@@ -75,29 +75,28 @@ def open_archive(path: str | Path) -> Any:
     """The arrays of a ``.npz``, by their names, each read on access.
 
     Raises:
-        ValueError: if an array claims more than its part of the archive, or the archive unpacks to
-            far more than its own size.
+        LimitError: if it has too many arrays, or unpacks to far more than its own size.
+        ValueError: if an array claims more than its part of the archive.
         zipfile.BadZipFile: if it is no archive, or damaged.
         OSError: if it cannot be read.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         _check_unpacked(path, sum(member.file_size for member in members))
-        if said := beyond('arrays in an archive', len(members)):
-            raise ValueError(f'it {said}')
+        check_limit(path, 'arrays in an archive', len(members))
         for member in members:
             with archive.open(member) as content:
                 if content.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                     content.seek(0)
                     header_in(content, member.file_size)
-    return np.load(path, allow_pickle=False)
+    return np.load(path, allow_pickle=False)  # of objects, it says so on access
 
 
 def _check_unpacked(path: str | Path, size: int) -> None:
-    """Raise a ``ValueError`` if a file stands for far more bytes than it has."""
-    times = size / max(os.path.getsize(path), 1)
-    if size > UNPACKED and (said := beyond('times the bytes of its file, unpacked', times)):
-        raise ValueError(f'it {said}')
+    """Raise a ``LimitError`` if a file stands for far more bytes than it has."""
+    if size > UNPACKED:
+        times = size / max(os.path.getsize(path), 1)
+        check_limit(path, 'times the bytes of its file, unpacked', times)
 
 
 @contextmanager

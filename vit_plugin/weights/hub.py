@@ -7,7 +7,6 @@ config of the model, its pixels and the names of its classes. The entry is data 
 person, as the config in a checkpoint is, see :mod:`vit_plugin.untrusted`.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +16,8 @@ from typing import Any
 from torch import Tensor
 from typing_extensions import NotRequired
 
+from anyfolder.bounded import read_json
+from anyfolder.limits import LimitError
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError, first_line
@@ -61,11 +62,14 @@ def configs_beside(file: Path) -> dict[str, Mapping[str, Any]]:
     """The configs next to weights by their names, as far as they are there and can be read."""
     found = {}
     for path in map(file.with_name, HUB_CONFIGS if file.name in HUB_FILES else ()):
-        # Another library reads it as it likes.
-        with suppress(OSError, ValueError, RecursionError):
-            content = json.loads(path.read_text(encoding='utf-8'))
-            if isinstance(content, Mapping):
-                found[path.stem] = content
+        try:
+            content = read_json(path)
+        except LimitError:
+            raise
+        except (OSError, ValueError):  # another library reads it as it likes
+            continue
+        if isinstance(content, Mapping):
+            found[path.stem] = content
     return found
 
 

@@ -47,6 +47,12 @@ def merged(weights: Weights, meta: Any) -> Weights:
             weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
             for part in (name, layer + UP):
                 check_real(part, weights[part])
+            if [*weight.shape] != [*up.shape[:1], *down.shape[1:]] or weight.ndim != 2:
+                raise ConfigError(
+                    f'The LoRA adapters {name} {tuple(down.shape)} and {layer + UP} '
+                    f'{tuple(up.shape)} are not of a layer {tuple(weight.shape)}: the checkpoint '
+                    'is damaged.'
+                )
             # Rounded once.
             total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())
             plain[f'{layer}.weight'] = total.to(weight.dtype)

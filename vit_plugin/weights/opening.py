@@ -13,6 +13,7 @@ from .hub import TIMM_SCHEME, configs_beside, from_hugging_face, from_timm, meta
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
 from .reading.lazy import Weights
+from .reading.size_checks import check_weights
 
 with needed_by('vit_plugin'):  # it imports OpenCV
     from mmengine.runner import (
@@ -44,9 +45,11 @@ class Checkpoint:
 
         Raises:
             ConfigError: see :func:`~vit_plugin.weights.reading.files.find_tensors` and
-                :func:`~vit_plugin.weights.lora.merged`.
+                :func:`~vit_plugin.weights.lora.merged`, and if there are too many.
         """
-        return merged(*find_tensors(self.content))
+        weights, meta = find_tensors(self.content)
+        check_weights(self.source, 'tensors', len(weights))
+        return merged(weights, meta)
 
     @property
     def meta(self) -> Mapping[str, Any]:

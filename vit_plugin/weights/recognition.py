@@ -11,6 +11,7 @@ from vit_plugin.errors import ConfigError
 from .formats import FORMATS, OWN
 from .reading.files import checked
 from .reading.lazy import Lazy, Weights
+from .reading.size_checks import check_weights
 from .report import shortened_list
 from .rules import Format, Step
 
@@ -134,6 +135,7 @@ def unstacked(weights: Weights) -> Weights:
             f'The arrays such as {scanned[0]} hold different numbers of blocks: the checkpoint is '
             'damaged.'
         )
+    check_weights('The checkpoint', 'tensors', len(scanned) * weights[scanned[0]].shape[0])
     blocks = {
         key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
         for key in scanned

@@ -12,6 +12,7 @@ from vit_plugin.project import declared
 from vit_plugin.untrusted.admission import admit
 
 from .opening import Checkpoint, open_checkpoint
+from .reading.size_checks import check_weights
 
 # Among the arguments of a backbone: those of its training, and of its pre-training.
 NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')
@@ -101,8 +102,14 @@ def settings_of(checkpoint: Checkpoint) -> Section:
 
 
 def literals(text: Any) -> Section:
-    """The top-level settings in a config's text that are plain values. Nothing in it is run."""
+    """The top-level settings in a config's text that are plain values. Nothing in it is run.
+
+    Raises:
+        LimitError: if the text is too long.
+    """
     found = {}
+    if isinstance(text, str):
+        check_weights('meta.cfg of the checkpoint', 'characters of a config', len(text))
     try:
         for node in ast.parse(text).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

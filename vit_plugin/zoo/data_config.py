@@ -1,6 +1,5 @@
 """Preprocessing that a model expects, in the terms of timm's ``resolve_data_config``."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,7 +10,7 @@ import timm
 from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
-from anyfolder.text import read_text
+from anyfolder.bounded import read_json
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_FILES, said_once, timm_name, weights_in
@@ -100,7 +99,7 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> Section:
     """The preprocessing that a model's files say: one of transformers, or else of timm."""
     for file, entry in PREPROCESSING_FILES.items():
         try:
-            content = json.loads(read_text(find(file)))
+            content = read_json(find(file))
             content = content[entry] if entry else content
         # Of the hub, of the library that asks it, or of the file.
         except Exception as error:  # noqa: BLE001

@@ -53,7 +53,7 @@ WIDE += [(273, 4, 1, 8), (279, 4, 1, 8)]
         (b'II*\0\x08\0\0\0\xff\xff', 'damaged, or it is cut short'),
         (npy((1000, 1000, 4)), 'and is cut short'),
         (npy((2**20, 2**20, 3)), 'and is cut short'),
-        (npy((4, 4, 4), '|O'), 'Python objects'),
+        (npy((4, 4, 4), '|O'), 'is not .H, W, bands.'),
     ],
 )
 def test_headers_that_claim_too_much(tmp_path, content, words):
@@ -107,7 +107,7 @@ def test_archives_of_zeros(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='more than 20 times the bytes of its file, unpacked'):
         open_archive(path)
     assert not is_sliced(path)
-    with rejects(r'a\.npz. cannot be read \(it has more than 20 times'):
+    with rejects(r'a\.npz. cannot be read \(.*a\.npz. has more than 20 times'):
         read_image(path)
     zeros(path, 'image.npy', 0, npy((1024, 1024)))
     with pytest.raises(ValueError, match='claims an array .* and is cut short'):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.lazy import Lazy
+from vit_plugin.weights.reading.size_checks import check_weights
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.rules import GRID
@@ -156,6 +157,7 @@ class Adapter:
             changes.append(f'{value.shape[1]} input channels to {shape[1]}')
             value = adapt_channels(value, shape[1])
         if value.shape[2:] != shape[2:] and ours == 'patch_embed.proj.weight':
+            check_weights('The checkpoint', 'pixels of a patch at a side', max(value.shape[2:]))
             changes.append(f'patches of {by(value.shape[2:])} to {by(shape[2:])}')
             value = resize_patches(value, (shape[2], shape[3]))
         return value, ', '.join(changes)

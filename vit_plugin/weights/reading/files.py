@@ -14,6 +14,7 @@ from mmengine.logging import print_log
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from anyfolder.pixels.arrays import open_archive
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from vit_plugin.errors import ConfigError, first_line
 
@@ -21,6 +22,7 @@ from .folders import check_complete, read_folder
 from .lazy import Lazy, Weights
 from .pickles import read_pickle
 from .shards import INDEX, read_shards
+from .size_checks import check_weights
 
 # Names under which training scripts save the weights. Averages come first: they are what was
 # tested.
@@ -198,8 +200,7 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
 
 
 def _read_npz(path: Path) -> Weights:
-    with zipfile.ZipFile(path):  # numpy does not close a damaged file
-        arrays = np.load(path, allow_pickle=False)
+    arrays = open_archive(path)
 
     def read(name: str) -> Tensor:
         with _one_sentence(path):
@@ -217,6 +218,8 @@ def _read_npz(path: Path) -> Weights:
 
 
 def _read_safetensors(path: Path) -> Weights:
+    with open(path, 'rb') as content:
+        check_weights(path, 'bytes of names and shapes', int.from_bytes(content.read(8), 'little'))
     file = safe_open(path, framework='pt')
     return Lazy(file.keys(), file.get_tensor)
 

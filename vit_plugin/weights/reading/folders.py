@@ -8,6 +8,7 @@ each file. `vit_plugin.engine.checkpoints` writes them.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ from safetensors import safe_open
 from torch import Tensor
 from typing_extensions import TypedDict
 
+from anyfolder.bounded import json_in, read_json
+from anyfolder.limits import LimitError, read_within
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError
@@ -70,10 +73,12 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
             'give a file, or a folder that default_hooks.checkpoint wrote.'
         )
     try:
-        text = file.read_text()
-        facts = json.loads(text)
+        text = read_within(file, 'bytes of JSON').decode()
+        facts = json_in(text, file)
         version = facts['version'] if facts['format'] == FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except LimitError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise _damaged(path, f'{MANIFEST} cannot be read') from error
     if version != VERSION:
         raise ConfigError(
@@ -157,7 +162,7 @@ def read_run(path: str | Path, parts: Sequence[str] | None = None) -> dict[str, 
         parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
             None reads all.
     """
-    content = json.loads(Path(path, RUN).read_text())
+    content = read_json(Path(path, RUN))
     return {name: content[name] for name in content if parts is None or name in parts}
 
 
@@ -176,7 +181,7 @@ class _Tensors(dict):
         self._parts: dict[str, list[tuple[Any, list[int]]]] = {}
         for file in sorted(folder.glob('*.safetensors')):
             content = safe_open(file, framework='pt')
-            offsets = json.loads((content.metadata() or {}).get(SHARDS, '{}'))
+            offsets = json_in((content.metadata() or {}).get(SHARDS, '{}'), file)
             for name in content.keys():  # noqa: SIM118  it is not a mapping
                 begins = offsets.get(name, {}).get('saved_offsets')
                 self._parts.setdefault(name, []).append((content, begins))
@@ -189,9 +194,13 @@ class _Tensors(dict):
             [begin + size for begin, size in zip(begins, part.shape, strict=True)]
             for part, begins in parts
         ]
-        full = torch.empty(
-            [max(sizes) for sizes in zip(*ends, strict=True)], dtype=parts[0][0].dtype
-        )
+        shape = [max(sizes) for sizes in zip(*ends, strict=True)]
+        if math.prod(shape) != sum(part.numel() for part, _ in parts):
+            raise ConfigError(
+                f'The parts of {name!r} do not make up a tensor {tuple(shape)}: the checkpoint is '
+                'damaged.'
+            )
+        full = torch.empty(shape, dtype=parts[0][0].dtype)
         for (part, begins), end in zip(parts, ends, strict=True):
             full[tuple(map(slice, begins, end))] = part
         return full

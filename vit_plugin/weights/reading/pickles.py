@@ -16,6 +16,8 @@ from mmengine.logging import HistoryBuffer
 
 from vit_plugin.errors import ConfigError
 
+from .size_checks import check_headers, check_pickle, check_stored_pickle
+
 # What checkpoints of MMEngine, MAE and DeiT contain besides tensors and plain containers. A pickle
 # that names numpy's array, data type or reconstruction, or `getattr`, gets the replacements below.
 # With numpy's own, it could make arrays over any memory.
@@ -112,6 +114,7 @@ ADMITTED = [
     ),
 ]
 
+PICKLES = 5  # in files of torch.save's old format, before the values of the tensors
 _MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # start of files in torch.save's old format
 
 
@@ -129,13 +132,18 @@ def read_pickle(
     Raises:
         pickle.UnpicklingError: if the file contains more than tensors, arrays and plain containers.
         zipfile.BadZipFile: if a member of an archive from ``torch.save`` differs from its checksum.
-        ConfigError: if a member of such an archive is compressed.
+        ConfigError: if a member of such an archive is compressed, or see
+            :mod:`~vit_plugin.weights.reading.size_checks`.
     """
     with open(path, 'rb') as file:
         head = file.read(16)
     zipped = zipfile.is_zipfile(path)
     if zipped:
         check_archive(path, payload)
+    if not zipped:
+        with open(path, 'rb') as file:
+            for _ in range(PICKLES if _MAGIC in head else 1):
+                check_pickle(path, file)
     if zipped or _MAGIC in head:
         with torch.serialization.safe_globals(ADMITTED):
             return torch.load(
@@ -145,7 +153,7 @@ def read_pickle(
 
 
 def check_archive(path: Path, payload: bool = True) -> None:
-    """Verify an archive's checksums and reject compressed members. torch checks neither.
+    """Verify an archive's sizes and checksums, and reject compressed members. torch checks none.
 
     torch maps compressed members as they are.
 
@@ -155,6 +163,7 @@ def check_archive(path: Path, payload: bool = True) -> None:
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
+        check_headers(path, archive)
         packed = [
             member.filename for member in members if member.compress_type != zipfile.ZIP_STORED
         ]
@@ -164,6 +173,9 @@ def check_archive(path: Path, payload: bool = True) -> None:
                 'which torch cannot map; unpack the archive and zip it again without compression '
                 '(zip -0).'
             )
+        for member in members:
+            if member.filename.endswith('data.pkl'):
+                check_stored_pickle(path, member)
         # Written with torch.serialization.set_crc32_options(False).
         if not any(member.CRC for member in members):
             return

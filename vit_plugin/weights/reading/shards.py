@@ -3,13 +3,13 @@
 It is what ``save_pretrained`` of Hugging Face's libraries writes for a large model.
 """
 
-import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
 
+from anyfolder.bounded import read_json
+from anyfolder.limits import LimitError
 from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
@@ -25,8 +25,12 @@ def files_of(index: Path) -> dict[str, str]:
         ConfigError: if this is no such index, or names a file of another folder.
     """
     files: Any = None
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
-        files = json.loads(index.read_text(encoding='utf-8'))['weight_map']
+    try:
+        files = read_json(index)['weight_map']
+    except LimitError:
+        raise
+    except (ValueError, TypeError, KeyError):
+        pass
     if not fits(dict[str, str], files) or any(Path(file).name != file for file in files.values()):
         raise ConfigError(
             f'{str(index)!r} does not say in weight_map which file next to it each tensor is in; '
