@@ -85,20 +85,34 @@ def read_yaml(file: str | Path, as_text: bool = False) -> Any:
         InputError: if it is not YAML, names an object of Python, or exceeds a limit.
         OSError: if the file cannot be read.
     """
-    text = read_text(file, kind='YAML')
+    return yaml_in(read_text(file, kind='YAML'), file, as_text)
+
+
+def yaml_in(text: str, source: object, as_text: bool = False) -> Any:
+    """The content of YAML.
+
+    Args:
+        text: the YAML.
+        source: where it is, for messages.
+        as_text: see :func:`read_yaml`.
+
+    Raises:
+        InputError: see :func:`read_yaml`.
+    """
     try:
-        _check_yaml(text, file)
+        _check_yaml(text, source)
         return yaml.load(text, _TEXTS if as_text else _VALUES)
     except InputError:
         raise
     except (yaml.YAMLError, ValueError) as error:  # such as a date in month 13
         raise InputError(
-            f'{str(file)!r} is not YAML of plain values ({first_line(error)}); correct it.'
+            f'{str(source)!r} is not YAML of plain values ({first_line(error)}); correct it.'
         ) from error
 
 
-def _check_yaml(text: str, file: object) -> None:
+def _check_yaml(text: str, source: object) -> None:
     """Compare YAML with its limits, with each alias as large as what it stands for."""
+    check_limit(source, 'bytes of YAML', len(text))
     most, deepest = limit('values of YAML'), limit('levels of YAML')
     sizes: dict[str | None, int] = {}  # of what has an anchor; too large while it is open
     opened: list[tuple[str | None, int]] = []
@@ -117,9 +131,9 @@ def _check_yaml(text: str, file: object) -> None:
             anchor, before = opened.pop()
             sizes[anchor] = total - before
         if total > most:
-            raise exceeded(file, 'values of YAML', ', with those that its aliases stand for')
+            raise exceeded(source, 'values of YAML', ', with those that its aliases stand for')
         if len(opened) > deepest:
-            raise exceeded(file, 'levels of YAML')
+            raise exceeded(source, 'levels of YAML')
 
 
 def read_xml(file: Path) -> ElementTree.Element:

@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-from mmengine.fileio import list_from_file, load
-
+from anyfolder.bounded import read_json, read_xml
+from anyfolder.text import read_lines
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.suggestions import suggestion
 
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, ElementTree.ParseError)
+UNREADABLE = (OSError, ValueError, LookupError, TypeError)
 
 
 def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
@@ -46,7 +46,7 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
 
 
 def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
-    content = load(file, file_format='json')
+    content = read_json(file)
     names = {category['id']: category['name'] for category in content['categories']}
     _check_known(at, classes, names.values(), file)
     numbered = [name for name in names.values() if name in classes]
@@ -73,8 +73,8 @@ def _check_voc(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> 
     root = os.path.join(dataset.get('data_root') or '', prefix)
     folder = os.path.join(root, dataset.get('ann_subdir', 'Annotations'))
     names: set[str] = set()
-    for image in list_from_file(file):
-        content = ElementTree.parse(os.path.join(folder, f'{image}.xml'))
+    for image in read_lines(file):
+        content = read_xml(Path(folder, f'{image}.xml'))
         names |= {node.text or '' for node in content.iterfind('object/name')}
     _check_known(at, classes, names, folder)
 

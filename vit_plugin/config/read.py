@@ -15,6 +15,7 @@ from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
 from vit_plugin.files.shipped import PREFIX, recipe
 
 from .options import check_options
+from .plain_configs import check_base, check_imports, read_as_data
 from .sections import LOADER_SECTIONS
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
@@ -23,15 +24,22 @@ DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors impor
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
 
+    A config in Python is a program and is run. One in YAML or JSON is data, see
+    :mod:`~vit_plugin.config.plain_configs`, though the classes that it names are built later.
+
     Raises:
         ConfigError: if the file does not exist or cannot be read, or if an option has an impossible
             name.
     """
     path = recipe(str(path))
     try:
-        with _known_bases():
+        with _known_bases(), read_as_data(path):
             cfg = Config.fromfile(path, import_custom_modules=False)
-        _import_custom(**cfg.get('custom_imports') or {})
+        imports = cfg.get('custom_imports') or {}
+        check_imports(imports.get('imports'), path)
+        _import_custom(**imports)
+    except ConfigError:
+        raise
     except Exception as error:  # a config is a program and may raise anything
         said, remedy = first_line(error), 'correct it or its bases'
         if (package := said.partition(' is not installed')[0]) in EXTRAS:  # MMEngine's words
@@ -90,6 +98,7 @@ def _known_bases() -> Iterator[None]:
     theirs = Config._get_cfg_path
 
     def path_of(base: str, filename: str) -> tuple[str, str | None]:
+        check_base(base, filename)
         if base.startswith(PREFIX):
             return recipe(base), None
         found: tuple[str, str | None] = theirs(base, filename)
