@@ -59,6 +59,12 @@ def guess(name: str, known: Iterable[str]) -> str:
     return f'; did you mean {near[0]}?' if near else ''
 
 
+def alternatives(names: Iterable[str]) -> str:
+    """Names in a sentence: ``a, b or c``."""
+    *most, last = names
+    return f'{", ".join(most)} or {last}' if most else last
+
+
 def check_choice(flag: str, given: str | None, choices: Iterable[str]) -> None:
     """Raise a ``ConfigError`` if a flag has none of its values."""
     choices = list(choices)

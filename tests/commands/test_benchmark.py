@@ -35,7 +35,7 @@ def test_table_and_record(benchmark, tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
-        (['--modes', 'train'], '--modes is for the comparison'),
+        (['--modes', 'train'], '--modes does not go with --latency; it is for the comparison'),
         (['--device', 'cuda'], '--latency is that of a CPU'),
     ],
 )

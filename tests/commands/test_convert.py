@@ -148,7 +148,7 @@ def test_bad_input(convert, tmp_path):
     golden = FOLDER / f'{NAMES[0]}.npz'
     for arguments, words in (
         ([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
-        ([golden, tmp_path / 'x.pth', '--private'], '--license and --private are for a hub'),
+        ([golden, tmp_path / 'x.pth', '--private'], '--private does not go with --out'),
         ([tmp_path / 'none.npz', tmp_path / 'x.pth'], 'There is no checkpoint file'),
     ):
         done = convert(*arguments, '--to', 'timm')
@@ -170,7 +170,7 @@ def test_the_file_that_a_run_began_with_is_written_again(convert, tmp_path, tiny
     assert torch.equal(found['cls_token'], new['backbone.cls_token'])
     assert torch.equal(found['other.weight'], torch.ones(2))
     done = convert(*into, '--dtype', 'float16')
-    assert done.stderr.startswith('Error: --dtype is not for --into, whose names and types are')
+    assert done.stderr.startswith('Error: --dtype does not go with --into; the names and types are')
 
 
 def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):

@@ -144,6 +144,10 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
         ([checkpoint, image, '--config', without_test], 'has no test_dataloader; add one'),
         ([checkpoint, damaged, '--config', DIGITS], "damaged.jpg' cannot be read"),
         ([other, image, '--config', DIGITS], 'is not of this model'),
+        (
+            [checkpoint, image, '--config', DIGITS, '--score-thr', '0.3'],
+            '--score-thr is for models that find boxes, and this one finds none',
+        ),
     ):
         with pytest.raises(SystemExit) as error:
             infer(*arguments)

@@ -43,7 +43,7 @@ def test_a_plan_for_people_and_for_machines(run_command, tmp_path):
             'configs/detection/mask-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py --gpus 1',
             'MaskRCNN is not a classifier',
         ),
-        (f'{PURE} --gpus 1 --out tests', "'tests'"),
+        (f'{PURE} --gpus 1 --out setup.py/x.json', 'is a file; give another folder'),
     ],
 )
 def test_bad_input_is_one_sentence(run_command, arguments, words):

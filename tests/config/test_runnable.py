@@ -173,6 +173,22 @@ def test_a_section_that_is_none_says_what_it_should_be(coco, changes, words):
         check_config(coco)
 
 
+@pytest.mark.parametrize(
+    'changes',
+    [
+        dict(custom_hooks=[dict(type='EarlyStoppingHook', monitor='accuracy/top1')]),
+        {'default_hooks.stop': dict(type='mmengine.EarlyStoppingHook', monitor='accuracy/top1')},
+        dict(param_scheduler=[dict(type='ReduceOnPlateauLR', monitor='accuracy/top1')]),
+    ],
+)
+def test_what_follows_a_validation_needs_one(coco, changes):
+    coco.merge_from_dict(changes)
+    check_config(coco)
+    coco.merge_from_dict(dict(val_dataloader=None, val_cfg=None, val_evaluator=None))
+    with rejects('follows the metrics of a validation, and this run has none'):
+        check_config(coco)
+
+
 def test_a_section_may_be_off(coco):
     coco.merge_from_dict(
         dict(compile=True, lora=False, val_dataloader=None, val_cfg=None, val_evaluator=None)

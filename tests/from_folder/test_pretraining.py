@@ -203,7 +203,10 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder):
         ),
         (dict(data='empty'), "'empty' has 0 images to learn from"),
         (dict(teacher='none'), "There is no checkpoint file 'none'"),
-        (dict(teacher=TEACHER, task='detection'), '--teacher: a model of detection has no single'),
+        (
+            dict(teacher=TEACHER, task='detection'),
+            '--teacher needs --task classification or pretraining; leave it out, or pre-train',
+        ),
     ],
 )
 def test_wrong_requests_are_one_sentence(folder, arguments, words):

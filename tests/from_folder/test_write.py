@@ -46,6 +46,16 @@ def request_for(**arguments) -> Request:
     return Request(**dict(dict(data='digits', arch=ARCH), **arguments))
 
 
+def test_a_patience_that_ends_nothing_is_said(folder, capsys):
+    write_digits(folder / 'digits', per_class=10)
+    write_config(request_for(epochs=3, patience=3))
+    assert (
+        '--patience 3 ends nothing, since there are only 3 validations.' in capsys.readouterr().out
+    )
+    write_config(request_for(epochs=3, patience=2))
+    assert '--patience' not in capsys.readouterr().out
+
+
 def test_the_config_says_all_of_a_classifier(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
     path = write_config(request_for())
@@ -511,5 +521,5 @@ def test_an_unknown_task():
 
 @pytest.mark.parametrize('task', ['segmentation', 'pretraining'])
 def test_what_cannot_be_balanced_is_refused_before_the_folder_is_read(folder, task):
-    with rejects(f'--balance is for images with classes or boxes, .*{task}'):
+    with rejects('--balance needs --task classification, detection or instance'):
         write_config(Request('not there', task=task, balance=True))

@@ -18,12 +18,10 @@ from itertools import product
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, at_least
+from .flags import a_file, add_flags, at_least
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
-# What --latency takes of the other flags. A load of so much is other people's work.
-OF_LATENCY = ('latency', 'arch', 'img_size', 'rounds', 'device', 'threads', 'out', 'traceback')
-IDLE = 0.5
+IDLE = 0.5  # a load of more is other people's work
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,7 +60,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=['cls_token', 'featmap'],
         help='what the backbone returns; default: cls_token',
     )
-    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
+    add_flags(
+        parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the results'
+    )
     parser.add_argument(
         '--rounds', type=at_least(1), default=10, help='turns of each implementation; default: 10'
     )
@@ -146,19 +146,7 @@ def measure_latency(args: Namespace) -> list[dict]:
 
 
 def check(args: Namespace) -> None:
-    """Raise a ``ConfigError`` for flags that do not go with ``--latency``."""
-    parser = ArgumentParser()
-    add_arguments(parser)
-    given = {
-        name.replace('_', '-')
-        for name, value in vars(args).items()
-        if name not in OF_LATENCY and value != parser.get_default(name)
-    }
-    if args.latency and given:
-        raise ConfigError(
-            f'--latency: --{min(given)} is for the comparison with other implementations; leave '
-            'one of them out.'
-        )
+    """Raise a ``ConfigError`` for another device than the one of ``--latency``."""
     if args.latency and args.device not in (None, 'cpu'):
         raise ConfigError(f'--latency is that of a CPU; leave --device {args.device} out.')
 

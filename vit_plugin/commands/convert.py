@@ -167,12 +167,6 @@ def write_into(args: Namespace) -> None:
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.put_back import put_back
 
-    for flag in ('to', 'num_heads', 'dtype', 'license', 'private'):
-        if getattr(args, flag):
-            raise ConfigError(
-                f'--{flag.replace("_", "-")} is not for --into, whose names and types are those '
-                'of the file; leave it out.'
-            )
     original, trained = (
         open_checkpoint(find_checkpoint(source, which))
         for source, which in ((args.into, None), (args.checkpoint, args.which))
@@ -210,11 +204,6 @@ def write_file(args: Namespace) -> None:
     from vit_plugin.weights import FORMATS
     from vit_plugin.weights.hub import weights_in
 
-    if args.license or args.private:
-        raise ConfigError(
-            f'--license and --private are for a hub, and --out {args.out!r} is a file; leave '
-            'them out.'
-        )
     args.out = Path(args.out)
     if args.out.suffix not in SUFFIXES:
         raise ConfigError(
@@ -233,8 +222,6 @@ def write_folder(args: Namespace) -> None:
     """Write a folder of a hub, or upload it."""
     from vit_plugin.deploy.hub.publishing import publish
 
-    if args.num_heads:
-        raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
     told = args.to, args.dtype, args.license, args.private, args.which
     print(publish(args.checkpoint, args.out, *told))
 

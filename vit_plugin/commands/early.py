@@ -15,10 +15,13 @@ CONFIG = '.py', 'vit_plugin::'  # the end or the beginning of a config's name
 
 
 def check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """End the program if a word is an option that the parser does not have, with the nearest."""
+    """End the program if a word is no option of the parser, with the nearest, or is empty."""
     known = [option for option in parser._option_string_actions if option.startswith('--')]
-    for word in words:
-        name = word.partition('=')[0]
+    for before, word in zip(['', *words], words, strict=False):
+        name, equals, value = word.partition('=')
+        if not word.strip() or (name.startswith('--') and equals and not value.strip()):
+            flag = name or (before if before.startswith('--') else 'an argument')
+            parser.error(f'{flag} is empty; give a value, or leave it out')
         if name == '--':
             return
         if name.startswith('--') and not any(option.startswith(name) for option in known):

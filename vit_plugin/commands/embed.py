@@ -7,15 +7,19 @@ vit-plugin embed CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
 
 from argparse import ArgumentParser, Namespace
 
-from vit_plugin.errors import ConfigError
-
-from .flags import add_flags, add_model_arguments, load_model
+from .flags import a_file, add_flags, add_model_arguments, load_model
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     add_flags(parser, 'images')
-    add_flags(parser, '--out', required=True, help='a .npz file for `names` and `features`')
+    add_flags(
+        parser,
+        '--out',
+        type=a_file('.npz'),
+        required=True,
+        help='a .npz file for `names` and `features`',
+    )
     parser.add_argument(
         '--normalize', action='store_true', help='scale each vector to the length 1'
     )
@@ -28,8 +32,6 @@ def check(args: Namespace) -> None:
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import check_apart
 
-    if args.out.suffix != '.npz':
-        raise ConfigError(f'--out {str(args.out)!r}: embeddings are written as .npz.')
     args.images = find_inputs(args.images, videos=False)
     check_target(args.out)
     check_apart([args.out], args.images)

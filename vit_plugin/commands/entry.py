@@ -13,6 +13,7 @@ from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
 
 from .early import check_checkpoints, check_options
+from .flag_rules import RULES, check_rules, given_flags
 
 
 def parser_of(command: ModuleType) -> argparse.ArgumentParser:
@@ -38,8 +39,10 @@ def run_command(command: ModuleType) -> None:
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     check_options(parser, sys.argv[1:])
     args = parser.parse_args()
+    args.given = given_flags(parser, sys.argv[1:])
     given = getattr(args, 'config', None) or []
     try:
+        check_rules(RULES.get(command.__name__.rpartition('.')[2], ()), parser, args)
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
         if hasattr(command, 'check'):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, add_target, load_model
+from .flags import a_file, add_flags, add_target, load_model
 
 if TYPE_CHECKING:
     from vit_plugin.deploy.input_sizes import Sizes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'checkpoint', '--checkpoint', '--config', '--cfg-options')
-    add_target(parser, 'file to write: .pt2 or .onnx')
+    add_target(parser, 'file to write: .pt2 or .onnx', type=a_file('.pt2', '.onnx'))
     add_flags(
         parser,
         '--dtype',
@@ -26,14 +26,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         default='float32',
         help='bfloat16 for .pt2, float16 and int8 for .onnx',
     )
-    size = parser.add_mutually_exclusive_group()
     add_flags(
-        size,
+        parser,
         '--img-size',
         nargs='+',
         help="side of the images, or height and width; default: the backbone's img_size",
     )
-    size.add_argument(
+    parser.add_argument(
         '--dynamic-size', action='store_true', help='one file for all sizes of whole patches'
     )
     parser.set_defaults(arch=None, device='cpu')  # of load_model
@@ -49,8 +48,6 @@ def asked_of(args: Namespace, test: 'Sizes') -> 'Sizes':
 
 def check(args: Namespace) -> None:
     """Compare what is asked for with what there is, which takes no torch."""
-    if args.out.suffix not in ('.pt2', '.onnx'):
-        raise ConfigError(f'--out {str(args.out)!r} must end in one of .pt2, .onnx.')
     if len(args.img_size or ()) > 2:
         raise ConfigError(
             f'--img-size takes one number or two, got {" ".join(map(str, args.img_size))}.'

@@ -2,11 +2,13 @@
 
 import argparse
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import first_line
+from vit_plugin.suggestions import alternatives
 
 if TYPE_CHECKING:
     from vit_plugin.inference.trained_model import TrainedModel
@@ -53,6 +55,39 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 
     number.__name__ = kind.__name__
     return number
+
+
+def a_file(*suffixes: str) -> Callable[[str], Path]:
+    """The type of a flag for a file to write that ends in one of these suffixes."""
+
+    def path(text: str) -> Path:
+        if Path(text).suffix.lower() not in suffixes:
+            raise argparse.ArgumentTypeError(f'{text!r} must end in {alternatives(suffixes)}')
+        return Path(text)
+
+    path.__name__ = 'Path'
+    return path
+
+
+def a_folder(*suffixes: str) -> Callable[[str], Path]:
+    """The type of a flag for a folder to write to, or for a file that ends in one of these.
+
+    A name with another suffix is that of a file, unless the folder is there or a / follows.
+    """
+
+    def path(text: str) -> Path:
+        suffix = Path(text).suffix.lower()
+        looks_like_a_file = suffix[1:2].isalpha() and suffix not in suffixes
+        if looks_like_a_file and not text.endswith(('/', os.sep)) and not Path(text).is_dir():
+            files = f'a file in {alternatives(suffixes)}, or ' if suffixes else ''
+            raise argparse.ArgumentTypeError(
+                f'{text!r} ends in {suffix}, which is not written; give {files}a folder, '
+                f'with a / at the end if its name has a dot: {text}/'
+            )
+        return Path(text)
+
+    path.__name__ = 'Path'
+    return path
 
 
 # What several commands take, once. A command may say in another `help` what it is for there.

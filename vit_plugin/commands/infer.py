@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference import SCORE_THR
+from vit_plugin.inference import SCORE_THR, TABLE_SUFFIXES
 
-from .flags import add_flags, add_model_arguments, at_least, load_model
+from .flags import a_folder, add_flags, add_model_arguments, at_least, load_model
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,6 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flags(
         parser,
         '--out',
+        type=a_folder(*TABLE_SUFFIXES),
         action='append',
         default=[],
         help='folder for pictures and videos, or a .json, .jsonl or .csv file; may be given again',
@@ -63,18 +64,6 @@ def needs_torch(args: Namespace) -> bool:
     return not args.checkpoint.endswith('.onnx')
 
 
-def onnx_model_of(args: Namespace) -> Any:
-    """The model in a file of ONNX."""
-    from vit_plugin.deploy.onnx_model import OnnxModel
-
-    flags = dict(
-        which='checkpoint', config='config', arch='arch', device='device', cfg_options='cfg-options'
-    )
-    if given := [flag for name, flag in flags.items() if getattr(args, name)]:
-        raise ConfigError(f'--{given[0]} has no effect on an ONNX file; leave it out.')
-    return OnnxModel(args.checkpoint)
-
-
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """The model that predicts frames."""
     takes = getattr(model, 'takes', lambda frame: frame.image)
@@ -87,9 +76,16 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
         sliced = Sliced(model.predict, side, model.classes, args.score_thr, args.batch_size)
         read = getattr(model, 'read', lambda image: image)
         return lambda frames: sliced([read(takes(frame)) for frame in frames])
-    return lambda frames: model.predict(
-        [takes(frame) for frame in frames], [frame.source.name for frame in frames]
-    )
+
+    def predict(frames: Sequence[Any]) -> Sequence[Any]:
+        found = model.predict([takes(one) for one in frames], [one.source.name for one in frames])
+        if 'score_thr' in args.given and any(one.boxes is None for one in found):
+            raise ConfigError(
+                '--score-thr is for models that find boxes, and this one finds none; leave it out.'
+            )
+        return found
+
+    return predict
 
 
 def main(args: Namespace) -> None:
@@ -98,7 +94,12 @@ def main(args: Namespace) -> None:
     from vit_plugin.inference.prediction_files import output_of
 
     outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
-    model = load_model(args).optimized() if needs_torch(args) else onnx_model_of(args)
+    if needs_torch(args):
+        model: Any = load_model(args).optimized()
+    else:
+        from vit_plugin.deploy.onnx_model import OnnxModel
+
+        model = OnnxModel(args.checkpoint)
     predict_all(
         Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr
     )

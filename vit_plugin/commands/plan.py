@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from anyfolder.terminal import aligned
+from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.cost import (
     GIGABYTES_PER_S,
     PAPER_CORE_DAYS,
@@ -22,7 +23,7 @@ from vit_plugin.measure.planning.cost import (
     images_of_run,
 )
 
-from .flags import add_flags, at_least
+from .flags import a_file, add_flags, at_least
 
 MIB, GIB = 1 << 20, 1 << 30
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
@@ -55,7 +56,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         help='images in the training set, for schedules in epochs',
     )
     parser.add_argument('--price', type=at_least(0, float), help="of a GPU's hour, in any currency")
-    add_flags(parser, '--out', metavar='FILE', help='a .json file for the plan')
+    add_flags(
+        parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the plan'
+    )
     add_flags(parser, '--cfg-options')
 
 
@@ -194,6 +197,11 @@ def main(args: Namespace) -> None:
     dtype = traced_step.compute_dtype(cfg)
     cluster = cluster_of(args, dtype)
     images = images_of_run(cfg, batch * args.gpus, args.num_images)
+    if args.price is not None and images is None:
+        raise ConfigError(
+            '--price: the config does not say how long it trains; add train_cfg.max_epochs or '
+            'train_cfg.max_iters by --cfg-options, or leave it out.'
+        )
     logging.disable(logging.INFO)  # each optimizer that is built logs its groups
     try:
         with traced_step.pretended_ranks(args.gpus):

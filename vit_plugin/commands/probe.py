@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, add_run_arguments, at_least
+from .flags import a_file, add_flags, at_least
 
 if TYPE_CHECKING:
     from vit_plugin.measure.dense_probing import Labeled
@@ -29,8 +29,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         help='a checkpoint, the folder of a run, or weights of any format with --config; without '
         "it, the init_cfg of the config's backbone; with --masks one or several",
     )
-    add_flags(parser, '--checkpoint', '--config')
-    add_run_arguments(parser)
+    add_flags(parser, '--checkpoint', '--config', '--work-dir', '--verbose', '--no-pin-memory')
+    add_flags(parser, '--cfg-options')
+    parser.set_defaults(launcher='none', local_rank=0)  # of load_config: one process
     parser.add_argument('--probes', nargs='+', choices=PROBES, help='default: all')
     parser.add_argument(
         '--shots',
@@ -45,7 +46,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         '--seeds',
         help='how often fewshot draws them, or --masks half of the training images; default: 3',
     )
-    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
+    add_flags(
+        parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the results'
+    )
     dense = parser.add_argument_group('which backbone segments my images')
     dense.add_argument(
         '--masks', metavar='FOLDER', help='images and masks, as for train --task segmentation'
@@ -67,14 +70,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def check(args: Namespace) -> None:
+    """Find out whether there is something to probe, which takes no torch."""
+    if args.masks and not args.checkpoint:
+        raise ConfigError(
+            '--masks compares models; give checkpoints, or names such as timm://NAME.'
+        )
+    if not args.masks and len(args.checkpoint) > 1:
+        raise ConfigError(
+            'Several checkpoints are compared on --masks FOLDER; give one, or --masks.'
+        )
+    if not args.checkpoint and not args.config:
+        raise ConfigError('Give a checkpoint, or --config with a config.')
+
+
 def main(args: Namespace) -> None:
     import mmengine
 
     from anyfolder.complete import check_target, replacing
 
     if args.out:
-        if args.out.suffix != '.json':
-            raise ConfigError(f'--out {str(args.out)!r}: the results are written as .json.')
         check_target(args.out, [path for path in (args.config, *args.checkpoint) if path])
     found = segmentation(args) if args.masks else classification(args)
     if args.out:
@@ -89,12 +104,6 @@ def classification(args: Namespace) -> dict[str, Any]:
     from vit_plugin.measure.probing import features_of, prepare, probe
     from vit_plugin.models.loading import load_weights
 
-    if len(args.checkpoint) > 1:
-        raise ConfigError(
-            'Several checkpoints are compared on --masks FOLDER; give one, or --masks.'
-        )
-    if not args.checkpoint and not args.config:
-        raise ConfigError('Give a checkpoint, or --config with a config.')
     saved = (
         open_model(args.checkpoint[0], args.config, args.cfg_options, 'probe', args.which)
         if args.checkpoint
@@ -146,14 +155,6 @@ def segmentation(args: Namespace) -> list[dict[str, Any]]:
     from vit_plugin.inference.load import load
     from vit_plugin.measure.dense_probing import dense_probe, rank_correlation, table
 
-    if 'fewshot' in (args.probes or ()):
-        raise ConfigError(
-            '--probes fewshot draws images of a class, and a mask has several; leave it out.'
-        )
-    if not args.checkpoint:
-        raise ConfigError(
-            '--masks compares models; give checkpoints, or names such as timm://NAME.'
-        )
     data, probes = read_labeled(args.masks), args.probes or DENSE_PROBES
     rows: list[Any] = []
     for name in args.checkpoint:

@@ -78,7 +78,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def check(args: Namespace) -> None:
-    """Find out whether there is a display, and what is written, before the model runs."""
+    """Find out what is tested and written, and whether there is a display, without torch."""
+    if len(args.checkpoint) + bool(args.config) > 2:
+        raise ConfigError('Give one checkpoint, and at most one config.')
     if args.out and args.out.suffix not in WRITTEN[args.out_item]:
         raise ConfigError(
             f'--out {str(args.out)!r}: --out-item {args.out_item} is written as '
@@ -171,8 +173,6 @@ def main(args: Namespace) -> None:
     from vit_plugin.models.loading import load_trained
 
     *config, args.checkpoint = args.checkpoint
-    if len(config) + bool(args.config) > 1:
-        raise ConfigError('Give one checkpoint, and at most one config.')
     args.config = args.config or next(iter(config), None)
     saved = open_model(args.checkpoint, args.config, args.cfg_options, 'test', args.which)
     cfg = load_config(args, saved)

@@ -126,23 +126,8 @@ def apply_train_flags(cfg, args: Namespace) -> None:
 
 def check(args: Namespace) -> None:
     """Find out whether the flags go together, which takes no torch."""
-    if args.data and args.config:
-        raise ConfigError(
-            f'Both the config {args.config!r} and --data {args.data!r} say what to train; give '
-            'one of them.'
-        )
     if not (args.data or args.config):
         raise ConfigError('Give a config, or --data with a folder of images.')
-    given = [*given_of(args, *FLAGS_OF_DATA, 'check')]
-    if args.config and given:
-        raise ConfigError(
-            f'--{given[0].replace("_", "-")} goes with --data; change a config with --cfg-options, '
-            'such as train_cfg.max_epochs=10 or load_from=CHECKPOINT.'
-        )
-    if args.depth_scale and args.task != 'depth':
-        raise ConfigError('--depth-scale is for --task depth; leave it out, or give this task.')
-    if args.tiles and args.task not in ('detection', 'instance'):
-        raise ConfigError('--tiles is for --task detection or instance; leave it out.')
     if args.data:
         check_data(args.data)
         check_choice('--task', args.task, TASKS)

@@ -12,28 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from vit_plugin.errors import ConfigError
 
-from .flags import add_flags, add_model_arguments, load_model
+from .flags import a_folder, add_flags, add_model_arguments, load_model
 
 if TYPE_CHECKING:
     from vit_plugin.inference.inputs import Reading
 
 OF_EACH = ('attention', 'rollout', 'cam')
 OF_ALL = ('distance', 'posembed', 'features')
-WITHOUT_IMAGES = ('posembed',)
-# Each flag that not every picture takes -> the pictures that do.
-TAKEN_BY = {
-    'img_size': (*OF_EACH, 'distance', 'features'),
-    'blocks': ('attention', 'rollout'),
-    'heads': ('attention',),
-    'class': ('cam',),
-}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
     add_flags(parser, 'images', nargs='*')
-    add_flags(parser, '--out', required=True, metavar='FOLDER', help='folder for the pictures')
+    add_flags(
+        parser,
+        '--out',
+        type=a_folder(),
+        required=True,
+        metavar='FOLDER',
+        help='folder for the pictures',
+    )
     add_flags(
         parser,
         '--img-size',
@@ -86,17 +85,6 @@ def check(args: Namespace) -> None:
     from vit_plugin.inference.targets import targets_of, without_drawn
 
     args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
-    if bool(args.images) == (args.picture in WITHOUT_IMAGES):
-        raise ConfigError(
-            f'{args.picture} shows the model alone; leave out the images.'
-            if args.images
-            else f'{args.picture} needs at least one image.'
-        )
-    for flag, pictures in TAKEN_BY.items():
-        if getattr(args, flag) is not None and args.picture not in pictures:
-            raise ConfigError(
-                f'--{flag.replace("_", "-")} has no effect on {args.picture}; leave it out.'
-            )
     args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
 
 

@@ -21,24 +21,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar='NAME',
         help="a name, or a pattern such as 'eva02*'; default: all",
     )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
+    parser.add_argument(
         '--pretrained',
         action='store_true',
         help='list the names of weights, with the tag after the dot',
     )
-    form.add_argument(
+    parser.add_argument(
         '--licenses',
         '--licences',
         action='store_true',
         help='list the names of weights with their licenses',
     )
-    form.add_argument(
+    parser.add_argument(
         '--as-config',
         action='store_true',
         help='print the backbone of one name as a config, with every argument',
     )
-    form.add_argument(
+    parser.add_argument(
         '--detectors',
         action='store_true',
         help='list published detectors, with their licenses, the side of their images in pixels, '

@@ -27,6 +27,8 @@ NEEDED = {
     'val_dataloader': (),
     'test_dataloader': ('test_evaluator',),
 }
+# Parts of the names of hooks and schedules that follow the metrics of a validation.
+AFTER_VALIDATION = 'EarlyStopping', 'ReduceOnPlateau'
 VALUES = Signature(
     {
         'log_level': Literal['CRITICAL', 'ERROR', 'WARNING', 'INFO', 'DEBUG'],
@@ -83,6 +85,8 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
             f'{absent[0]}=None leaves {" and ".join(others)} without it; give it, or validate '
             'nothing with --no-validate.'
         )
+    if 'train_dataloader' in loaders and len(absent) == len(parts):
+        _check_unvalidated(settings)
     classes = value_at(settings, 'model.head.num_classes')
     for name in ('val_evaluator', 'test_evaluator'):
         metrics = settings.get(name)
@@ -96,6 +100,22 @@ def _check_validation(settings: Mapping[str, Any], loaders: Sequence[str]) -> No
                     f'{name}: topk={topk} asks for more than the num_classes={classes} of '
                     'model.head; take smaller numbers.'
                 )
+
+
+def _check_unvalidated(settings: Mapping[str, Any]) -> None:
+    """Check that nothing of a run waits for a validation that it has not."""
+    schedules = settings.get('param_scheduler')
+    for part in (
+        *(settings.get('default_hooks') or {}).values(),
+        *(settings.get('custom_hooks') or ()),
+        *(schedules if isinstance(schedules, (list, tuple)) else [schedules]),
+    ):
+        kind = str(value_at(part, 'type'))
+        if any(word in kind for word in AFTER_VALIDATION):
+            raise ConfigError(
+                f'type={kind!r} follows the metrics of a validation, and this run has none; leave '
+                'it out, or validate.'
+            )
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:

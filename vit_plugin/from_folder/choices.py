@@ -1,8 +1,11 @@
 """The names that a command line takes, known before torch is imported."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from vit_plugin.errors import ConfigError
 from vit_plugin.project import declared
-from vit_plugin.suggestions import check_choice
+from vit_plugin.suggestions import alternatives, check_choice
 
 DIGITS = 'digits'  # a folder that is written if it is not there
 ALONE = ('classification', 'pretraining')  # tasks with one model around a backbone
@@ -33,6 +36,35 @@ TASKS = tuple(
     for task in (ALONE[0], 'detection', 'instance', 'segmentation', 'panoptic', 'depth', ALONE[1])
     if task in ALONE or models_of(task)
 )
+
+
+class TaskFlag(NamedTuple):
+    """A flag that not every task takes: the tasks that do, and the remedy for the others."""
+
+    tasks: tuple[str, ...]
+    remedy: str = 'leave it out, or give such a task'
+
+
+TASK_FLAGS = {
+    'teacher': TaskFlag(
+        ('classification', 'pretraining'),
+        'leave it out, or pre-train the backbone with it by vit-plugin pretrain',
+    ),
+    'balance': TaskFlag(('classification', 'detection', 'instance')),
+    'tiles': TaskFlag(('detection', 'instance')),
+    'depth_scale': TaskFlag(('depth',)),
+    'patience': TaskFlag(TASKS[:-1]),
+    'skip_invalid': TaskFlag(TASKS[:-1]),
+}
+
+
+def check_task_flags(task: str, flags: Iterable[str]) -> None:
+    """Raise a ``ConfigError`` if a task does not take one of the flags that are given."""
+    for flag in flags:
+        tasks, remedy = TASK_FLAGS.get(flag, TaskFlag(TASKS))
+        if task not in tasks:
+            name = flag.replace('_', '-')
+            raise ConfigError(f'--{name} needs --task {alternatives(tasks)}; {remedy}.')
 
 
 def check_model(task: str, model: str | None) -> None:

@@ -43,7 +43,7 @@ class Classification(Task):
     schedules: ClassVar = SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
-    loads_model = takes_bands = takes_teacher = True
+    loads_model = takes_bands = True
 
     @cached_property
     def listing(self) -> Listing:

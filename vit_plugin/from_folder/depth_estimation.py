@@ -33,7 +33,7 @@ class DepthEstimation(DenseTask):
     runtime = '_base_/mmseg_runtime.py'
     takes = ('depth',)
     monitor = 'delta1'
-    takes_bands, takes_balance = True, False
+    takes_bands = True
     sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 

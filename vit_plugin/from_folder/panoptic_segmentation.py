@@ -33,7 +33,7 @@ class PanopticSegmentation(Detection):
     takes = (*COMPLETE, 'panoptic')
     packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
     monitor = QUALITY
-    with_masks, takes_balance = True, False
+    with_masks = True
     checkpoint_hook: ClassVar = dict(save_best=QUALITY, rule='greater')
 
     @cached_property

@@ -54,8 +54,6 @@ class Pretraining(Task):
         for kind, schedule in SCHEDULES.items()
     }
     monitor = ''
-    takes_teacher = True
-    takes_balance = False
     # The last batch of an epoch may be too small.
     loader: ClassVar = dict(drop_last=True, collate_fn=dict(type='default_collate'))
 

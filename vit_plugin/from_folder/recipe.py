@@ -1,5 +1,6 @@
 """A config that a person reads and changes: its sections, and its text."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PREFIX
 
 from .request import DEFAULT_TASK, Request
-from .schedule import training_sections
+from .schedule import training_sections, validation_interval
 from .task import Task, counted
 
 # Before these sections stands a comment.
@@ -61,22 +62,23 @@ def recipe_of(task: Task) -> Recipe:
     if preprocessor := task.preprocessor():
         sections['data_preprocessor'] = preprocessor
     sections |= data_sections(task)
+    share = task.passes('val') / task.passes('train')
     sections |= training_sections(
-        task.schedule,
-        task.epochs,
-        task.batch_size,
-        task.monitor,
-        request.patience,
-        task.passes('val') / task.passes('train'),
+        task.schedule, task.epochs, task.batch_size, task.monitor, request.patience, share
     )
     sections['default_hooks']['checkpoint'] |= task.checkpoint_hook
     sections |= task.more
     if not listing.val:
         del sections['val_cfg'], sections['test_cfg']
     assumed = start.assumed(request.task == DEFAULT_TASK and request.img_size is None)
+    validations = math.ceil(task.epochs / validation_interval(task.epochs, share))
+    endless = (
+        f'--patience {request.patience} ends nothing, since there are only '
+        f'{counted(validations, "validation")}.'
+    ) * ((request.patience or 0) >= validations)
     return Recipe(
         f'{start.title} on {request.data}, {contents(listing)}.',
-        ' '.join(filter(None, [task.summary(), assumed])),
+        ' '.join(filter(None, [task.summary(), assumed, endless])),
         sections,
         [PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
         {

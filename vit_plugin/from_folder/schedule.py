@@ -66,6 +66,11 @@ class Schedule(NamedTuple):
 CONTINUED = Schedule(1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8)
 
 
+def validation_interval(epochs: int, val_share: float) -> int:
+    """Epochs between two validations, see :func:`training_sections`."""
+    return min(max(math.ceil(epochs / 50), math.ceil(val_share)), epochs)
+
+
 def training_sections(
     schedule: Schedule,
     epochs: int,
@@ -85,7 +90,7 @@ def training_sections(
         val_share: images to validate, as a share of those to train on. A run learns from at least
             as many images as it validates on.
     """
-    interval = min(max(math.ceil(epochs / 50), math.ceil(val_share)), epochs)
+    interval = validation_interval(epochs, val_share)
     hooks: dict[str, Section] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))
     if patience:
         hooks['early_stopping'] = dict(

@@ -36,7 +36,7 @@ class Segmentation(DenseTask):
     changes: ClassVar = dict(scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
     monitor = 'mIoU'
-    takes_bands, takes_balance = True, False
+    takes_bands = True
     sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 

@@ -19,7 +19,7 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 
-from .choices import check_model
+from .choices import TASK_FLAGS, check_model, check_task_flags
 from .framework_lists import as_lines
 from .request import PRETRAINING, Request
 from .schedule import Schedule
@@ -40,8 +40,7 @@ class Task:
         held_out: what is validated if the data set does not say it.
         takes: the tasks of the complete models that the weights may be of.
         loads_model: whether the weights are loaded into the whole model, rather than its backbone.
-        takes_bands, takes_balance, takes_teacher: images of several bands; ``--balance``;
-            ``--teacher``.
+        takes_bands: whether images may have several bands.
         loader: more arguments of the training's data loader.
         more: more sections.
         checkpoint_hook: more arguments of the checkpoint hook.
@@ -57,28 +56,18 @@ class Task:
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
     takes: tuple[str, ...] = ()
-    loads_model = takes_bands = takes_teacher = False
-    takes_balance = True
+    loads_model = takes_bands = False
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         check_model(request.task, request.model)
+        check_task_flags(request.task, [name for name in TASK_FLAGS if getattr(request, name)])
         # Before a checkpoint's parts are looked up, which imports them.
         for package in self.packages:
             with needed_by(f'--task {request.task}'):
                 import_module(package)
-        if request.teacher and not self.takes_teacher:
-            raise ConfigError(
-                f'--teacher: a model of {request.task} has no single vector to learn; leave it '
-                'out, or pre-train the backbone with it by vit-plugin pretrain.'
-            )
-        if request.balance and not self.takes_balance:
-            raise ConfigError(
-                '--balance is for images with classes or boxes, not for '
-                f'{request.task}; leave it out.'
-            )
         self.request = request
         self.probes = ProbeCache(request.data, Path(request.work_dir, NAME), decode_all)
         arch = request.arch or ('' if request.weights else self.named_arch)

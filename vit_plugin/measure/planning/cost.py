@@ -70,9 +70,15 @@ def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) ->
         images: number of images in the training set; None for that of well-known data.
 
     Raises:
-        ConfigError: if the schedule counts epochs of a data set whose size is not known.
+        ConfigError: if the schedule counts epochs of a data set whose size is not known, or counts
+            no epochs, for which a number of images says nothing.
     """
     loop = cfg.get('train_cfg') or {}
+    if images and (loop.get('max_iters') or not loop.get('max_epochs')):
+        raise ConfigError(
+            '--num-images is for a schedule in epochs, and this config has no '
+            'train_cfg.max_epochs; leave it out.'
+        )
     if loop.get('max_iters'):
         return loop['max_iters'] * global_batch
     if not loop.get('max_epochs'):

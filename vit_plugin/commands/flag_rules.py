@@ -1,0 +1,233 @@
+"""Which flags of a command need or exclude each other: one table, read before any data."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import markdown_table
+from vit_plugin.from_folder.choices import CONTINUATIONS, TASK_FLAGS, TASKS
+from vit_plugin.suggestions import alternatives
+
+NO_EFFECT = 'leave it out'
+# Positional arguments as a person writes them; the kind of a picture is its value alone.
+POSITIONALS = dict(
+    config='CONFIG', checkpoint='CHECKPOINT', images='IMAGE', pattern='NAME', picture=''
+)
+
+
+class Rule(NamedTuple):
+    """Some flags, each of which needs one of others, or excludes each of them.
+
+    Attributes:
+        flags, others: options such as ``'--data'``, or names of positional arguments. Values may
+            follow, as in ``'--task detection|instance'``, also with ``*``; of ``--cfg-options``
+            they are names of settings. An empty one stands for a flag that is left out.
+        excludes: whether none of the others may be given. Otherwise one of them must be.
+        remedy: how a sentence ends that says so.
+    """
+
+    flags: tuple[str, ...]
+    others: tuple[str, ...]
+    excludes: bool
+    remedy: str
+
+
+def needs(flags: str, others: str, remedy: str = NO_EFFECT) -> Rule:
+    """Each of the flags has an effect with one of the others alone. Commas separate them."""
+    return Rule(tuple(flags.split(', ')), tuple(others.split(', ')), False, remedy)
+
+
+def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> Rule:
+    """None of the flags goes with any of the others. Commas separate them."""
+    return Rule(tuple(flags.split(', ')), tuple(others.split(', ')), True, remedy)
+
+
+def of_tasks() -> Iterator[Rule]:
+    """The flags of ``vit-plugin train`` that only some tasks take."""
+    for flag, (tasks, remedy) in TASK_FLAGS.items():
+        by_default = '|' * (TASKS[0] in tasks)
+        option = f'--{flag.replace("_", "-")}'
+        yield needs(option, f'--task {"|".join(tasks)}{by_default}', remedy)
+
+
+SAYS_THE_MODEL = excludes('--config', '--arch', 'both say what the model is; give one of them')
+# A flag and the setting that it sets.
+OF_ANY_RUN = (
+    excludes('--work-dir', '--cfg-options work_dir'),
+    excludes('--launcher', '--cfg-options launcher'),
+    excludes('--no-pin-memory', '--cfg-options *.pin_memory'),
+)
+OF_TRAININGS = (
+    *OF_ANY_RUN,
+    excludes('--amp', '--cfg-options optim_wrapper.type'),
+    excludes('--resume', '--cfg-options resume'),
+    excludes('--resume-changed', '--cfg-options resume_changed'),
+    excludes('--epochs', '--cfg-options train_cfg.max_epochs'),
+    excludes('--batch-size', '--cfg-options train_dataloader.batch_size'),
+)
+WITH_PICTURES = 'attention|rollout|cam|distance|features'
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    'train': (
+        excludes('config', '--data', 'both say what to train; give one of them'),
+        needs(
+            '--task, --model, --arch, --weights, --teacher, --epochs, --batch-size, --img-size, '
+            '--no-flip, --balance, --skip-invalid, --depth-scale, --tiles, --check, --patience',
+            '--data',
+            'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
+            'load_from=CHECKPOINT',
+        ),
+        *of_tasks(),
+        excludes('--patience', '--no-validate', 'it counts validations; leave one of them out'),
+        *OF_TRAININGS,
+        excludes('--no-validate', '--cfg-options val_*'),
+        excludes('--auto-scale-lr', '--cfg-options auto_scale_lr.enable'),
+        excludes('--no-persistent-workers', '--cfg-options *.persistent_workers'),
+    ),
+    'pretrain': (
+        needs('--teacher', '--method distill|', 'a teacher is for nothing else; leave one out'),
+        needs('--method distill', '--teacher', 'give the model to learn from'),
+        *(
+            needs(f'--method {name}', '--weights', 'give the model that it continues')
+            for name in CONTINUATIONS
+        ),
+        *OF_TRAININGS,
+    ),
+    'test': (
+        needs('--out-item', '--out'),
+        needs('--interval', '--show, --show-dir'),
+        needs('--wait-time', '--show'),
+        *OF_ANY_RUN,
+    ),
+    'probe': (
+        excludes('--shots, --work-dir, --no-pin-memory, --probes fewshot', '--masks', NO_EFFECT),
+        needs('--depths, --img-size', '--masks'),
+        needs('--shots', '--probes fewshot|'),
+        needs('--seeds', '--probes fewshot|, --masks'),
+        excludes('--work-dir', '--cfg-options work_dir'),
+        excludes('--no-pin-memory', '--cfg-options *.pin_memory'),
+    ),
+    'infer': (
+        SAYS_THE_MODEL,
+        excludes(
+            '--checkpoint, --config, --arch, --device, --cfg-options',
+            'checkpoint *.onnx',
+            'the file has all of it; leave it out',
+        ),
+    ),
+    'embed': (SAYS_THE_MODEL,),
+    'demo': (SAYS_THE_MODEL,),
+    'visualize': (
+        SAYS_THE_MODEL,
+        needs(f'picture {WITH_PICTURES}', 'images', 'give at least one'),
+        excludes('images', 'picture posembed', 'it shows the model alone; leave them out'),
+        needs('--img-size', f'picture {WITH_PICTURES}'),
+        needs('--blocks', 'picture attention|rollout'),
+        needs('--heads', 'picture attention'),
+        needs('--class', 'picture cam'),
+    ),
+    'convert': (
+        excludes(
+            '--to, --num-heads, --dtype, --license, --private',
+            '--into',
+            'the names and types are those of the file; leave it out',
+        ),
+        needs('--num-heads', '--to jax'),
+        excludes('--license, --private', '--out *.npz|*.safetensors|*.pth|*.bin', NO_EFFECT),
+        needs('--private', '--out hf://*'),
+        excludes('--dtype bfloat16', '--out *.npz', 'numpy has no such type; give another'),
+    ),
+    'export': (
+        excludes('--img-size', '--dynamic-size'),
+        needs('--dtype bfloat16', '--out *.pt2', 'give a file of that kind, or another type'),
+        needs('--dtype float16|int8', '--out *.onnx', 'give a file of that kind, or another type'),
+    ),
+    'benchmark': (
+        excludes(
+            '--batch-size, --modes, --dtype, --out-type, --compile, --peers, --cfg-options, '
+            '--tolerance',
+            '--latency',
+            'it is for the comparison with other implementations; leave one of them out',
+        ),
+    ),
+    'zoo': (
+        excludes('--pretrained', '--licenses, --as-config, --detectors'),
+        excludes('--licenses', '--as-config, --detectors'),
+        excludes('--as-config', '--detectors'),
+        needs('--as-config', 'pattern', 'give one'),
+    ),
+}
+
+
+def given_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
+    """The names in the namespace of what a command line gives, whatever the defaults are.
+
+    The parser is of no further use.
+    """
+    parser._defaults.clear()
+    for action in parser._actions:
+        action.default = argparse.SUPPRESS
+    return {*vars(parser.parse_args(words))}
+
+
+def check_rules(
+    rules: Sequence[Rule], parser: argparse.ArgumentParser, args: argparse.Namespace
+) -> None:
+    """Raise a ``ConfigError`` for the first rule that ``args``, with what is ``given``, breaks."""
+    dests = {name: action.dest for action in parser._actions for name in action.option_strings}
+
+    def holds(text: str) -> bool:
+        name, _, patterns = text.partition(' ')
+        dest = dests.get(name, name)
+        if dest not in args.given:
+            return patterns.endswith('|')
+        return not patterns or _has(getattr(args, dest), patterns.split('|'))
+
+    def as_given(text: str) -> str:
+        name, _, patterns = text.partition(' ')
+        value = getattr(args, dests.get(name, name), None)
+        return shown(f'{name} {value}' if patterns and isinstance(value, str | Path) else text)
+
+    for rule in rules:
+        flag = next(filter(holds, rule.flags), None)
+        others = [*filter(holds, rule.others)]
+        if flag and rule.excludes and others:
+            raise ConfigError(
+                f'{as_given(flag)} does not go with {as_given(others[0])}; {rule.remedy}.'
+            )
+        if flag and not (rule.excludes or others):
+            which = alternatives(map(shown, rule.others))
+            raise ConfigError(f'{as_given(flag)} needs {which}; {rule.remedy}.')
+
+
+def _has(value: Any, patterns: Sequence[str]) -> bool:
+    """True if a value, one of a list or a name of a setting is like one of these."""
+    several = value if isinstance(value, (list, tuple, Mapping)) else [value]
+    return any(fnmatchcase(str(one), pattern) for one in several for pattern in patterns)
+
+
+def shown(text: str) -> str:
+    """A flag of the table as a person writes it."""
+    name, _, patterns = text.partition(' ')
+    values = alternatives(patterns.rstrip('|').split('|'))
+    setting = '=...' if name == '--cfg-options' and values else ''
+    return f'{POSITIONALS.get(name, name)} {values}{setting}'.strip()
+
+
+def as_markdown() -> str:
+    """The table as docs/tools.md has it."""
+    commands: dict[Rule, list[str]] = {}
+    for command, rules in RULES.items():
+        for rule in rules:
+            commands.setdefault(rule, []).append(f'`{command}`')
+    rows = [['command', 'flag', 'goes']]
+    for rule, names in commands.items():
+        others = alternatives(f'`{shown(other)}`' for other in rule.others)
+        flags = ', '.join(f'`{shown(flag)}`' for flag in rule.flags)
+        rows.append(
+            [', '.join(names), flags, f'{"not" if rule.excludes else "only"} with {others}']
+        )
+    return markdown_table(rows)
