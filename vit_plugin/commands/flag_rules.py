@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.text import markdown_table
+from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.from_folder.choices import CONTINUATIONS, TASK_FLAGS, TASKS
 from vit_plugin.suggestions import alternatives
 

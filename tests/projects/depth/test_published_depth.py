@@ -148,7 +148,10 @@ def test_names_out_and_in(name, tmp_path):
         (dict(backbone_config=dict(model_type='beit')), "backbone_config={'model_type': 'beit'}"),
         (dict(use_bias_in_fusion_residual=False), 'use_bias_in_fusion_residual=False'),
         (dict(head_in_index=2), 'head_in_index=2'),
-        (dict(architectures=['DPTForSemanticSegmentation']), r"architectures=\['DPTForSemanticSegmentation'\], which is not read"),
+        (
+            dict(architectures=['DPTForSemanticSegmentation']),
+            r"architectures=\['DPTForSemanticSegmentation'\], which is not read",
+        ),
     ],
 )
 def test_other_models_are_refused(changes, message, tmp_path):

@@ -152,7 +152,11 @@ def test_layers_of_classes_that_differ_are_kept(tmp_path):
         ('Detr', dict(position_embedding_type='learned'), "position_embedding_type='learned'"),
         ('DeformableDetr', dict(activation_function='gelu'), "activation_function='gelu'"),
         ('ConditionalDetr', dict(d_model=64), 'd_model=64'),
-        ('Detr', dict(backbone='resnet18d'), "backbone_config.backbone='resnet18d', where its weights are those of a resnet18"),
+        (
+            'Detr',
+            dict(backbone='resnet18d'),
+            "backbone_config.backbone='resnet18d', where its weights are those of a resnet18",
+        ),
         ('Detr', dict(backbone='resnet26'), r'no known ResNet, with \(2, 2, 2, 2\) blocks'),
         (
             'Detr',
