@@ -20,7 +20,7 @@ from vit_plugin.deploy.onnx_model import (
     mask_on,
     resized,
 )
-from vit_plugin.deploy.pixel_steps import Placed
+from vit_plugin.deploy.pixel_steps import Placed, apply_steps
 from vit_plugin.inference.drawing import draw
 
 onnx = pytest.importorskip('onnx')
@@ -92,8 +92,43 @@ def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
     model = onnx.load(path)
     onnx.helper.set_model_props(model, {} if text is None else {KEY: text})
     onnx.save(model, path)
-    with rejects(r'does not say what its inputs and outputs are'):
+    nested = text is not None and text.startswith('[[')
+    with rejects('levels of JSON' if nested else 'does not say what its inputs and outputs are'):
         OnnxModel(path)
+
+
+def resize(*arguments) -> dict:
+    return dict(resize=list(arguments), interpolation='bilinear', backend='cv2')
+
+
+@pytest.mark.parametrize(
+    ('facts', 'words'),
+    [
+        (dict(steps=[resize('exact', 6000, 8000)]), 'cannot be run|makes 6,000 x 8,000 pixels'),
+        (dict(steps=[resize('exact', 24, 16)]), 'makes images of 24 x 16 pixels, but its graph'),
+        (dict(steps=[dict(pad=[60_000, 8], fill=[0, 0, 0])]), 'makes images of 60,000 x 8 pixels'),
+        (dict(steps=[dict(crop=[60_000, 60_000], fill=0)]), 'makes 60,000 x 60,000 pixels'),
+        (dict(steps=[dict(unit=60_000, fill=0)]), 'makes 60,000 x 60,000 pixels'),
+        (dict(steps=[resize('edge', 'short', 0)]), r'm\.onnx. has a pipeline|makes images of'),
+        (dict(steps=[resize('none', 1)]), 'has a pipeline that cannot be run'),
+        (dict(steps=[resize('exact', 'a', 'b')]), 'has a pipeline that cannot be run'),
+        (dict(steps=[dict(crop=[-1, 4])]), 'does not say what its inputs'),
+        (dict(steps=[dict(run='me')]), 'does not say what its inputs'),
+        (dict(slices=1), 'does not say what its inputs'),
+        (dict(patch=0), 'does not say what its inputs'),
+    ],
+)
+def test_metadata_are_compared_with_the_graph(of_file, facts, words):
+    with rejects(words):
+        of_file(LOGITS, **facts)
+
+
+def test_an_image_that_a_step_makes_huge_is_refused(of_file):
+    """A graph of any size with an image of one row."""
+    steps = [resize('edge', 'short', 256)]
+    image = np.zeros((1, 1000, 3), np.uint8)
+    with rejects('makes 256,000 x 256 pixels of 1,000 x 1, and no more than 33,554,432 go'):
+        apply_steps(steps, image)
 
 
 def test_a_classifier_gets_the_channels_of_the_network(of_file):

@@ -1,25 +1,31 @@
 """A file of ``vit-plugin export``, run by onnxruntime alone: without torch or a framework."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import cv2
 import numpy as np
+from pydantic import Field
 from typing_extensions import NotRequired
 
+from anyfolder.bounded import json_in
+from anyfolder.limits import LimitError
 from anyfolder.pixels.bands import check_bands
 from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
-from vit_plugin.arguments.fields import Open
+from vit_plugin.arguments.fields import Open, PositiveInt
 from vit_plugin.errors import ConfigError, needed_by, rejecting
 from vit_plugin.inference.predictions import Prediction, names_of
 from vit_plugin.inference.unusual_sizes import say_if_far
 
-from .pixel_steps import Placed, apply_steps
+from .pixel_steps import Placed, Step, apply_steps, size_after
 
 KEY = 'vit_plugin'  # of the file's metadata
+USUAL = 256  # pixels of a side of an image, for a graph that takes any
+
+
+LEAST_SLICE = 32  # pixels of a side; a large image has too many smaller ones
 
 
 class Facts(Open):
@@ -28,9 +34,9 @@ class Facts(Open):
     classes: list[str]
     multi_label: bool
     rgb: bool
-    steps: list[dict[str, Any]]
-    patch: NotRequired[int]
-    slices: NotRequired[int | None]
+    steps: list[Step]
+    patch: NotRequired[PositiveInt]
+    slices: NotRequired[Annotated[int, Field(ge=LEAST_SLICE)] | None]
     usual: NotRequired[list[int] | None]
 
 
@@ -55,8 +61,10 @@ class OnnxModel:
             )
         meta = self.session.get_modelmeta().custom_metadata_map
         try:
-            self.facts: dict[str, Any] = json.loads(meta.get(KEY, '{}'))
-        except (ValueError, RecursionError):
+            self.facts: dict[str, Any] = json_in(meta.get(KEY, '{}'), path)
+        except LimitError:
+            raise
+        except ConfigError:
             self.facts = {}
         if not fits(Facts, self.facts):
             raise ConfigError(
@@ -68,9 +76,31 @@ class OnnxModel:
         self.inputs = [given.name for given in self.session.get_inputs()]
         _, self.channels, *size = self.session.get_inputs()[0].shape
         self.size = tuple(size)  # height and width, or the names of what is open
+        self._compare_steps(str(path))
         names = {output.name for output in self.session.get_outputs()}
         # Else the framework's own code makes segments of them.
         self.answers = bool({'logits', 'boxes', 'depth'} & names)
+
+    def _compare_steps(self, path: str) -> None:
+        """Compare the pipeline with the size that the graph takes, before an image goes through it.
+
+        Raises:
+            ConfigError: if it has no such steps, or its last image has another size.
+        """
+        height, width = (side if isinstance(side, int) else USUAL for side in self.size)
+        found = width, height
+        with rejecting(f'{path!r} has a pipeline that cannot be run', 'export it again'):
+            for step in self.facts['steps']:
+                found = size_after(step, *found)
+        wanted = [
+            side if isinstance(side, int) else own
+            for side, own in zip(self.size, found[::-1], strict=True)
+        ]
+        if [*found[::-1]] != wanted:
+            raise ConfigError(
+                f'{path!r} has a pipeline that makes images of {found[0]:,} x {found[1]:,} pixels, '
+                f'but its graph takes {wanted[1]:,} x {wanted[0]:,}; export it again.'
+            )
 
     def __call__(self, image: np.ndarray) -> Prediction:
         """The prediction for the pixels (H, W, 3) of an image, in BGR."""

@@ -10,14 +10,45 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 - ``pad``: width and height, or ``unit`` and ``least``: a multiple, at least so much. ``fill`` is at
   the right and at the bottom, with its fractions.
 - ``dtype``: ``'float32'``, in which later steps compute without rounding.
+
+The metadata may be those of an unknown person. So the size after a step is known before it is made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
+from anyfolder.limits import VARIABLE, limit
+from vit_plugin.arguments.fields import STRICT, PositiveInt
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import edge_size, resized
+
+PIXELS = 'pixels that go into a network'
+INPUT_LIMITS = {PIXELS: 1 << 25}  # 5,792 x 5,792
+CHANNELS = 1_000  # of a fill
+SHOWN = 200  # letters of a step
+
+
+Numbers = Annotated[list[float], Field(max_length=CHANNELS)]
+Sides = Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
+
+
+@with_config(STRICT)
+class Step(TypedDict, total=False):
+    """A step, see above."""
+
+    resize: Annotated[list[str | float], Field(min_length=2, max_length=4)]
+    interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'box', 'hamming']
+    backend: Literal['cv2', 'pillow']
+    crop: Sides
+    pad: Sides
+    unit: PositiveInt
+    least: PositiveInt
+    fill: float | Numbers
+    dtype: Literal['float32']
 
 
 class Placed(NamedTuple):
@@ -53,53 +84,84 @@ SIZES: dict[str, Callable[..., tuple[int, int]]] = dict(
 )
 
 
+def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, int]:
+    """Width and height of an image after a step, which are all that it does to the size.
+
+    Raises:
+        ConfigError: if they are more pixels than a network takes.
+    """
+    sides = width, height
+    if 'resize' in step:
+        rule, *arguments = step['resize']
+        width, height = SIZES[rule](*sides, *arguments)
+        width, height = max(int(width), 1), max(int(height), 1)
+    elif 'crop' in step:
+        choose = min if step.get('fill') is None else max
+        grown = map(choose, sides, step['crop'])
+        width, height = map(min, grown, step['crop'])
+    elif 'dtype' not in step:
+        unit, least = step.get('unit', 1), step.get('least', 1)
+        multiples = (-(-max(side, least) // unit) * unit for side in sides)
+        width, height = map(max, multiples, step.get('pad', (0, 0)))
+    if not 0 < width * height <= limit(PIXELS, INPUT_LIMITS):
+        raise ConfigError(
+            f'{_shortened(step)} makes {width:,} x {height:,} pixels of {sides[0]:,} x '
+            f'{sides[1]:,}, and no more than {limit(PIXELS, INPUT_LIMITS):,} go into a network; '
+            f'give an image of another shape, or {VARIABLE}=10 in the environment allows more.'
+        )
+    return width, height
+
+
+def _shortened(step: Mapping[str, Any]) -> str:
+    """A step in a sentence."""
+    text = f'The step {dict(step)}'
+    return text if len(text) <= SHOWN else f'{text[:SHOWN]} ...'
+
+
 def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed:
-    """Take an image (H, W, 3) or (H, W) through the steps."""
+    """Take an image (H, W, 3) or (H, W) through the steps.
+
+    Raises:
+        ConfigError: see :func:`size_after`.
+    """
     placed = Placed(image, np.ones(2), np.zeros(2), image.shape[:2])
     for step in steps:
+        after = size_after(step, *placed.pixels.shape[1::-1])
         if 'dtype' in step:
             placed = placed._replace(pixels=placed.pixels.astype(step['dtype']))
         elif 'resize' in step:
-            placed = _resized(placed, **step)
+            placed = _resized(placed, after, step['interpolation'], step['backend'])
         elif 'crop' in step:
-            placed = _cropped(placed, **step)
+            placed = _cropped(placed, after, step.get('fill'))
         else:
-            placed = _padded(placed, **step)
+            placed = _padded(placed, after, step['fill'])
     return placed
 
 
-def _resized(placed: Placed, resize: Sequence[Any], interpolation: str, backend: str) -> Placed:
+def _resized(placed: Placed, after: tuple[int, int], interpolation: str, backend: str) -> Placed:
     before = np.array(placed.pixels.shape[1::-1])
-    rule, *arguments = resize
-    width, height = SIZES[rule](*before.tolist(), *arguments)
-    after = max(int(width), 1), max(int(height), 1)
     pixels = resized(placed.pixels, after, interpolation, backend)
     ratio = np.array(after) / before
     return Placed(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
 
 
-def _cropped(placed: Placed, crop: Sequence[int], fill: Any = None) -> Placed:
-    sides, wanted = np.array(placed.pixels.shape[1::-1]), np.array(crop)
+def _cropped(placed: Placed, after: tuple[int, int], fill: Any) -> Placed:
+    sides, wanted = np.array(placed.pixels.shape[1::-1]), np.array(after)
     pixels, offset = placed.pixels, placed.offset
-    if fill is not None and (sides < wanted).any():
-        before, missing = (wanted - sides).clip(0) // 2, (wanted - sides).clip(0)
+    if (missing := (wanted - sides).clip(0)).any():
+        before = missing // 2
         pixels = _on_canvas(pixels, sides + missing, before, fill)
         sides, offset = sides + missing, offset + before
-    wanted = np.minimum(wanted, sides)
     left, top = (round(float(side)) for side in (sides - wanted) / 2)
     pixels = pixels[top : top + wanted[1], left : left + wanted[0]]
     return Placed(pixels, placed.scale, offset - (left, top), pixels.shape[:2])
 
 
-def _padded(
-    placed: Placed, fill: Any, pad: Sequence[int] = (0, 0), unit: int = 1, least: int = 1
-) -> Placed:
-    sides = np.array(placed.pixels.shape[1::-1])
-    whole = np.maximum(-(-np.maximum(sides, least) // unit) * unit, pad)
-    if (whole == sides).all():
+def _padded(placed: Placed, after: tuple[int, int], fill: Any) -> Placed:
+    if after == placed.pixels.shape[1::-1]:
         return placed
     pixels = placed.pixels.astype(np.float32)  # which a mean is not rounded in
-    canvas = _on_canvas(pixels, whole, np.zeros(2, int), fill)
+    canvas = _on_canvas(pixels, np.array(after), np.zeros(2, int), fill)
     return placed._replace(pixels=canvas)
 
 
