@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from anyfolder.errors import InputError
+from anyfolder.wording import option
 
 from .annotated_images import read_images
 from .box_formats import FormatFiles, formats_of
@@ -57,10 +58,10 @@ def read_annotated_folder(
         first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
         others = f', and of another form {" and ".join(first)}' if first else ''
         raise InputError(
-            f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
+            f'{str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
             'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
             'and ymax, nor labels/*.txt as YOLO with the names of the images'
-            f'{others}; put the boxes there, or leave out --task for a folder of classes.'
+            f'{others}; put the boxes there, or leave out {option("task")} for a folder of classes.'
         )
     return read_format(tree, formats, skip_invalid, with_masks)
 
@@ -86,7 +87,7 @@ def read_format(
         kinds = ' and '.join(one.name for one in formats)
         firsts = ' and '.join(repr(str(next(iter(one.files)))) for one in formats)
         raise InputError(
-            f'--data: {str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.'
+            f'{str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.'
         )
     [(format, files)], findings = formats, Findings(skip_invalid)
     prepare = FOLDERS.get(format.name)

@@ -123,6 +123,6 @@ def _sentence(
         what = f'seem to be {right} in place of {written}, since {since}'
         remedy = REMEDIES.get((other.form, stated.form), f'write {written}')
     return (
-        f'--data: the boxes {what}, the first is {rounded(found.box)} of {found.origin} in '
+        f'the boxes {what}, the first is {rounded(found.box)} of {found.origin} in '
         f'{str(record.path)!r}; {remedy}.'
     )

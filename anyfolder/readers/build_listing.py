@@ -155,13 +155,11 @@ def _check_remains(draft: Draft, parts: Parts, findings: Findings) -> None:
     reasons = f' ({"; ".join(rows)})' if rows else ''
     folder = repr(str(draft.tree.folder))
     if not learned:
-        raise InputError(
-            f'--data: no image of {folder} to train on has {task.has}{reasons}; {draft.hint}.'
-        )
+        raise InputError(f'no image of {folder} to train on has {task.has}{reasons}; {draft.hint}.')
     names = ' and '.join(map(repr, sorted(learned)))
     count = 'one class' if len(learned) == 1 else f'{len(learned)} classes'
     raise InputError(
-        f'--data: {folder} has {count} to train on, {names}{reasons}, and {task.why}; {draft.hint}.'
+        f'{folder} has {count} to train on, {names}{reasons}, and {task.why}; {draft.hint}.'
     )
 
 

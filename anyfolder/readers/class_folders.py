@@ -101,7 +101,7 @@ def _check_names(
         )
     if len(found) == 1 and not multi_label:
         raise InputError(
-            f'--data: {str(tree.folder)!r} has one class, {found.pop()!r}'
+            f'{str(tree.folder)!r} has one class, {found.pop()!r}'
             f'{_unread(whole, records)}; a classifier needs two or more: {REMEDY}.'
         )
 
@@ -191,9 +191,9 @@ def _check_any(tree: Tree, records: Records) -> None:
         return
     if tree.images:
         raise InputError(
-            f'--data: the images in {str(tree.folder)!r} are not in folders of classes; {REMEDY}.'
+            f'the images in {str(tree.folder)!r} are not in folders of classes; {REMEDY}.'
         )
     raise InputError(
-        f'--data: there are no images in {str(tree.folder)!r}; their names end in '
+        f'there are no images in {str(tree.folder)!r}; their names end in '
         f'{", ".join(IMAGE_SUFFIXES)}, and those of each class lie in a folder with its name.'
     )

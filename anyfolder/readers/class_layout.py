@@ -45,14 +45,14 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
         classes = {}
     elif parts and not any(name in classes for top in parts for name in tops[top]):
         raise InputError(
-            f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
+            f'{str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
             "'train'; add it, with a folder for each class."
         )
     records = []
     for top, split in parts.items():
         if split == 'val' and not tops[top]:
             raise InputError(
-                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add '
+                f'{str(tree.folder / top)!r} has no images in folders of the classes; add '
                 'some, or remove it, and a tenth of the images for training is held out.'
             )
         found = _without_results(tree.folder / top, tops[top], findings)
@@ -141,7 +141,7 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
     if unclear:
         first, second = unclear[:2]
         raise InputError(
-            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
+            f'are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
             'the data? Name the parts train, val and test, with a folder of each class in them, '
             'or give the folder of one.'
         )
@@ -191,5 +191,5 @@ def _check_part(
     ]
     if to_train and empty:
         raise InputError(
-            f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
+            f'the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
         )

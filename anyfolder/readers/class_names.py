@@ -46,7 +46,7 @@ def check_alike(named: Sequence[tuple[Path, Any]]) -> None:
     for file, names in named[1:]:
         if names != named[0][1]:
             raise InputError(
-                f'--data: {str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
+                f'{str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
                 'order; keep the one that the labels are of.'
             )
 

@@ -10,6 +10,7 @@ import numpy as np
 from anyfolder.errors import InputError
 from anyfolder.pixels.depth_maps import DEPTH_SUFFIXES, read_depth
 from anyfolder.sampling import evenly_spaced
+from anyfolder.wording import option
 
 from .division import divide
 from .findings import Findings
@@ -72,8 +73,8 @@ def read_depth_folder(
     pairs = Index(tree.folder, images).pair(maps, findings)
     if not pairs.image_of:
         raise InputError(
-            f"--data: {str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
-            'by the same names, as PNG of 16 bits, .npy or .tiff, for --task depth.'
+            f"{str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
+            f'by the same names, as PNG of 16 bits, .npy or .tiff, for {option("task", "depth")}.'
         )
     lists = read_lists(tree, findings)
     map_of = {image: path for path, image in pairs.image_of.items()}
@@ -125,8 +126,8 @@ def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
     suffixes = {path.suffix.lower() for path in maps}
     if len(suffixes) > 1 and '.png' in suffixes:
         raise InputError(
-            f'--data: maps of depth are {" and ".join(sorted(suffixes))}, whose units differ; keep '
-            'one of them, or give --depth-scale, the meters of a value of 1.'
+            f'maps of depth are {" and ".join(sorted(suffixes))}, whose units differ; keep '
+            f'one of them, or give {option("depth_scale")}, the meters of a value of 1.'
         )
     return MILLIMETERS if suffixes == {'.png'} else 1.0
 
@@ -153,15 +154,14 @@ def _checked(
     values = [ends for _, ends in looked if ends]
     findings.check()
     if not values:
-        raise InputError(
-            '--data: no map of depth has a value above 0; look at how they were saved.'
-        )
+        raise InputError('no map of depth has a value above 0; look at how they were saved.')
     least, middle, most = np.array(values).T
     nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
     if median > FARTHEST:
         raise InputError(
-            f'--data: at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is '
-            'no photograph; give --depth-scale, the meters of a value of 1, such as 0.001 for '
+            f'at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is '
+            f'no photograph; give {option("depth_scale")}, the meters of a value of 1, such as '
+            '0.001 for '
             'millimeters.'
         )
     wrong = {one.path for one in chosen} - {one.path for one, _ in looked}

@@ -81,7 +81,7 @@ def assign_splits(
     if not parts['train']:
         have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
         raise InputError(
-            f'--data: {str(tree.folder)!r} has images for {have} and none to train on; put those '
+            f'{str(tree.folder)!r} has images for {have} and none to train on; put those '
             "into a folder 'train'."
         )
     held_out = not parts['val']
@@ -111,7 +111,7 @@ def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> Non
     if not parts['val']:
         where = '' if '' in groups else ' of any class'
         raise InputError(
-            f'--data: {str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
+            f'{str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
             "a folder 'val' next to 'train'."
         )
 
@@ -210,7 +210,7 @@ def check_classes(parts: Parts, held_out: bool, findings: Findings) -> set[str]:
                 hint = f', only of {near!r}' if near else ''
                 purpose = 'to validate' if split == 'val' else 'to test'
                 raise InputError(
-                    f'--data: {record.origin or str(record.path)!r}, {purpose}, has the class '
+                    f'{record.origin or str(record.path)!r}, {purpose}, has the class '
                     f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '
                     'add some there.'
                 )

@@ -6,6 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from anyfolder.errors import InputError
+from anyfolder.wording import option
 
 from .box_folders import BACKGROUND_SHAPE, read_format
 from .box_formats import formats_of
@@ -25,8 +26,9 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
     if not forms:
         findings.check()  # of images and masks whose names are not the same
         raise InputError(
-            f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
-            '--task segmentation, with masks of the same names, or polygons as COCO, YOLO or '
+            f"{str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
+            f'{option("task", "segmentation")}, with masks of the same names, or polygons as COCO, '
+            'YOLO or '
             'LabelMe.'
         )
     listing = read_format(tree, forms, findings.skip_invalid, True, with_background=True)

@@ -46,7 +46,7 @@ class FileContents:
 def reading(file: Path, what: str, format: str) -> AbstractContextManager[None]:
     """Turn an error over missing or wrong values of a file into a ``InputError`` of a sentence."""
     return rejecting(
-        f'--data: {str(file)!r} has {what} that is not complete in the format of {format}',
+        f'{str(file)!r} has {what} that is not complete in the format of {format}',
         'correct it',
         (KeyError, TypeError, ValueError, AttributeError, IndexError),
         named_line,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anyfolder.errors import InputError
+from anyfolder.wording import option
 
 KEPT = 1000  # examples of each kind in the report
 SHOWN = 500  # letters of an example: a line of a file may have a million
@@ -90,8 +91,8 @@ class Findings:
         others = sum(other.count for other in serious.values()) - kind.count
         more = f' {others} more are wrong in other ways.' if others else ''
         raise InputError(
-            f'--data: {what} ({kind.count}, the first is {kind.examples[0]}); {remedy}, or leave '
-            f'them out by --skip-invalid.{more}'
+            f'{what} ({kind.count}, the first is {kind.examples[0]}); {remedy}, or leave '
+            f'them out by {option("skip_invalid", True)}.{more}'
         )
 
     def rows(self) -> list[tuple[str, int, list[str]]]:

@@ -74,7 +74,7 @@ class Tree:
 
     def __init__(self, folder: str | Path, probes: ProbeCache | None = None) -> None:
         if not Path(folder).is_dir():
-            raise InputError(f'--data: there is no folder {str(folder)!r}.')
+            raise InputError(f'there is no folder {str(folder)!r}.')
         self.folder, self.probes = _unwrapped(Path(folder)), probes or ProbeCache()
         self.images: list[Path] = []
         self.others: list[Path] = []
@@ -109,7 +109,7 @@ class Tree:
         )
         if own and own != other:
             raise InputError(
-                f'--data: {str(link)!r} and {str(first)!r} are one folder by a link, so that no '
+                f'{str(link)!r} and {str(first)!r} are one folder by a link, so that no '
                 'image is of one part alone; name the images of each part in train.txt and '
                 'val.txt, or remove the link.'
             )
@@ -193,7 +193,7 @@ def read_sizes(
     if unread and not (deep or any(any(record.size) for record in kept)):
         first = next(probe.fault for probe in probes if probe)
         raise InputError(
-            f'--data: none of {len(unread)} images can be read, such as {str(records[0].path)!r} '
+            f'none of {len(unread)} images can be read, such as {str(records[0].path)!r} '
             f'({first}); look at how they were saved.'
         )
     return kept

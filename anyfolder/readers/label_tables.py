@@ -53,7 +53,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Pat
             names = _names(row, labels, mark)
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise InputError(
-                    f'--data: {record.origin!r} and {str(file)!r} say other classes of '
+                    f'{record.origin!r} and {str(file)!r} say other classes of '
                     f'{str(path)!r}; keep one of them.'
                 )
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))

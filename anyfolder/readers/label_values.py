@@ -93,7 +93,7 @@ def _check_names(table: ImageTable, column: str, values: Collection[str], counte
         first = next((value for value in sorted(values) if '.' in value), min(values))
         hint = '' if counted else ', or if they are classes, call it label'
         raise InputError(
-            f'--data: the column {column!r} of {str(table.file)!r} has {len(values)} {kind} '
+            f'the column {column!r} of {str(table.file)!r} has {len(values)} {kind} '
             f"such as {first}, and a classifier learns names; write a few classes such as 'low' "
             f"and 'high' in place of them{hint}."
         )

@@ -87,7 +87,7 @@ class Listing:
                 for bands, record in list(known.items())[:2]
             )
             raise InputError(
-                f'--data: {one}, and {other}; a model takes one number of bands: take one of them '
+                f'{one}, and {other}; a model takes one number of bands: take one of them '
                 'out of the folder.'
             )
         return next(iter(known), 0)

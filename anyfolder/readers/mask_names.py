@@ -86,7 +86,7 @@ def names_in_files(tree: Tree, masks: Sequence[Path]) -> NamedValues:
         file, found = next(iter(read.items()))
         if found.file is None:
             raise InputError(
-                f'--data: {str(file)!r} has neither a value and a name on each line, nor the '
+                f'{str(file)!r} has neither a value and a name on each line, nor the '
                 'columns name, r, g and b; write one of these.'
             )
         return found
@@ -159,7 +159,7 @@ def _colors(pairs: Iterable[Sequence[str]], file: Path) -> dict[int, str]:
     for text, name in pairs:
         value = _color(text, file)
         if found.setdefault(value, class_name(name)) != class_name(name):
-            raise InputError(f'--data: {str(file)!r} names the color {text!r} twice; correct it.')
+            raise InputError(f'{str(file)!r} names the color {text!r} twice; correct it.')
     return found
 
 
@@ -172,7 +172,7 @@ def _color(text: str, file: Path) -> int:
         with suppress(ValueError):
             return _value(*ImageColor.getrgb(word)[:3])
     raise InputError(
-        f'--data: {text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 or '
+        f'{text!r} in {str(file)!r} is no color, which is three numbers from 0 to 255 or '
         '#rrggbb; correct it.'
     )
 

@@ -157,13 +157,13 @@ def choose_classes(
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
     if lossy and min(np.diff(values), default=0) < GRAY:
         raise InputError(
-            f'--data: {str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
+            f'{str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
             f'masks at edges: they have {len(values)}, which are not the numbers of classes; save '
             'masks as PNG.'
         )
     if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
         raise InputError(
-            f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are '
+            f'the masks have {len(values)} values, up to {_word(values[-1])}, which are '
             'not the numbers of classes; they may be smoothed or JPEG files, which change values: '
             'save masks as PNG with the number of the class of each pixel, or name the classes in '
             'classes.txt.'
@@ -202,7 +202,7 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
         names = named.colors
         if unknown := [value for value in values if value not in names]:
             raise InputError(
-                f'--data: the masks have the value {_word(unknown[0])}, which {str(named.file)!r} '
+                f'the masks have the value {_word(unknown[0])}, which {str(named.file)!r} '
                 'does not name; add its color.'
             )
     if not names:
@@ -220,20 +220,20 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
     chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
     if names and chosen[-1] >= COLOR:
         raise InputError(
-            f'--data: the masks have colors, such as {_word(chosen[-1])}, and the classes have '
+            f'the masks have colors, such as {_word(chosen[-1])}, and the classes have '
             'names in an order, which says nothing of colors; write class_dict.csv with the '
             'columns name, r, g and b.'
         )
     if names and len(names) != len(chosen):
         shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
         raise InputError(
-            f'--data: the masks have the values {shown}, and {len(names)} classes have names, '
+            f'the masks have the values {shown}, and {len(names)} classes have names, '
             'from class 0; give as many names, or mark pixels of no class by 255.'
         )
     classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
     if len(classes) < 2:
         raise InputError(
-            f'--data: all pixels of all masks have the value {_word(values[0])}, so that there is '
+            f'all pixels of all masks have the value {_word(values[0])}, so that there is '
             'nothing to tell apart; look at how the masks were saved.'
         )
     if chosen != list(range(len(chosen))):

@@ -68,8 +68,7 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
             names = [numbered.get(i, '') for i in range(1 + max(numbered))]
         if not isinstance(names, list):
             raise InputError(
-                f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: '
-                'name.'
+                f'names of {str(settings[0])!r} must be a list of the classes, or number: name.'
             )
         named = [(settings[0], [str(name).strip() for name in names])]
     for name in NAMES[:2] if named else NAMES:

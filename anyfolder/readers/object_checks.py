@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from operator import sub
 
+from anyfolder.wording import option
+
 from .box_meaning import LEAST
 from .boxes_in_pixels import to_pixels
 from .findings import Findings
@@ -94,6 +96,6 @@ def _leave_out_boxes(record: ImageRecord, findings: Findings) -> None:
     for found in record.instances:
         if not found.segmentation:
             what = 'objects have a box and no polygon'
-            remedy = 'draw one, or give --task detection'
+            remedy = f'draw one, or give {option("task", "detection")}'
             findings.reject(what, remedy, found.origin)
     record.instances = [found for found in record.instances if found.segmentation]

@@ -71,7 +71,7 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     }
     if not files:
         raise InputError(
-            f'--data: {str(tree.folder)!r} has no panoptic annotations; put a panoptic_*.json of '
+            f'{str(tree.folder)!r} has no panoptic annotations; put a panoptic_*.json of '
             'COCO there, and its PNGs into a folder of the same name.'
         )
     findings, records, kinds = Findings(skip_invalid), Records(), dict[str, bool]()

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from anyfolder.errors import InputError
+from anyfolder.wording import option
 
 from .image_tree import Tree
 from .splits import Split, split_in, split_of
@@ -72,8 +73,8 @@ class ImageTable:
         others = [name for name in self.rows[0] if name not in taken and not _says_part(name)]
         if boxes := BOXES & {name.casefold() for name in others}:
             raise InputError(
-                f'--data: {str(self.file)!r} has boxes in the column {boxes.pop()!r}; '
-                'give --task detection.'
+                f'{str(self.file)!r} has boxes in the column {boxes.pop()!r}; '
+                f'give {option("task", "detection")}.'
             )
         named = not {*LABELS}.isdisjoint(map(str.casefold, others))
         flags = others if self.has_header and not named and len(others) > 1 else []
@@ -82,7 +83,7 @@ class ImageTable:
         if label := label_column(others):
             return [label]
         raise InputError(
-            f'--data: {str(self.file)!r} has the columns {", ".join(self.rows[0])}, and none of '
+            f'{str(self.file)!r} has the columns {", ".join(self.rows[0])}, and none of '
             'them is called label; rename the one with the classes.'
         )
 
@@ -120,7 +121,7 @@ def part_column(file: Path, rows: Sequence[Row]) -> str | None:
         return next((name for name in names if all(split_of(row[name]) for row in rows)), None)
     if not any(part_of(row[named], named) for row in rows):
         raise InputError(
-            f'--data: the column {named!r} of {str(file)!r} has values such as '
+            f'the column {named!r} of {str(file)!r} has values such as '
             f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
             'column.'
         )

@@ -39,7 +39,7 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
         return [line for line in csv.reader(some, delimiter=mark, skipinitialspace=True) if line]
 
     # Such as a quote that never ends.
-    with rejecting(f'--data: {str(file)!r} is not a table', 'correct it', (csv.Error,)):
+    with rejecting(f'{str(file)!r} is not a table', 'correct it', (csv.Error,)):
         mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
         check_limit(file, 'cells in a table', sum(1 + line.count(mark) for line in lines))
         rows = split(lines, mark)
@@ -59,7 +59,7 @@ def read_rows(file: Path) -> list[Row]:
     for number, line in enumerate(table, 2):
         if further := [value for value in line[len(header) :] if value]:
             raise InputError(
-                f'--data: row {number} of {str(file)!r} has more values than the header, such as '
+                f'row {number} of {str(file)!r} has more values than the header, such as '
                 f'{further[0]!r}; put values with a comma into quotes, or name the column.'
             )
     columns = {
@@ -78,7 +78,7 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
     Raises:
         InputError: if one is not an object of JSON.
     """
-    what = f'--data: {str(file)!r} is not an object of JSON on each line'
+    what = f'{str(file)!r} is not an object of JSON on each line'
     with rejecting(what, 'correct or remove it', (ValueError, TypeError)):
         return [dict(json_in(line, file)) for line in read_lines(file)]
 

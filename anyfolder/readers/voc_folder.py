@@ -52,7 +52,7 @@ def _listed(
             }
             if split != 'test' and lines and not any(lines.values()):
                 raise InputError(
-                    f'--data: no line of {str(listing)!r} has an annotation, such as '
+                    f'no line of {str(listing)!r} has an annotation, such as '
                     f'{next(iter(lines))!r}; correct the list, or remove it.'
                 )
             for line, found in lines.items():

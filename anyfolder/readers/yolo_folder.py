@@ -60,7 +60,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
     named = find_names(tree, settings)
     if named is None:
         raise InputError(
-            f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
+            f'{str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
     places = list(_places(tree, settings, findings)) if settings else []
@@ -124,7 +124,7 @@ def _places_of(split: Split, content: Mapping[str, Any], file: Path) -> Sequence
     places = [found] if isinstance(found, str) else found
     if not isinstance(places, list) or not all(isinstance(place, str) for place in places):
         raise InputError(
-            f'--data: {split} of {str(file)!r} must be a folder or a list of images, or several '
+            f'{split} of {str(file)!r} must be a folder or a list of images, or several '
             'of them in a list.'
         )
     check_limit(file, 'places of a part', len(places))

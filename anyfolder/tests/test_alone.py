@@ -1,5 +1,6 @@
-"""The library works without torch, MMEngine and vit_plugin."""
+"""The library works without torch, MMEngine and vit_plugin, and speaks of none of them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,17 @@ for module in pkgutil.walk_packages(anyfolder.__path__, 'anyfolder.'):
 def test_nothing_foreign_is_imported():
     root = str(Path(anyfolder.__file__).parents[1])
     subprocess.run([sys.executable, '-c', ALONE], check=True, env={'PATH': '', 'PYTHONPATH': root})
+
+
+def test_the_readers_name_no_flags():
+    """They say :func:`anyfolder.wording.option`, which each program around them words."""
+    package = Path(anyfolder.__file__).parent
+    flag = re.compile(r"""['" ]--[a-z]""")
+    named = {
+        f'{file.name}: {line.strip()}'
+        for room in ('readers', 'layouts', 'pixels')
+        for file in (package / room).rglob('*.py')
+        for line in file.read_text().splitlines()
+        if flag.search(line)
+    }
+    assert not named

@@ -106,7 +106,7 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
         if len(rows) > 1:
             remedy = 'remove what follows the box in each line'
         raise InputError(
-            f'--data: the labels are of a box and {" or ".join(map(str, counts))} keypoints by '
+            f'the labels are of a box and {" or ".join(map(str, counts))} keypoints by '
             f'their looks, such as {longest!r}; {remedy}, and the boxes are read, or kpt_shape: '
             '[0, 2] if they are polygons.'
         )
@@ -115,7 +115,7 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
         return
     if len(short) < FEW or _begin_with_boxes(short):
         raise InputError(
-            f'--data: lines of a class and six numbers, such as {longest!r}, may be a box and '
+            f'lines of a class and six numbers, such as {longest!r}, may be a box and '
             'two more values, or a polygon of three points; remove what follows the box, or '
             'add kpt_shape: [0, 2] to data.yaml if they are polygons.'
         )

@@ -228,8 +228,10 @@ def test_a_name_in_an_unknown_encoding_is_an_error(tmp_path):
 def test_no_run_lies_among_the_classes(tmp_path, part, run):
     for name in {part, 'train' if part else ''}:
         write_digits(tmp_path / name)
-    with rejects('^--work-dir: .* lies in .*, where each folder is a class; give another'):
+    words = 'lies in .*, where each folder is a class; give another work_dir'
+    with rejects(words) as error:
         read(tmp_path, tmp_path / part / run)
+    assert error.value.option == 'work_dir'
 
 
 def test_earlier_runs_are_no_class(tmp_path):

@@ -41,7 +41,7 @@ def read(images, **options):
 def test_all_are_decoded_by_a_check_and_a_sample_without(images, monkeypatch):
     broken = str(images / 'a/06.png')
     monkeypatch.setattr(probe_cache, 'SAMPLE', 2)  # the first and the last
-    part = '2 of 12 images were decoded; train --check decodes all.'
+    part = '2 of 12 images were decoded; decode_all=True decodes all.'
     assert read(images) == (12, [], part)
     assert not (images.parent / 'run').exists()
     checked = 11, [broken], 'All 12 images were decoded.'
