@@ -42,11 +42,11 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     """
     titles, images, faults = _titles(rows), dict[str, ParsedImage](), dict[str, Fault]()
     image, columns = _image_column(titles), _box_columns(titles)
-    assert image
-    assert columns
+    if not (image and columns):  # there is no row
+        return Parsed([])
     others = ((name, title) for name, title in titles.items() if title != image)
     label = next((title for name, title in others if name in CLASSES), '')
-    split_column = part_column(file, rows) if rows else None
+    split_column = part_column(file, rows)
     corners, form = [titles[name] for name in columns], 'xyxy' if len(columns) == 4 else 'xywh'
     width, height, group = (titles.get(name, '') for name in ('width', 'height', 'isgroupof'))
     for row in rows:

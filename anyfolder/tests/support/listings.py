@@ -1,3 +1,7 @@
+from collections import Counter
+
+import numpy as np
+
 from anyfolder.readers.listing import Listing
 
 
@@ -9,3 +13,14 @@ def sizes_of(found: Listing) -> list[int]:
 def notes_of(found: Listing) -> list[tuple[str, int]]:
     """What was repaired or left out, and how often."""
     return [row[:2] for row in found.findings.rows()]
+
+
+def boxes_of(listing: Listing) -> Counter:
+    """The name and the corners of all boxes."""
+    found = Counter()
+    for record in (record for part in listing.parts.values() for record in part):
+        for instance in record.instances:
+            left, top, width, height = instance.box
+            corners = np.round((left, top, left + width, top + height)).astype(int)
+            found[(instance.name, *corners.tolist())] += 1
+    return found

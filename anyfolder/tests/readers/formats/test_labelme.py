@@ -1,0 +1,112 @@
+"""LabelMe's JSON."""
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from anyfolder.readers.formats.labelme import is_labelme, labelme_image, parse_labelme
+
+FILE = Path('3.json')
+TRIANGLE = [[5, 5], [13, 5], [13, 20]]
+
+
+def parse(*shapes, **entries):
+    return parse_labelme(dict(shapes=[*shapes], **entries), FILE)
+
+
+def shape(points=TRIANGLE, kind='polygon', label='pen', **entries) -> dict:
+    return dict(label=label, points=points, shape_type=kind, **entries)
+
+
+def test_a_file_of_labelme_has_shapes():
+    assert is_labelme(dict(shapes=[]), FILE)
+    assert not is_labelme(dict(shapes={}), FILE)
+    assert not is_labelme([dict(shapes=[])], FILE)
+
+
+def test_a_file_is_of_one_image_and_states_its_size():
+    found = parse(shape(), imagePath='..\\raw\\3.jpg', imageWidth='64', imageHeight=48)
+    [image] = found.images
+    assert (image.name, image.stated) == ('..\\raw\\3.jpg', (64, 48))
+    [pen] = image.objects
+    assert (pen.name, pen.box, pen.segmentation) == ('pen', (), [[5, 5, 13, 5, 13, 20]])
+    assert labelme_image(dict(imagePath=None)) == ''
+
+
+def test_shapes_of_one_group_are_one_object():
+    groups = (1, 1, None, None)
+    shapes = [shape([[x + i, y] for x, y in TRIANGLE], group_id=g) for i, g in enumerate(groups)]
+    assert [len(one.segmentation) for one in parse(*shapes).images[0].objects] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ('points', 'kind', 'polygon'),
+    [
+        ([[9, 8], [1, 2]], 'rectangle', [9, 8, 1, 8, 1, 2, 9, 2]),
+        (TRIANGLE, None, [5, 5, 13, 5, 13, 20]),
+        (TRIANGLE, 'rotation', [5, 5, 13, 5, 13, 20]),
+    ],
+)
+def test_shapes_with_an_area_are_polygons(points, kind, polygon):
+    [found] = parse(shape(points, kind)).images[0].objects
+    assert found.segmentation == [polygon]
+
+
+def test_a_circle_is_a_polygon_around_its_center():
+    [found] = parse(shape([[10, 20], [13, 24]], 'circle')).images[0].objects
+    points = np.reshape(found.segmentation[0], (-1, 2))
+    assert len(points) == 32
+    assert np.linalg.norm(points - (10, 20), axis=1) == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ('points', 'kind'),
+    [([[1, 1]], 'point'), ([[1, 1], [2, 2], [3, 3]], 'linestrip'), (TRIANGLE[:2], 'polygon')],
+)
+def test_shapes_without_an_area_are_left_out_and_named(points, kind):
+    found = parse(shape(points, kind), shape())
+    assert len(found.images[0].objects) == 1
+    [fault] = found.faults
+    assert fault == (f'shapes left out, {kind}', '3.json', '')
+
+
+def test_a_turned_box_is_named():
+    [fault] = parse(shape(kind='rotation', direction=0.5)).faults
+    assert fault.what == 'boxes with a rotation, taken as the upright rectangle around them'
+
+
+@pytest.mark.parametrize('entries', [dict(difficult=True), dict(flags=dict(ignore=True))])
+def test_what_is_difficult_is_marked(entries):
+    assert parse(shape(**entries)).images[0].objects[0].crowd
+
+
+def test_a_mask_is_its_outline_where_it_lies():
+    pixels = np.zeros((12, 10), np.uint8)
+    pixels[2:9, 3:8] = 1
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, 'PNG')
+    mask = base64.b64encode(stream.getvalue()).decode()
+    [found] = parse(shape([[20, 30], [29, 41]], 'mask', label=7, mask=mask)).images[0].objects
+    assert found.name == '7'
+    x, y = np.reshape(found.segmentation[0], (-1, 2)).T
+    assert (x.min(), y.min(), x.max(), y.max()) == (23, 32, 27, 38)
+
+
+@pytest.mark.parametrize(
+    ('wrong', 'words'),
+    [
+        (dict(label='pen'), 'points'),
+        (dict(points=TRIANGLE), 'label'),
+        (dict(label='pen', points=[[1, 2, 3]]), 'unpack'),
+        (dict(label='pen', points=[['a', 2]]), 'could not convert'),
+        (shape([[1, 2], [3, 4]], 'mask', mask='!!'), 'its mask is not a PNG in base64'),
+        ('pen', 'str'),
+    ],
+)
+def test_a_shape_that_is_not_complete_raises(wrong, words):
+    with pytest.raises((KeyError, TypeError, ValueError, AttributeError), match=words):
+        parse(wrong)

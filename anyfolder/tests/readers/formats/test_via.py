@@ -1,0 +1,120 @@
+"""VGG Image Annotator's projects, exports and tables."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anyfolder.readers.formats.via import is_via, is_via_table, parse_via, parse_via_table
+
+FILE = Path('via.json')
+RECT = dict(name='rect', x=1, y=2, width=30, height=20)
+POLYGON = dict(name='polygon', all_points_x=[4, 24, 24], all_points_y=[6, 6, 30])
+
+
+def region(shape=RECT, **attributes) -> dict:
+    return dict(shape_attributes=shape, region_attributes=attributes)
+
+
+def export(*regions) -> dict:
+    image = dict(filename='0.png', size=123, regions=[*regions], file_attributes={})
+    return {'0.png123': image}
+
+
+def objects(*regions):
+    return parse_via(export(*regions), FILE).images[0].objects
+
+
+@pytest.mark.parametrize(
+    ('content', 'fits'),
+    [
+        (export(region()), True),
+        (dict(_via_settings={}, _via_img_metadata=export(region())), True),
+        ({'0.png123': dict(filename='0.png', regions={'0': region()})}, True),  # of version 1
+        (export(), False),
+        (dict(_via_img_metadata={}), False),
+        (dict(a=dict(filename='0.png', regions=3)), False),
+        ([region()], False),
+        (None, False),
+    ],
+)
+def test_a_file_has_a_region(content, fits):
+    assert is_via(content, FILE) == fits
+    if fits:
+        assert [one.box for one in parse_via(content, FILE).images[0].objects] == [[1, 2, 30, 20]]
+
+
+def test_polygons_and_circles_are_objects_too():
+    ellipse = dict(name='ellipse', cx=20, cy=10, rx=5, ry=3)
+    circle = dict(name='circle', cx=20, cy=10, r=5)
+    polygon, wide, even = objects(*map(region, (POLYGON, ellipse, circle)))
+    assert (polygon.box, polygon.segmentation) == ((), [[4, 6, 24, 6, 24, 30]])
+    for found, radii in ((wide, (5, 3)), (even, (5, 5))):
+        points = (np.reshape(found.segmentation[0], (-1, 2)) - (20, 10)) / radii
+        assert np.linalg.norm(points, axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize('kind', ['point', 'polyline'])
+def test_points_and_open_lines_are_left_out_and_named(kind):
+    parsed = parse_via(export(region(dict(POLYGON, name=kind)), region()), FILE)
+    assert len(parsed.images[0].objects) == 1
+    assert parsed.faults == [(f'shapes left out, {kind}', '0.png in via.json', '')]
+
+
+@pytest.mark.parametrize(
+    ('attributes', 'name'),
+    [
+        (dict(fruit='apple'), 'apple'),  # the only one
+        (dict(quality='good', Label='apple'), 'apple'),
+        (dict(name='apple', color='red'), 'apple'),
+        (dict(fruit=dict(apple=True, pear=False)), 'apple'),  # checkboxes
+        (dict(fruit=dict(apple=True, pear=True)), ''),
+        (dict(fruit=None), ''),
+        ({}, 'object'),  # of a project without attributes
+    ],
+)
+def test_an_attribute_says_the_class(attributes, name):
+    assert [one.name for one in objects(region(**attributes))] == [name]
+
+
+def test_a_region_without_the_attribute_of_others_has_no_class():
+    assert [one.name for one in objects(region(fruit='apple'), region())] == ['apple', '']
+
+
+def test_two_attributes_of_which_none_is_called_label_are_a_question():
+    with pytest.raises(ValueError, match='of its attributes color, size none is called label'):
+        objects(region(color='red', size='large'))
+
+
+def test_a_region_that_is_not_complete_raises():
+    with pytest.raises(KeyError):
+        objects(region(dict(name='rect', x=1)))
+
+
+ROWS = [
+    dict(
+        filename=f'{i // 2}.png',
+        region_count='2',
+        region_shape_attributes=json.dumps(shape),
+        region_attributes='{"fruit":"apple"}',
+    )
+    for i, shape in enumerate((RECT, POLYGON, {}))
+]
+
+
+@pytest.mark.parametrize('column', ['filename', '#filename'])
+def test_cells_of_a_table_hold_json(column):
+    rows = [{column if key == 'filename' else key: row[key] for key in row} for row in ROWS]
+    assert is_via_table(rows, FILE)
+    parsed = parse_via_table(rows, FILE)
+    assert [(image.name, len(image.objects)) for image in parsed.images] == [
+        ('0.png', 2),
+        ('1.png', 0),
+    ]
+    assert {one.name for one in parsed.images[0].objects} == {'apple'}
+
+
+def test_other_tables_are_not_of_via():
+    assert not is_via_table([dict(filename='0.png')], FILE)
+    assert not is_via_table([], FILE)

@@ -1,0 +1,289 @@
+"""Folders with boxes on the disk, in the formats and with the faults that other people's have."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from box_scenes import BOX_SCENES, WANTED
+from foreign_data import (
+    coco_json,
+    cvat_coco,
+    labelimg_yolo,
+    labelme,
+    roboflow_yolo,
+    save,
+    ultralytics_yolo,
+    write,
+)
+from image_folders import scenes, write_coco, write_voc
+from listings import boxes_of, notes_of, sizes_of
+from PIL import Image
+from rejection import rejects
+
+from anyfolder.readers.box_folders import read_annotated_folder
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+
+TRAIN = 'annotations/instances_train2017.json'
+
+
+def read(folder: Path, **options) -> Listing:
+    return read_annotated_folder(Tree(folder), **options)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def rewrite(folder: Path, change: Callable[[dict], None], name: str = TRAIN) -> None:
+    """Change the content of a JSON file."""
+    content = json.loads((folder / name).read_text())
+    change(content)
+    write(folder, name, json.dumps(content))
+
+
+@pytest.mark.parametrize('write_scene', BOX_SCENES, ids=lambda scene: scene.__name__)
+def test_every_format_has_the_same_boxes(tmp_path, write_scene):
+    write_scene(tmp_path)
+    form, says_splits = BOX_SCENES[write_scene]
+    found = read(tmp_path)
+    assert found.form == form
+    assert found.classes == ('bar', 'square')
+    assert boxes_of(found) == WANTED
+    sizes = sizes_of(found)
+    assert (sizes, found.held_out) == (([6, 2, 2], False) if says_splits else ([9, 1, 0], True))
+
+
+@pytest.mark.parametrize('write_scene', BOX_SCENES, ids=lambda scene: scene.__name__)
+def test_the_canonical_file_is_complete(tmp_path, write_scene):
+    write_scene(tmp_path)
+    found = read(tmp_path)
+    content = json.loads(found.as_coco(found.train))
+    assert content.keys() == {'info', 'licenses', 'images', 'annotations', 'categories'}
+    assert [category['id'] for category in content['categories']] == [1, 2]
+    ids = [row['id'] for row in content['annotations']]
+    assert ids == [*range(1, len(ids) + 1)]
+    assert all(row['area'] > 0 and row['iscrowd'] == 0 for row in content['annotations'])
+    assert all((found.root / image['file_name']).is_file() for image in content['images'])
+
+
+@pytest.mark.parametrize(
+    'write_scene',
+    [
+        one for one in BOX_SCENES if one not in (roboflow_yolo, ultralytics_yolo)
+    ],  # whose YAML says the splits
+    ids=lambda scene: scene.__name__,
+)
+def test_a_test_list_is_heeded_beside_every_format(tmp_path, write_scene):
+    """No image of it is trained on or validated."""
+    write_scene(tmp_path)
+    images = sorted([*tmp_path.rglob('*.jpg'), *tmp_path.rglob('*.png')])
+    tested = {path.name for path in images[:3]}
+    write(tmp_path, 'test.txt', ''.join(f'{path.relative_to(tmp_path)}\n' for path in images[:3]))
+    found = read(tmp_path)
+    assert tested <= {record.path.name for record in found.parts['test']}
+    assert not any(record.path in images[:3] for record in found.train + found.val)
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (lambda b: [b[0] / 64, b[1] / 48, b[2] / 64, b[3] / 48], 'have values from 0 to 1'),
+        (
+            lambda b: [b[0], b[1], b[0] + b[2], b[1] + b[3]],
+            'seem to be left, top, right, bottom',
+        ),
+        (lambda b: [b[0] + b[2] / 2, b[1] + b[3] / 2, b[2], b[3]], 'seem to be center x'),
+    ],
+)
+def test_boxes_of_another_form_than_coco_has_are_one_sentence(tmp_path, change, words):
+    def written_so(content):
+        for row in content['annotations']:
+            row['bbox'] = change(row['bbox'])
+
+    write_coco(tmp_path)
+    rewrite(tmp_path, written_so)
+    with rejects(words) as error:
+        read(tmp_path)
+    assert str(error.value).startswith('--data: ')
+
+
+@pytest.mark.parametrize(
+    ('as_written', 'words'),
+    [
+        (lambda x, y, w, h: (x - w / 2, y - h / 2, w, h), 'left, top, width, height in place of'),
+        (lambda x, y, w, h: (x - w / 2, y - h / 2, x + w / 2, y + h / 2), 'left, top, right'),
+        (lambda x, y, w, h: (x * 64, y * 48, w * 64, h * 48), 'have values in pixels in place'),
+    ],
+)
+def test_boxes_of_another_form_than_yolo_has_are_one_sentence(tmp_path, as_written, words):
+    """The left upper corner for the center passed, with boxes cut at the edges."""
+    generator = np.random.default_rng(0)
+    for i in range(12):
+        save(tmp_path, f'images/{i}.png', np.full((48, 64, 3), 20 * i, np.uint8))
+        sides = generator.uniform(0.1, 0.5, (10, 2))
+        boxes = np.concatenate((generator.uniform(sides / 2, 1 - sides / 2), sides), axis=1)
+        lines = (f'0 {" ".join(map(str, as_written(*box)))}' for box in boxes.tolist())
+        write(tmp_path, f'labels/{i}.txt', '\n'.join(lines))
+    write(tmp_path, 'classes.txt', 'bar')
+    with rejects(f'the boxes .*{words}'):
+        read(tmp_path)
+
+
+def test_what_is_wrong_can_be_left_out(tmp_path):
+    write_coco(tmp_path)
+    change(tmp_path / TRAIN, '[30, 40, 30, 4]', '[90, 40, 30, 4]')
+    with rejects(r'boxes lie outside of their image \(10, .* or leave them out by --skip-invalid'):
+        read(tmp_path)
+    found = read(tmp_path, skip_invalid=True)
+    assert {name for name, *_ in boxes_of(found)} == {'square'}
+    what = 'left out, since they are wrong: boxes lie outside of their image'
+    assert found.findings.rows()[0][:2] == (what, 10)
+
+
+def test_few_strays_in_many_are_said_and_no_error(tmp_path):
+    """BCCD has two boxes of 0 x 0 pixels among 4,000."""
+    write_coco(tmp_path, count=100)
+    file = tmp_path / TRAIN
+    file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 2))
+    found = read(tmp_path)
+    assert sum(boxes_of(found).values()) == 198
+    what = 'left out, since they are wrong: boxes have a side of less than a pixel'
+    assert found.findings.rows()[0][:2] == (what, 2)
+    file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 1))
+    with rejects(r'boxes have a side of less than a pixel \(3, '):
+        read(tmp_path)
+
+
+def test_an_image_is_as_large_as_it_is_seen(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    (tmp_path / 'images').mkdir()
+    for i, (image, _) in enumerate(scenes(10)):
+        stored = Image.fromarray(np.rot90(image))  # which the orientation turns back
+        stored.save(tmp_path / f'images/{i}.jpg', exif=exif)
+    names = [f'{i}.jpg' for i in range(10)]
+    text = coco_json(names, [boxes for _, boxes in scenes(10)])
+    write(tmp_path, 'annotations/instances.json', text)
+    found = read(tmp_path)
+    assert {record.size for record in found.train} == {(64, 48)}
+    assert boxes_of(found) == WANTED
+
+
+def test_categories_are_classes_by_their_names(tmp_path):
+    def change(content):
+        first, last = dict(id=0, name='square'), dict(id=9, name=' bar ')
+        content['categories'] = [first, *content['categories'], last]
+        content['annotations'][1]['category_id'] = 9
+
+    write_coco(tmp_path)
+    rewrite(tmp_path, change)
+    file = tmp_path / TRAIN
+    file.write_text('\ufeff' + file.read_text())
+    found = read(tmp_path)
+    assert found.classes == ('square', 'bar')  # in their order, without the one that no box has
+    assert boxes_of(found) == WANTED
+
+
+@pytest.mark.parametrize('other', ['traffic\u00a0light', ' traffic  light ', 'traffic\u200b light'])
+def test_names_that_look_the_same_are_one_class(tmp_path, other):
+    write_coco(tmp_path)
+    text = (tmp_path / TRAIN).read_text().replace('"nothing"', '"traffic light"')
+    text = text.replace('"bar"', json.dumps(other))
+    write(tmp_path, TRAIN, text.replace('"category_id": 7', '"category_id": 1', 3))
+    assert read(tmp_path).classes == ('square', 'traffic light')
+
+
+@pytest.mark.parametrize('name', ['ignored regions', '__ignore__', 'DontCare'])
+def test_a_class_for_what_is_to_be_ignored_is_none(tmp_path, name):
+    """VisDrone, LabelMe and KITTI."""
+    write_coco(tmp_path)
+    change(tmp_path / TRAIN, '"bar"', f'"{name}"')
+    found = read(tmp_path)
+    assert found.classes == ('square',)
+    ignored = [one for record in found.train for one in record.instances if one.crowd]
+    assert {one.name for one in ignored} == {''}
+
+
+@pytest.mark.parametrize(('label', 'crowds'), [('__ignore__', 2), ('_background_', 0)])
+def test_regions_of_labelme_that_are_no_objects(tmp_path, label, crowds):
+    """labelme#899."""
+    labelme(tmp_path)
+    change(tmp_path / '0.json', '"square"', f'"{label}"')
+    found = read(tmp_path)
+    assert found.classes == ('bar', 'square')
+    first = [record for record in found.train if record.path.stem == '0']
+    rows = json.loads(found.as_coco(first))['annotations']
+    assert sum(row['iscrowd'] for row in rows) == crowds  # a region of no class is one of each
+
+
+@pytest.mark.parametrize('label', ['" "', 'null'])
+def test_objects_without_a_class_are_an_error(tmp_path, label):
+    cvat_coco(tmp_path)
+    change(tmp_path / 'annotations/instances_default.json', '"name": "bar"', f'"name": {label}')
+    with rejects('objects have no class'):
+        read(tmp_path)
+
+
+def test_what_is_difficult_teaches_nothing(tmp_path):
+    labelme(tmp_path)
+    change(tmp_path / '1.json', '"flags": {}, "shape', '"difficult": true, "shape')
+    found = read(tmp_path)
+    assert sum(found.counts(found.train + found.val).values()) == 18
+    rows = json.loads(found.as_coco(found.train + found.val))['annotations']
+    assert sum(row['iscrowd'] for row in rows) == 2
+
+
+def test_names_that_no_object_has_are_named(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'labels/classes.txt', 'circle\nsquare\nother')
+    what = 'names of classes left out, which no object to train on has'
+    assert (what, 1, ['other']) in read(tmp_path).findings.rows()
+
+
+def test_two_formats_in_one_folder_are_not_guessed_about(tmp_path):
+    write_voc(tmp_path)
+    write_coco(tmp_path)
+    with rejects('has boxes as COCO and Pascal VOC, in .*; keep one of them'):
+        read(tmp_path)
+
+
+def test_a_folder_without_boxes_says_what_is_looked_for(tmp_path):
+    save(tmp_path, '0.png', np.zeros((4, 4), np.uint8))
+    with rejects('has no boxes: neither Annotations.* with the names of the images; put the boxes'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('change', [lambda text: text.replace('"bbox"', '"box"'), lambda _: '[]'])
+def test_files_of_another_format_are_named(tmp_path, change):
+    """As the classes of iNaturalist, and results of a detector, which are a list."""
+    write_coco(tmp_path)
+    write(tmp_path, TRAIN, change((tmp_path / TRAIN).read_text()))
+    with rejects(f'of the images, and of another form {TRAIN}; put the boxes'):
+        read(tmp_path)
+
+
+def test_a_table_beside_other_boxes_is_left_out(tmp_path):
+    """Of xml_to_csv, which many tutorials have, and JSON with two keys of Datumaro's."""
+    write_voc(tmp_path)
+    write(tmp_path, 'shop.json', '{"items": [{}], "categories": ["a"]}')
+    write(tmp_path, 'train_labels.csv', 'filename,class,xmin,ymin,xmax,ymax\n000.png,a,1,1,9,9')
+    assert ('files left out, .csv', 1) in notes_of(read(tmp_path))
+
+
+def test_a_table_may_have_no_column_of_classes(tmp_path):
+    """The boxes of wheat on Kaggle, and an image without a box as VinBigData has it."""
+    for i in range(8):
+        save(tmp_path, f'train/{i}.png', np.full((48, 64, 3), 20 * i, np.uint8))
+    rows = [f'{i},64,48,"[4.0, 6, 20.0, 24]"' if i else f'{i},64,48,' for i in range(8)]
+    write(tmp_path, 'train.csv', '\n'.join(['image_id,width,height,bbox', *rows]))
+    found = read(tmp_path)
+    assert found.classes == ('object',)
+    assert sum(boxes_of(found).values()) == 7
+    change(tmp_path / 'train.csv', '64,48', '99,48')
+    with rejects('images have another size than their annotation says'):
+        read(tmp_path)

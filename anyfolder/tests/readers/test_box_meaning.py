@@ -1,0 +1,132 @@
+"""What the numbers of boxes are, by all boxes of a data set."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rejection import rejects
+
+from anyfolder.readers.box_meaning import check_meaning
+from anyfolder.readers.records import ImageRecord, Instance
+
+SIZE = 640, 480
+WRITE = dict(
+    xywh=lambda x, y, w, h: (x, y, w, h),
+    xyxy=lambda x, y, w, h: (x, y, x + w, y + h),
+    center=lambda x, y, w, h: (x + w / 2, y + h / 2, w, h),
+    yxyx=lambda x, y, w, h: (y, x, y + h, x + w),
+    xxyy=lambda x, y, w, h: (x, x + w, y, y + h),
+)
+
+
+def boxes(count: int = 120, largest: float = 0.4, seed: int = 0) -> np.ndarray:
+    """Boxes (N, 4) anywhere in an image, as left, top, width and height in pixels."""
+    generator = np.random.default_rng(seed)
+    sides = generator.uniform(largest / 4, largest, (count, 2)) * SIZE
+    return np.concatenate((generator.uniform(0, 1, (count, 2)) * (SIZE - sides), sides), axis=1)
+
+
+def records(
+    found: np.ndarray, written: str, stated: str, as_shares: bool = False, relative: bool = False
+) -> list[ImageRecord]:
+    """Images with three boxes each, written in one form and stated to be in another."""
+    numbers = np.stack(WRITE[written](*found.T), axis=-1)
+    if as_shares:
+        order = dict(yxyx=(480, 640) * 2, xxyy=(640, 640, 480, 480)).get(written, SIZE * 2)
+        numbers = numbers / order
+    return [
+        ImageRecord(
+            Path(f'{i}.jpg'),
+            size=SIZE,
+            instances=[
+                Instance('a', row, form=stated, relative=relative, origin=f'line {n}')
+                for n, row in enumerate(numbers[i : i + 3].tolist())
+            ],
+        )
+        for i in range(0, len(numbers), 3)
+    ]
+
+
+@pytest.mark.parametrize('form', ['xywh', 'xyxy', 'center'])
+@pytest.mark.parametrize('relative', [False, True])
+@pytest.mark.parametrize('largest', [0.02, 0.4, 1])
+def test_the_stated_meaning_is_believed_where_it_fits(form, relative, largest):
+    check_meaning(records(boxes(largest=largest), form, form, relative, relative))
+
+
+@pytest.mark.parametrize('relative', [False, True])
+@pytest.mark.parametrize(
+    ('written', 'stated', 'words'),
+    [
+        ('xywh', 'center', 'left, top, width, height in place of center x, .*; add half of'),
+        ('center', 'xywh', 'center x, center y, width, height in place of left.*; subtract half'),
+        ('xyxy', 'xywh', 'left, top, right, bottom in place of left.*; subtract left from right'),
+        ('xyxy', 'center', 'left, top, right, bottom in place of center.*; write their center'),
+        ('xywh', 'xyxy', 'left, top, width, height in place of left, top, right.*; add left'),
+        ('center', 'xyxy', 'center x, .* in place of left, top, right.*; write the center minus'),
+        ('xxyy', 'xyxy', 'left, right, top, bottom in place of .*; write left, top, right, bottom'),
+        ('xxyy', 'xywh', 'left, right, top, bottom in place of .*; write left, top, width, height'),
+    ],
+)
+def test_a_form_that_fits_all_is_named_with_the_remedy(written, stated, words, relative):
+    with rejects(rf'the boxes seem to be {words}') as error:
+        check_meaning(records(boxes(), written, stated, relative, relative))
+    assert 'do not lie in their image otherwise, the first is [' in str(error.value)
+
+
+def test_rows_before_columns_are_told_by_images_that_are_not_square():
+    with rejects('seem to be top, left, bottom, right in place of left.*; write left, top, right'):
+        check_meaning(records(boxes(), 'yxyx', 'xyxy'))
+    check_meaning(records(boxes(), 'yxyx', 'xyxy', as_shares=True, relative=True))
+
+
+@pytest.mark.parametrize('form', ['xywh', 'xyxy', 'center'])
+@pytest.mark.parametrize('count', [1, 120])
+def test_units_that_fit_all_are_named_with_the_remedy(form, count):
+    with rejects('have values from 0 to 1, .*; multiply them by the width and height'):
+        check_meaning(records(boxes(count), form, form, as_shares=True))
+    with rejects('have values in pixels in place of shares .*; divide them by the width and'):
+        check_meaning(records(boxes(count), form, form, relative=True))
+
+
+def test_form_and_units_may_both_be_others():
+    with rejects('seem to be left, top, right, bottom, in pixels, .*; write center x, center y'):
+        check_meaning(records(boxes(), 'xyxy', 'center', relative=True))
+
+
+@pytest.mark.parametrize('outside', [1, 4])
+def test_a_few_boxes_beyond_an_edge_are_an_accident(outside):
+    """The left upper corner may be taken for the center from five boxes on."""
+    found = boxes(20, largest=0.1) + np.array((100, 100, 0, 0))
+    found[:outside, :2] = 0
+    found = np.minimum(found, (500, 400, 640, 480))
+    check_meaning(records(found, 'xywh', 'center'))
+    found[: outside + 4, :2] = 0
+    with rejects('seem to be left, top, width, height'):
+        check_meaning(records(found, 'xywh', 'center'))
+
+
+@pytest.mark.parametrize('form', ['xywh', 'xyxy', 'center'])
+def test_boxes_beyond_all_edges_are_in_the_stated_form(form):
+    """Rotated images and tiles have them; what is outside is clipped later."""
+    found = boxes()
+    found[:, :2] += np.random.default_rng(1).uniform(-0.5, 0.5, (len(found), 2)) * found[:, 2:]
+    check_meaning(records(found, form, form))
+
+
+def test_one_stray_in_many_changes_nothing():
+    found = boxes(300)
+    found[7] = 600, 400, 300, 300
+    with rejects('seem to be left, top, width, height in place of center'):
+        check_meaning(records(found, 'xywh', 'center'))
+
+
+def test_polygons_and_images_without_an_object_have_no_form():
+    outline = Instance('a', (), [[900, 900, 950, 900, 950, 950]], form='center', relative=True)
+    check_meaning([ImageRecord(Path('0.jpg'), size=SIZE, instances=[outline])])
+    check_meaning([])
+
+
+def test_a_box_may_be_all_of_an_image_of_one_pixel():
+    one = Instance('a', (0, 0, 1, 1))
+    check_meaning([ImageRecord(Path('0.jpg'), size=(1, 1), instances=[one])])

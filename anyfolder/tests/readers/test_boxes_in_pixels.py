@@ -1,0 +1,115 @@
+"""Boxes and polygons of any form, in pixels."""
+
+from pathlib import Path
+
+import pytest
+
+from anyfolder.readers.boxes_in_pixels import to_pixels
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.records import ImageRecord, Instance
+
+BOX = 4, 6, 20, 24
+
+
+def moved(*objects: Instance) -> tuple[list[Instance], Findings]:
+    """Objects of an image of 64 x 48 pixels, and what is noted."""
+    record, findings = ImageRecord(Path('0.jpg'), size=(64, 48), instances=[*objects]), Findings()
+    to_pixels([record], findings)
+    return record.instances, findings
+
+
+@pytest.mark.parametrize(
+    'found',
+    [
+        Instance('a', BOX),
+        Instance('a', ['4', 6.0, '20', '2.4e1']),
+        Instance('a', (4, 6, 24, 30), form='xyxy'),
+        Instance('a', (14, 18, 20, 24), form='center'),
+        Instance('a', (14 / 64, 18 / 48, 20 / 64, 24 / 48), form='center', relative=True),
+        Instance('a', (5, 7, 25, 31), form='xyxy', from_1=True),
+        Instance.of_polygons('a', [[4, 6, 24, 6, 24, 30]]),
+        Instance.of_polygons('a', [[4, 6, 24, 6], [24, 30, 10, 10]]),
+        Instance('a', (), [[4 / 64, 6 / 48, 24 / 64, 6 / 48, 24 / 64, 30 / 48]], relative=True),
+        Instance('a', (), [[5, 7, 25, 7, 25, 31]], from_1=True),
+        Instance('a', (2, 8, 24, 20), degrees=90),
+        Instance('a', (2, 8, 24, 20), degrees='-90'),
+    ],
+)
+def test_a_box_of_any_form_is_left_top_width_height_in_pixels(found):
+    [one], _ = moved(found)
+    assert one.box == pytest.approx(BOX)
+    assert (one.form, one.relative, one.from_1) == ('xywh', False, False)
+
+
+def test_polygons_come_into_pixels_too():
+    shares = [[0.5, 0.5, 1, 0.5, 1, 1]]
+    [one], _ = moved(Instance('a', (), shares, relative=True))
+    assert one.segmentation == [[32, 24, 64, 24, 64, 48]]
+    [one], _ = moved(Instance('a', (), [[5, 7, 25, 7, 25, 31]], from_1=True))
+    assert one.segmentation == [[4, 6, 24, 6, 24, 30]]
+
+
+def test_pixels_are_counted_from_1_unless_a_corner_is_0():
+    corners = (31, 41, 61, 45), (1, 5, 9, 9)
+    found, _ = moved(*(Instance('a', box, form='xyxy', from_1=True) for box in corners))
+    assert [one.box for one in found] == [(30, 40, 30, 4), (0, 4, 8, 4)]
+    corners = (31, 41, 61, 45), (0, 5, 9, 9)
+    found, _ = moved(*(Instance('a', box, form='xyxy', from_1=True) for box in corners))
+    assert [one.box for one in found] == [(31, 41, 30, 4), (0, 5, 9, 4)]
+
+
+def test_a_turned_box_is_named():
+    _, findings = moved(Instance('a', BOX, degrees=30, origin='line 3'))
+    [(what, count, examples)] = findings.rows()
+    assert what == 'boxes with a rotation, taken as the upright rectangle around them'
+    assert (count, examples) == (1, ['30 degrees of line 3'])
+
+
+@pytest.mark.parametrize('degrees', [0, 180, 360, 'nan', None, '', 'left'])
+def test_a_box_that_is_not_turned_stays(degrees):
+    [one], findings = moved(Instance('a', BOX, degrees=degrees))
+    assert one.box == BOX
+    assert not findings.rows()
+
+
+@pytest.mark.parametrize(
+    'box',
+    [
+        (1, 2, 3),
+        (1, 2, 3, float('nan')),
+        (1, 2, 3, 'four'),
+        ['1234'],
+        [None],
+        (True, 2, 3, 4),
+    ],
+)
+def test_what_is_no_box_is_rejected(box):
+    found, findings = moved(Instance('a', box, origin='line 3'), Instance('a', BOX))
+    assert len(found) == 1
+    [((what, _), kind)] = findings.wrong.items()
+    assert what == 'boxes are not 4 finite numbers'
+    assert kind.examples == [f'{[*box]!r} of line 3']
+
+
+@pytest.mark.parametrize('polygons', [[], [[]], ['a'], [[1, 2, 'x', 4]], [[1, float('inf')]], None])
+def test_what_has_neither_a_box_nor_a_polygon_is_rejected(polygons):
+    found, findings = moved(Instance('a', (), polygons))
+    assert not found
+    assert len(findings.wrong) == 1
+
+
+def test_shares_beyond_the_image_are_rejected():
+    fits = [Instance('a', (0.5, 0.5, 0.2, 0.2), form='center', relative=True) for _ in range(20)]
+    wrong = Instance('a', (70.0, 0.5, 0.2, 0.2), form='center', relative=True, origin='line 3')
+    found, findings = moved(*fits, wrong)
+    assert len(found) == 20
+    [((what, remedy), kind)] = findings.wrong.items()
+    assert 'values beyond 0 to 1' in what
+    assert 'divide pixels' in remedy
+    assert kind.examples == ['[70.0, 0.5, 0.2, 0.2], line 3']
+
+
+@pytest.mark.parametrize('value', [-0.04, 1.04])
+def test_shares_may_exceed_the_image_by_rounding(value):
+    found, _ = moved(Instance('a', (), [[0.5, 0.5, value, 0.2, 0.1, 0.1]], relative=True))
+    assert len(found) == 1

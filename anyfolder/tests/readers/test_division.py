@@ -1,0 +1,85 @@
+"""Images by split, each file once."""
+
+import json
+from pathlib import Path
+
+import pytest
+from foreign_data import write
+from image_folders import write_coco, write_voc
+from listings import notes_of, sizes_of
+from rejection import rejects
+
+from anyfolder.readers.box_folders import read_annotated_folder
+from anyfolder.readers.division import furthest
+from anyfolder.readers.image_tree import Tree
+
+TRAIN = 'annotations/instances_train2017.json'
+
+
+def read(folder: Path):
+    return read_annotated_folder(Tree(folder))
+
+
+@pytest.mark.parametrize('remove', [['val'], ['val', 'train']])
+def test_what_is_held_out_is_the_same_each_time(tmp_path, remove):
+    write_voc(tmp_path, train=20, val=0)
+    for name in remove:
+        (tmp_path / f'ImageSets/Main/{name}.txt').unlink()
+    found, again = read(tmp_path), read(tmp_path)
+    assert found.held_out
+    assert sizes_of(found) == [18, 2, 0]
+    assert [record.path for record in found.val] == [record.path for record in again.val]
+
+
+def test_a_name_that_nearly_is_one_to_train_on_is_named(tmp_path):
+    file = write_voc(tmp_path) / 'Annotations/004.xml'
+    file.write_text(file.read_text().replace('>bar<', '>Bar<'))
+    with rejects("to validate, has the class 'Bar', of which .* to train on, only of 'bar'"):
+        read(tmp_path)
+
+
+def test_an_image_that_is_listed_twice_is_one(tmp_path):
+    write_coco(tmp_path)
+    content = json.loads((tmp_path / TRAIN).read_text())
+    image, rows = content['images'][0], content['annotations']
+    content['images'].append(dict(image, id=99))
+    same = [row for row in rows if row['image_id'] == image['id']]
+    rows += [dict(row, image_id=99, id=100 + i) for i, row in enumerate(same)]
+    write(tmp_path, TRAIN, json.dumps(content))
+    found = read(tmp_path)
+    assert sum(len(record.instances) for record in found.train + found.val) == 20
+    assert ('images that are listed twice, taken as one', 1) in notes_of(found)
+
+
+def test_no_image_is_trained_on_and_validated(tmp_path):
+    write_coco(tmp_path)
+    content = json.loads((tmp_path / TRAIN).read_text())
+    few = [image['id'] for image in content['images'][:3]]
+    content['images'] = content['images'][:3]
+    content['annotations'] = [row for row in content['annotations'] if row['image_id'] in few]
+    write(tmp_path, TRAIN.replace('train', 'val'), json.dumps(content))
+    found = read(tmp_path)
+    assert not {record.path for record in found.train} & {record.path for record in found.val}
+    assert len(found.val) == 3
+    assert ('images in several parts of the data, left out of training', 3) in notes_of(found)
+
+
+@pytest.mark.parametrize(
+    ('apart', 'words'),
+    [(0, 'none to train on'), (2, 'two files of labels, which say different things')],
+)
+def test_two_files_that_list_an_image_must_say_the_same(tmp_path, apart, words):
+    write_coco(tmp_path)
+    rows = json.loads((tmp_path / TRAIN).read_text())
+    rows['images'] = [dict(row, file_name=f'train2017/{row["id"]}.jpg') for row in rows['images']]
+    for row in rows['annotations']:
+        row['bbox'][0] += apart
+    write(tmp_path, TRAIN.replace('train', 'val'), json.dumps(rows))
+    with rejects(words):
+        read(tmp_path)
+
+
+def test_the_split_furthest_from_training():
+    assert furthest(['train', None, 'val']) == 'val'
+    assert furthest(['test', 'val']) == 'test'
+    assert furthest([None]) is None

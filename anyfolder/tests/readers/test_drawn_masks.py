@@ -1,0 +1,63 @@
+"""Masks that are drawn from polygons and run lengths."""
+
+import json
+
+import numpy as np
+import pytest
+from foreign_data import labelme, write
+from image_folders import write_coco
+
+from anyfolder.readers.drawn_masks import class_map
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.mask_folders import read_mask_folder
+
+TRAIN = 'annotations/instances_train2017.json'
+
+
+def outline(box: list[int]) -> list[int]:
+    left, top, width, height = box
+    return [left, top, left + width, top, left + width, top + height, left, top + height]
+
+
+def runs(box: list[int]) -> dict:
+    left, top, width, height = box
+    mask = np.zeros((48, 64), np.uint8)
+    mask[top : top + height, left : left + width] = 1
+    edges = np.flatnonzero(np.diff(mask.flatten('F'), prepend=0, append=0))
+    return dict(size=[48, 64], counts=np.diff([0, *edges, mask.size]).tolist())
+
+
+@pytest.mark.parametrize(
+    'written',
+    [
+        outline,
+        lambda box: [outline(box), [], [1, 1, 2, 2]],
+        runs,
+        lambda box: [runs(box)],
+    ],
+)
+def test_polygons_and_run_lengths_are_the_same_masks(tmp_path, written):
+    write_coco(tmp_path)
+    content = json.loads((tmp_path / TRAIN).read_text())
+    for row in content['annotations']:
+        row['segmentation'] = written(row['bbox'])
+    write(tmp_path, TRAIN, json.dumps(content))
+    found = read_mask_folder(Tree(tmp_path))
+    assert found.classes == ('background', 'square', 'bar')
+    pixels = np.bincount(class_map(found, found.train[0]).flatten())
+    _, _, width, height = found.train[0].instances[0].box
+    assert pixels[1] == pytest.approx(width * height, rel=0.15)
+
+
+def test_regions_without_a_class_are_no_pixels_of_one(tmp_path):
+    labelme(tmp_path)
+    for name, label in (('0.json', '__ignore__'), ('1.json', '_background_')):
+        text = (tmp_path / name).read_text()
+        write(tmp_path, name, text.replace('"square"', f'"{label}"'))
+    found = read_mask_folder(Tree(tmp_path))
+    assert found.classes == ('background', 'bar', 'square')
+    values = {
+        record.path.stem: {*np.unique(class_map(found, record)).tolist()}
+        for record in found.train + found.val
+    }
+    assert (values['0'], values['1'], values['2']) == ({0, 1, 255}, {0, 1}, {0, 1, 2})

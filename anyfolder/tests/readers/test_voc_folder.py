@@ -1,0 +1,106 @@
+"""Pascal VOC's folders: lists of the splits, and encodings of XML."""
+
+from pathlib import Path
+
+import pytest
+from image_folders import write_voc
+from listings import notes_of, sizes_of
+from rejection import rejects
+
+from anyfolder.readers.box_folders import read_annotated_folder
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+
+
+def read(folder: Path) -> Listing:
+    return read_annotated_folder(Tree(folder))
+
+
+def write(folder: Path, name: str, lines) -> None:
+    (folder / 'ImageSets/Main' / name).write_text(''.join(f'{line}\n' for line in lines))
+
+
+def test_names_in_lists_may_have_spaces_and_a_number_behind_them(tmp_path):
+    write_voc(tmp_path)
+    for old, new in (('000', 'img 0'), ('001', 'an image')):
+        for place in ('Annotations/{}.xml', 'JPEGImages/{}.jpg'):
+            (tmp_path / place.format(old)).rename(tmp_path / place.format(new))
+    write(tmp_path, 'train.txt', ['img 0', 'an image  1', '002 -1', '003'])
+    assert [record.path.stem for record in read(tmp_path).train] == [
+        '002',
+        '003',
+        'an image',
+        'img 0',
+    ]
+
+
+def test_lists_are_of_the_annotations_beside_them(tmp_path):
+    """VOC2007 and VOC2012, unpacked in one folder."""
+    for year, folder in enumerate(('VOC2007', 'VOC2012')):
+        write_voc(tmp_path / folder, train=4 - 2 * year, val=2 + 2 * year)
+    found = read(tmp_path)
+    assert sizes_of(found) == [6, 6, 0]
+    of_2012 = [record.path.stem for record in found.train if 'VOC2012' in record.path.parts]
+    assert of_2012 == ['000', '001']
+
+
+def test_images_to_test_may_have_no_annotation(tmp_path):
+    """As VOC2012 was published."""
+    write_voc(tmp_path)
+    write(tmp_path, 'test.txt', ['900', '901'])
+    write(tmp_path, 'trainval.txt', [f'{i:03d}' for i in range(6)])
+    found = read(tmp_path)
+    assert sizes_of(found) == [4, 2, 0]
+    assert ('lines of test.txt left out, without an annotation', 2) in notes_of(found)
+    write(tmp_path, 'trainval.txt', ['800', '801'])
+    with rejects(r"no line of .*trainval\.txt' has an annotation, such as '800'; correct the list"):
+        read(tmp_path)
+
+
+def test_annotations_in_no_list_are_left_out_and_named(tmp_path):
+    write_voc(tmp_path)
+    write(tmp_path, 'train.txt', ['000', '001', '002'])
+    found = read(tmp_path)
+    assert sizes_of(found) == [3, 2, 0]
+    assert ('annotations left out, which are in no list', 1) in notes_of(found)
+
+
+@pytest.mark.parametrize('place', ['', 'ImageSets', 'ImageSets/Layout'])
+def test_lists_elsewhere_say_the_splits_where_main_has_none(tmp_path, place):
+    write_voc(tmp_path)
+    for path in [*(tmp_path / 'ImageSets/Main').iterdir()]:
+        (tmp_path / place).mkdir(exist_ok=True)
+        path.rename(tmp_path / place / path.name)
+    assert sizes_of(read(tmp_path)) == [4, 2, 0]
+
+
+@pytest.mark.parametrize('encoding', ['gb2312', 'GBK', 'gb18030', 'utf-16'])
+def test_xml_in_the_encoding_that_it_says(tmp_path, encoding):
+    write_voc(tmp_path)
+    for path in tmp_path.rglob('*.xml'):
+        text = path.read_text().replace('bar', '条')
+        path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>{text}'.encode(encoding))
+    assert read(tmp_path).classes == ('square', '条')
+
+
+def test_xml_in_chinese_that_says_no_encoding_shows_what_it_may_be(tmp_path):
+    path = write_voc(tmp_path) / 'Annotations/000.xml'
+    path.write_bytes(path.read_text().replace('bar', '方块').encode('gbk'))
+    with rejects(r"000\.xml' is not UTF-8, and may have .*方块.*gb18030"):
+        read(tmp_path)
+
+
+def test_xml_in_utf_8_that_says_gb2312(tmp_path):
+    write_voc(tmp_path)
+    for path in tmp_path.rglob('*.xml'):
+        text = path.read_text().replace('bar', '方块')
+        path.write_text(f'\n<?xml version="1.0" encoding="gb2312"?>{text}', encoding='utf-8')
+    found = read(tmp_path)
+    assert found.classes == ('square', '方块')
+    assert any('say another encoding, read as UTF-8' in what for what, _ in notes_of(found))
+
+
+def test_xml_that_is_damaged_is_one_sentence(tmp_path):
+    (write_voc(tmp_path) / 'Annotations/001.xml').write_text('<annotation>')
+    with rejects(r'001\.xml. is not XML \('):
+        read(tmp_path)

@@ -1,0 +1,239 @@
+"""YOLO's folders: labels, names of classes, and the places of the splits."""
+
+import json
+from pathlib import Path
+
+import pytest
+from box_scenes import WANTED
+from foreign_data import cvat_yolo, labelimg_yolo, roboflow_yolo, save, write
+from image_folders import scenes
+from listings import boxes_of, notes_of, sizes_of
+from rejection import rejects
+
+from anyfolder.readers.box_folders import read_annotated_folder
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.yolo_folder import label_files
+
+
+def read(folder: Path, **options) -> Listing:
+    return read_annotated_folder(Tree(folder), **options)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_images_without_labels_have_no_object(tmp_path):
+    roboflow_yolo(tmp_path)
+    (tmp_path / 'train/labels/1_jpg.rf.abc.txt').unlink()
+    write(tmp_path, 'train/labels/stray.txt', '0 0.5 0.5 0.1 0.1\n')
+    write(tmp_path, 'train/stray.txt', '0 0.5 0.5 0.1 0.1\n')
+    found = read(tmp_path)
+    assert len(found.train) == 6
+    notes = dict(notes_of(found))
+    assert notes['images without a file of labels, taken as without an object'] == 1
+    assert notes['files of labels left out, without an image of their name'] == 2
+    assert notes['images without an object'] == 1
+
+
+def test_texts_beside_images_are_no_labels_without_boxes(tmp_path):
+    """Captions, or notes."""
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').iterdir():
+        path.write_text('a bright square\n')
+        path.rename(tmp_path / 'images' / path.name)
+    (tmp_path / 'images/classes.txt').unlink()
+    assert label_files(Tree(tmp_path)) == {}
+
+
+def test_labels_beside_their_images_are_known_by_their_lines(tmp_path):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').iterdir():
+        path.rename(tmp_path / 'images' / path.name)
+    (tmp_path / 'images/classes.txt').rename(tmp_path / 'images/voc.names')
+    assert boxes_of(read(tmp_path)) == WANTED
+    (tmp_path / 'images/voc.names').unlink()
+    with rejects('no file with the names of the classes'):
+        read(tmp_path)
+
+
+def test_a_folder_of_labels_within_a_folder_of_that_name(tmp_path):
+    folder = tmp_path / 'labels/images'
+    folder.mkdir(parents=True)
+    labelimg_yolo(folder)
+    assert boxes_of(read(folder)) == WANTED
+
+
+@pytest.mark.parametrize(
+    ('name', 'old', 'new', 'words'),
+    [
+        ('train/labels/1_jpg.rf.abc.txt', '1 0.', '7 0.', 'have a class that data.yaml does not'),
+        ('train/labels/1_jpg.rf.abc.txt', '1 0.', '1 x 0.', 'lines are not a class and 4 numbers'),
+        ('train/labels/1_jpg.rf.abc.txt', '1 0.', '1 70.', 'values beyond 0 to 1'),
+        ('data.yaml', "['bar', 'square']", '3', 'must be a list of the classes'),
+        ('data.yaml', 'names:', 'names: [', 'is not YAML'),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(tmp_path, name, old, new, words):
+    roboflow_yolo(tmp_path)
+    replace(tmp_path / name, old, new)
+    with rejects(words):
+        read(tmp_path)
+
+
+def test_classes_must_have_names(tmp_path):
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
+    with rejects('no file with the names of the classes; add data.yaml'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'classes'),
+    [
+        ('names: [no, 007]', ('no', '007')),
+        ('names: [bar, square, bar]', ('bar', 'square')),
+        ('names: {1: square, "0": bar}', ('bar', 'square')),
+    ],
+)
+def test_names_are_text_and_each_is_one_class(tmp_path, settings, classes):
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
+    write(tmp_path, 'data.yaml', settings)
+    found = read(tmp_path)
+    assert found.classes == classes
+    numbers = [row['id'] for row in json.loads(found.as_coco(found.train))['categories']]
+    assert numbers == [1, 2]
+    repeated = ('categories of one name, taken as one class', 1) in notes_of(found)
+    assert repeated == (settings.count('bar') == 2)
+
+
+def test_a_number_that_yaml_leaves_out_is_no_class(tmp_path):
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
+    write(tmp_path, 'data.yaml', 'names: {1: bar, 2: square}\n')
+    with rejects('does not name .*class 0, .*count from 0'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('form', ['{} {}', '{}: {}', '{},{}'])
+def test_names_with_numbers_before_them_are_in_the_order_of_these(tmp_path, form):
+    labelimg_yolo(tmp_path)
+    known = read(tmp_path).classes
+    lines = [form.format(i, name) for i, name in enumerate(known)]
+    write(tmp_path, 'labels/classes.txt', '\n'.join(reversed(lines)))
+    assert read(tmp_path).classes == known
+
+
+def test_names_in_latin_1(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'labels/classes.txt', 'bär\nsquare\n', encoding='latin-1')
+    found = read(tmp_path)
+    assert found.classes == ('bär', 'square')
+    [(what, _, [line])] = found.findings.rows()
+    assert 'read as Windows-1252' in what
+    assert line.startswith("'bär' in ")
+
+
+@pytest.mark.parametrize('names', ['old.yaml', 'images/classes.txt', 'data.yaml'])
+def test_files_that_name_other_classes_are_a_question(tmp_path, names):
+    labelimg_yolo(tmp_path)
+    if names == 'old.yaml':
+        write(tmp_path, 'data.yaml', 'names: [bar, square]')
+    write(tmp_path, names, 'square\nbar\n' if names.endswith('txt') else 'names: [square, bar]')
+    with rejects('name other classes, or in another order'):
+        read(tmp_path)
+
+
+def test_the_shape_of_keypoints_tells_boxes_from_polygons(tmp_path):
+    """ultralytics#20138: with a visibility of 2, which is no share."""
+    roboflow_yolo(tmp_path)
+    for path in tmp_path.rglob('labels/*.txt'):
+        lines = path.read_text().splitlines()
+        path.write_text('\n'.join(f'{line} 0.5 0.5 2.0 0.1 0.2 2.0' for line in lines))
+    with rejects(r'add kpt_shape: \[2, 3\] to data.yaml'):
+        read(tmp_path)
+    with open(tmp_path / 'data.yaml', 'a') as file:
+        file.write('kpt_shape: [2, 3]\n')
+    assert boxes_of(read(tmp_path)) == WANTED
+    replace(tmp_path / 'data.yaml', '[2, 3]', '[4, 3]')
+    with rejects(r'lines are not .* \(20, the first'):
+        read(tmp_path)
+
+
+def test_scores_before_boxes_are_named(tmp_path):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').glob('[0-9].txt'):
+        rows = [row.split(maxsplit=1) for row in path.read_text().splitlines()]
+        path.write_text('\n'.join(f'{c} 0.9 {box}' for c, box in rows))
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    what = 'lines with a score before the box, read as class, score, x, y, width, height'
+    assert (what, 20) in notes_of(found)
+
+
+def test_an_object_may_be_all_of_an_image_of_one_pixel(tmp_path):
+    """A box of 1 x 1 pixels is no share of the image then."""
+    for i, (image, _) in enumerate(scenes(4)):
+        save(tmp_path, f'images/{i}.png', image[:1, :1] // (i + 1))
+        write(tmp_path, f'labels/{i}.txt', '0 0.5 0.5 1 1')
+    write(tmp_path, 'classes.txt', 'dot')
+    assert boxes_of(read(tmp_path)) == {('dot', 0, 0, 1, 1): 4}
+
+
+# Where the splits are.
+
+
+def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path):
+    """As coco128 has them."""
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
+    found = read(tmp_path)
+    assert (sizes_of(found), found.held_out) == ([9, 1, 0], True)
+    assert ('images that are named for two parts, taken for the first', 10) in notes_of(found)
+
+
+def test_lists_say_the_split(tmp_path):
+    """As darknet and CVAT write them, without a YAML file."""
+    cvat_yolo(tmp_path)
+    lines = (tmp_path / 'train.txt').read_text().splitlines()
+    write(tmp_path, 'train.txt', '\n'.join(lines[:7]))
+    write(tmp_path, 'valid.txt', '\n'.join(lines[7:]))
+    found = read(tmp_path)
+    assert (sizes_of(found), found.held_out) == ([7, 3, 0], False)
+    assert notes_of(found) == [('files left out, .data', 1)]
+
+
+@pytest.mark.parametrize('names', ['data.yaml', 'classes.txt'])
+def test_lists_say_the_split_where_no_settings_do(tmp_path, names):
+    labelimg_yolo(tmp_path)
+    text = 'names: [bar, square]\n' if names == 'data.yaml' else 'bar\nsquare\n'
+    write(tmp_path, names, text)
+    write(tmp_path, 'test_list.txt', 'images/1.jpg\nimages/2.jpg\n')
+    assert sizes_of(read(tmp_path)) == [7, 1, 2]
+
+
+def test_places_of_another_machine_and_those_that_are_not_there(tmp_path):
+    labelimg_yolo(tmp_path)
+    settings = (
+        'train: /home/me/ds/images\nval: D:\\ds\\list.txt\ntest: ../none\nnames: [bar, square]'
+    )
+    write(tmp_path, 'data.yaml', settings)
+    write(tmp_path, 'list.txt', '/home/me/ds/images/1.jpg\n/home/me/ds/images/x.jpg\n')
+    found = read(tmp_path)
+    assert (sizes_of(found), found.held_out) == ([9, 1, 0], False)
+    notes = notes_of(found)
+    assert ('lines of list.txt left out, whose image is not there', 1) in notes
+    assert ('places that data.yaml names, which are not there', 1) in notes
+    assert ('images that are named for two parts, taken for the last', 1) in notes
+
+
+@pytest.mark.parametrize('place', ['{a: 1}', '[[a]]'])
+def test_places_are_texts(tmp_path, place):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', f'train: {place}\nnames: [bar, square]')
+    with rejects('train of .* must be a folder or a list of images'):
+        read(tmp_path)

@@ -1,0 +1,135 @@
+"""The scenes of :mod:`foreign_data` in lists of images and tables, and all scenes with boxes."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from foreign_data import BOXES, CLASSES, Boxes, save, write
+from image_folders import scenes
+
+
+def saved(folder: Path, place: str, suffix: str = 'png') -> Iterator[tuple[str, Boxes]]:
+    """The names of ten images in a folder, and their boxes."""
+    for i, (image, boxes) in enumerate(scenes(10)):
+        save(folder, f'{place}/{i}.{suffix}', image)
+        yield f'{i}.{suffix}', boxes
+
+
+def around(left: int, top: int, right: int, bottom: int) -> list[int]:
+    return [left, top, right, top, right, bottom, left, bottom]
+
+
+def bdd(folder: Path) -> None:
+    rows = [
+        dict(
+            name=name,
+            labels=[
+                dict(category=kind, box2d=dict(zip(('x1', 'y1', 'x2', 'y2'), box, strict=True)))
+                for kind, box in boxes
+            ]
+            + [dict(category='lane', poly2d=[])],
+        )
+        for name, boxes in saved(folder, 'images/100k/train')
+    ]
+    write(folder, 'labels/bdd100k_labels_images_train.json', json.dumps(rows))
+
+
+def hugging_face(folder: Path) -> None:
+    rows = [
+        dict(
+            file_name=name,
+            objects=dict(
+                bbox=[
+                    [left, top, right - left, bottom - top]
+                    for _, (left, top, right, bottom) in boxes
+                ],
+                category=[kind for kind, _ in boxes],
+            ),
+        )
+        for name, boxes in saved(folder, 'train')
+    ]
+    write(folder, 'train/metadata.jsonl', '\n'.join(map(json.dumps, rows)))
+
+
+def datumaro(folder: Path) -> None:
+    items = []
+    for name, boxes in saved(folder, 'images/default'):
+        shapes: list[dict[str, Any]] = []
+        for kind, (left, top, right, bottom) in boxes:
+            shape = dict(type='bbox', bbox=[left, top, right - left, bottom - top])
+            if kind == 'square':
+                shape = dict(type='polygon', points=around(left, top, right, bottom))
+            shapes.append(dict(shape, id=len(shapes), label_id=CLASSES.index(kind)))
+        shapes.append(dict(id=2, type='polyline', label_id=0, points=[1, 2, 3, 4]))
+        image = dict(path=name, size=[48, 64])
+        items.append(dict(id=Path(name).stem, annotations=shapes, attr={}, image=image))
+    labels = [dict(name=name, parent='', attributes=[]) for name in CLASSES]
+    content = dict(info={}, categories=dict(label=dict(labels=labels)), items=items)
+    write(folder, 'annotations/default.json', json.dumps(content))
+
+
+def via_images(folder: Path) -> dict[str, dict[str, Any]]:
+    """What VIA exports, of images in the same folder."""
+    images = {}
+    for name, boxes in saved(folder, '.', 'jpg'):
+        regions = []
+        for kind, (left, top, right, bottom) in boxes:
+            shape = dict(name='rect', x=left, y=top, width=right - left, height=bottom - top)
+            if kind == 'square':
+                corners = around(left, top, right, bottom)
+                shape = dict(name='polygon', all_points_x=corners[::2], all_points_y=corners[1::2])
+            regions.append(dict(shape_attributes=shape, region_attributes=dict(kind=kind)))
+        size = (folder / name).stat().st_size
+        images[f'{name}{size}'] = dict(
+            filename=name, size=size, regions=regions, file_attributes={}
+        )
+    return images
+
+
+def via(folder: Path) -> None:
+    write(folder, 'via_project.json', json.dumps(dict(_via_img_metadata=via_images(folder))))
+
+
+def via_table(folder: Path) -> None:
+    header = 'filename,file_size,file_attributes,region_count,region_id'
+    lines = [f'{header},region_shape_attributes,region_attributes']
+    for image in via_images(folder).values():
+        for number, region in enumerate(image['regions']):
+            first = f'{image["filename"]},{image["size"]},"{{}}",{len(image["regions"])},{number}'
+            cells = (json.dumps(cell).replace('"', '""') for cell in region.values())
+            lines.append(','.join([first, *(f'"{cell}"' for cell in cells)]))
+    write(folder, 'via_export_csv.csv', '\n'.join(lines))
+
+
+def open_images(folder: Path) -> None:
+    lines = ['ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf']
+    for name, boxes in saved(folder, 'train'):
+        for kind, (left, top, right, bottom) in boxes:
+            shares = f'{left / 64},{right / 64},{top / 48},{bottom / 48}'
+            lines.append(f'{Path(name).stem},xclick,/m/0{kind[:1]},1,{shares},0')
+    write(folder, 'train-annotations-bbox.csv', '\n'.join(lines))
+    write(folder, 'classes.csv', '/m/0b,bar\n/m/0s,square\n/m/0x,circle')
+
+
+def tensorflow(folder: Path) -> None:
+    lines = ['sep=;', 'filename;width;height;class;xmin;ymin;xmax;ymax']
+    for name, boxes in saved(folder, 'images'):
+        lines += [f'{name};64;48;{kind};{";".join(map(str, box))}' for kind, box in boxes]
+    write(folder, 'labels.csv', '\n'.join(lines))
+
+
+# The boxes of ten scenes.
+WANTED = Counter((name, *box) for _, boxes in scenes(10) for name, box in boxes)
+# Writes ten scenes; the format that it is, and whether it says the splits.
+BOX_SCENES: dict[Callable[[Path], None], tuple[str, bool]] = {
+    **BOXES,
+    bdd: ('BDD100K', False),
+    datumaro: ('Datumaro', False),
+    hugging_face: ('Hugging Face', False),
+    open_images: ('Open Images', False),
+    tensorflow: ('a table', False),
+    via: ('VGG Image Annotator', False),
+    via_table: ('VGG Image Annotator', False),
+}
