@@ -90,7 +90,7 @@ def read_depth_folder(
     warn_unused(tree, records, [*images, *maps, *lists.files], findings)
     records = read_sizes(tree, records, findings)
     found = scale or _scale_of(tree, [record.mask for record in records if record.mask])
-    records, depths = _checked(records, found, check_all, findings)
+    records, depths = check_depth(records, found, check_all, findings)
     findings.check()
     parts, held_out, _ = divide(records, tree, findings)
     return Listing('images and maps of depth', tree.folder, (), parts, held_out, findings), depths
@@ -132,7 +132,7 @@ def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
     return MILLIMETERS if suffixes == {'.png'} else 1.0
 
 
-def _checked(
+def check_depth(
     records: Records, scale: float, check_all: bool, findings: Findings
 ) -> tuple[Records, DepthRange]:
     """The images without those whose map is wrong, and the range of depth.

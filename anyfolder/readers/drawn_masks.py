@@ -31,7 +31,11 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
             'YOLO or '
             'LabelMe.'
         )
-    listing = read_format(tree, forms, findings.skip_invalid, True, with_background=True)
+    return with_drawn_masks(read_format(tree, forms, findings.skip_invalid, True, True))
+
+
+def with_drawn_masks(listing: Listing) -> Listing:
+    """A listing of polygons as one of masks, whose first class is the background."""
     listing.form += ' polygons as masks'
     for record in chain(*listing.parts.values()):
         for found in record.instances:
