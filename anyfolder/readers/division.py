@@ -4,6 +4,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,18 +99,21 @@ def furthest(splits: Iterable[Split | None]) -> Split | None:
 
 
 def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> None:
-    """Take a tenth of each group from training."""
-    groups: dict[str, Records] = {}
+    """Take a tenth of each kind from training. Images of one group stay together."""
+    together: dict[str, Records] = {}
     for record in parts['train']:
-        groups.setdefault(by(record), []).append(record)
+        together.setdefault(record.group or str(record.path), []).append(record)
+    kinds: dict[str, list[Records]] = {}
+    for group in together.values():
+        kinds.setdefault(by(group[0]), []).append(group)
     parts['train'] = []
-    for group, members in groups.items():
-        seed = (SEED, zlib.crc32(os.fsencode(group))) if group else SEED
-        held, others = hold_out(members, np.random.default_rng(seed))
-        parts['val'] += held
-        parts['train'] += others
+    for kind, groups in kinds.items():
+        seed = (SEED, zlib.crc32(os.fsencode(kind))) if kind else SEED
+        held, others = hold_out(groups, np.random.default_rng(seed))
+        parts['val'] += chain(*held)
+        parts['train'] += chain(*others)
     if not parts['val']:
-        where = '' if '' in groups else ' of any class'
+        where = '' if '' in kinds else ' of any class'
         raise InputError(
             f'{str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
             "a folder 'val' next to 'train'."

@@ -54,6 +54,7 @@ class ImageRecord:
     Attributes:
         path: the file.
         split: that its data set assigns it to, or None.
+        group: what it has in common with images that must be in the same split, such as a patient.
         size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
         bands: the number of bands, 0 of a photograph; None before the file was read.
         digest: of the content, of a file that was decoded.
@@ -74,6 +75,7 @@ class ImageRecord:
     instances: list[Instance] = field(default_factory=list)
     mask: Path | None = None
     origin: str = ''
+    group: str = ''
 
     @property
     def names(self) -> list[str]:
