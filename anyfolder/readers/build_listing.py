@@ -120,8 +120,10 @@ def build_listing(
     objects = sum(len(record.instances) for record in records)
     records = compare(records)
     findings.check(objects)
+    if to_train := [record for record in records if record.split in (None, 'train')]:
+        _check_remains(draft, to_train, findings)
     parts, held_out = assign_splits(records, tree, findings, draft.group)
-    _check_remains(draft, parts, findings)
+    _check_remains(draft, parts['train'], findings)
     known = check_classes(parts, held_out, findings)
     if held_out:
         _leave_out_unknown(draft.task, parts, known, findings)
@@ -140,13 +142,14 @@ def apply_lists(records: Records, lists: Lists) -> Records:
             record.split = furthest([record.split, stated])
         elif (record.split or 'train') in listed:
             continue
+        record.group = record.group or lists.groups.get(record.path, '')
         kept.append(record)
     return kept
 
 
-def _check_remains(draft: Draft, parts: Parts, findings: Findings) -> None:
+def _check_remains(draft: Draft, train: Records, findings: Findings) -> None:
     """Raise a ``InputError`` if the images to train on have too few classes."""
-    task, train = draft.task, parts['train']
+    task = draft.task
     learned = {name for record in train for name in record.labels}
     learned |= {one.name for record in train for one in record.instances if not one.crowd}
     if len(learned) >= task.least:

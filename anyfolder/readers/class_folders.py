@@ -1,24 +1,25 @@
 """Folders of images with a folder for each class."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from anyfolder.errors import InputError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
+from .build_listing import ONE_LABEL, SEVERAL_LABELS, Draft, build_listing
 from .class_layout import by_folders
-from .division import divide
 from .findings import Findings
-from .identity import folder_of
-from .image_tree import MOST_HEADERS, Tree, read_sizes, warn_unused
-from .label_tables import read_tables
-from .label_values import are_measured, numbers_in
+from .hidden_labels import check_tables
+from .identity import ANY_KIND, folder_of
+from .image_tree import MOST_HEADERS, Tree
+from .label_tables import TableLabels, read_tables
+from .label_values import are_measured
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
 from .records import ImageRecord, Records
-from .split_lists import read_lists
-from .splits import Split, split_of
+from .split_lists import Lists, read_lists
+from .splits import split_of
 
 TABLES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')  # suffixes
 REMEDY = (
@@ -27,11 +28,24 @@ REMEDY = (
 )
 
 
+class Labeled(NamedTuple):
+    """Images with their classes.
+
+    Attributes:
+        records: the images.
+        form: where the classes stand, in words.
+        multi_label: whether an image may have several.
+        tables: the files that say them.
+    """
+
+    records: Records
+    form: str
+    multi_label: bool = False
+    tables: Sequence[Path] = ()
+
+
 def read_class_folders(
-    tree: Tree,
-    work_dir: str | Path | None = None,
-    skip_invalid: bool = False,
-    around: Tree | None = None,
+    tree: Tree, work_dir: str | Path | None = None, skip_invalid: bool = False
 ) -> Listing:
     """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
@@ -43,36 +57,64 @@ def read_class_folders(
         tree: the files of the folder.
         work_dir: of the run, which may not lie among the classes.
         skip_invalid: whether images that cannot be read as images are left out.
-        around: the files of a folder around it, which has lists of the parts.
 
     Raises:
         InputError: if its folders are no classes, or fewer than two, or some have no images to
-            train on, or if ``work_dir`` lies among them.
+            train on, if ``work_dir`` lies among them, or if a table may have the classes instead.
     """
-    findings, whole = Findings(skip_invalid), around or tree
-    place = Path(work_dir) if work_dir else None
-    records, form = by_folders(tree, place, findings), 'folders of classes'
-    multi_label, tables = False, list[Path]()
-    _warn_folders(records, findings)
-    if len({record.labels for record in records}) >= 2:
-        tables = _divide_by_lists(whole, records, findings)
-        _compare_tables(whole, records, findings)
-    else:
-        listed, multi_label, tables = read_tables(tree, findings)
-        if listed:
-            records, form = listed, 'images and a table of classes'
-        elif inner := _only_folder(tree):
-            return read_class_folders(Tree(inner, tree.probes), work_dir, skip_invalid, whole)
-    warn_unused(whole, records, tables, findings)
+    findings = Findings(skip_invalid)
+    labeled = _labeled(tree, Path(work_dir) if work_dir else None, findings)
+    records = labeled.records
     _check_any(tree, records)
-    records = read_sizes(tree, records, findings, MOST_HEADERS)
-    findings.check()
-    _check_names(tree, whole, records, multi_label, findings)
-    parts, held_out, known = divide(
-        records, tree, findings, lambda record: '' if multi_label else record.labels[0]
+    classes = {name for record in records for name in record.labels}
+    if are_measured(classes, named=True):
+        findings.warn(
+            'classes that are numbers, whose order and distance are not learned; join them to a '
+            "few such as 'low' and 'high'",
+            f'{min(classes)} and {max(classes)}',
+        )
+    lists = read_lists(tree, findings, used={*labeled.tables}, classes=classes)
+    if not labeled.tables:
+        records += _flat_images(tree, records, lists, findings)
+    draft = Draft(
+        SEVERAL_LABELS if labeled.multi_label else ONE_LABEL,
+        labeled.form,
+        tree,
+        records,
+        used=labeled.tables,
+        lists=lists,
+        headers=MOST_HEADERS,
+        group=lambda record: '' if labeled.multi_label else record.labels[0],
+        hint=REMEDY + _unread(tree, records),
     )
-    classes = tuple(sorted(known))
-    return Listing(form, tree.folder, classes, parts, held_out, findings, multi_label=multi_label)
+    listing = build_listing(draft, findings)
+    listing.multi_label = labeled.multi_label
+    return listing
+
+
+def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
+    """The images with their classes: by their folders, or else by tables."""
+    form, inner, tables = 'folders of classes', tree, None
+    while True:
+        try:
+            records = by_folders(inner, work_dir, findings)
+        except InputError:  # unless tables say the classes, whatever the folders are
+            listed = read_tables(tree, findings) if tables is None else tables
+            if 2 * len(listed.records) > len(tree.images):
+                return _of_tables(tree, listed, findings)
+            raise
+        if len({record.labels for record in records}) >= 2:
+            _warn_folders(records, findings)
+            check_tables(tree, records, findings)
+            return Labeled(records, form)
+        if tables is None:
+            tables = read_tables(tree, findings)
+            if any(record.split in (None, 'train') for record in tables.records):
+                return _of_tables(tree, tables, findings)
+        deeper = _only_folder(inner)
+        if deeper is None:
+            return Labeled(records, form)
+        inner = Tree(deeper, tree.probes)
 
 
 def _warn_folders(records: Records, findings: Findings) -> None:
@@ -88,22 +130,19 @@ def _warn_folders(records: Records, findings: Findings) -> None:
     )
 
 
-def _check_names(
-    tree: Tree, whole: Tree, records: Records, multi_label: bool, findings: Findings
-) -> None:
-    """Note classes that are numbers, and raise a ``InputError`` for a single one."""
-    found = {name for record in records for name in record.labels}
-    if are_measured(found, named=True) or numbers_in(found)[1]:
-        findings.warn(
-            'classes that are numbers or dates, whose order and distance are not learned; join '
-            "them to a few such as 'low' and 'high'",
-            f'{min(found)} and {max(found)}',
+def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
+    """What tables say. Folders that might be taken for the classes are noted."""
+    classes_in: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for record in tables.records:
+        names = [name for name in tree.parts(record.path) if name.casefold() not in ANY_KIND]
+        if names and not split_of(names[-1]):
+            classes_in.setdefault(tree.parts(record.path), set()).add(record.labels)
+    if any(len(classes) > 1 for classes in classes_in.values()):
+        findings.warn_all(
+            'folders that are no classes, since tables say other classes of their images',
+            map('/'.join, sorted(classes_in) if len(classes_in) > 1 else ()),
         )
-    if len(found) == 1 and not multi_label:
-        raise InputError(
-            f'{str(tree.folder)!r} has one class, {found.pop()!r}'
-            f'{_unread(whole, records)}; a classifier needs two or more: {REMEDY}.'
-        )
+    return Labeled(tables.records, 'images and a table of classes', *tables[1:])
 
 
 def _unread(tree: Tree, records: Records) -> str:
@@ -113,42 +152,16 @@ def _unread(tree: Tree, records: Records) -> str:
     if not first:
         return ''
     return (
-        f', and {str(first)!r} is not read, since it is no .csv with a column of names such as '
+        f'; {str(first)!r} is not read, since it is no .csv with a column of names such as '
         f'{records[0].path.name!r}'
     )
 
 
-def _compare_tables(tree: Tree, records: Records, findings: Findings) -> None:
-    """Note a table that says several classes of the images of one folder."""
-    with suppress(InputError):  # it is of something else
-        listed, _, tables = read_tables(tree, Findings())
-        said = {record.path: record.labels for record in listed}
-        pairs = {(record.labels, said[record.path]) for record in records if record.path in said}
-        if len(pairs) > len({labels for labels, _ in pairs}):
-            what = (
-                'tables left out, which say other classes than the folders; to read one, put its '
-                'images into one folder'
-            )
-            findings.warn_all(what, tables)
-
-
-def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[Path]:
-    """Give the images of no folder of a part that of a list; the lists that do.
-
-    Where folders are parts, images in no folder of a class have the labels of a list.
-    """
-    if not any(record.split for record in records):
-        lists = read_lists(tree, findings)
-        # Without a list of those to train on, all others are.
-        others: Split | None = None if 'train' in lists.splits.values() else 'train'
-        for record in records:
-            record.split = lists.splits.get(record.path, others)
-        return [*lists.files]
+def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings) -> Records:
+    """Images to validate or test that lie in no folder of a class, with the labels of a list."""
     own = {record.path: record.labels[0] for record in records}
     flat = {path for path in tree.images if path not in own and tree.split(path) in ('val', 'test')}
-    if not flat:
-        return []
-    lists = read_lists(tree, findings)
+    found: Records = []
     classes, numbers = sorted({*own.values()}), dict[str, str]()
     listed = sorted(flat & lists.labels.keys())
     if '0' in map(lists.labels.get, listed) and not all(map(str.isdecimal, classes)):
@@ -161,7 +174,7 @@ def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[P
         # In a table of ImageNet, boxes follow.
         tried = (numbers.get(label), label, label.split(' ')[0])
         if name := next((one for one in tried if one in classes), None):
-            records.append(ImageRecord(path, tree.split(path), labels=(name,)))
+            found.append(ImageRecord(path, tree.split(path), labels=(name,)))
             findings.warn(
                 'images in no folder of a class, which a list gives one', f'{path}: {name}'
             )
@@ -169,7 +182,7 @@ def _divide_by_lists(tree: Tree, records: Records, findings: Findings) -> list[P
             what = 'images have a class in a list that no folder to train on has'
             remedy = 'write the names of the folders, or count them from 0'
             findings.reject(what, remedy, f'{label!r} of {path}')
-    return [*lists.files]
+    return found
 
 
 def _only_folder(tree: Tree) -> Path | None:

@@ -116,6 +116,7 @@ class Index:
     """
 
     def __init__(self, folder: Path, images: Sequence[Path]) -> None:
+        self.images = images
         self._folder, self._by_path = folder_of(folder / '_'), dict[str, Path]()
         # The name, the path and the address of each image of a stem.
         self._by_stem: dict[str, list[tuple[str, Path, Address]]] = defaultdict(list)

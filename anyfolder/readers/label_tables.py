@@ -1,77 +1,156 @@
-"""Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``."""
+"""Tables of the classes of images: ``train.csv``, ``metadata.csv``, ``_classes.csv``, or JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from anyfolder.errors import InputError
 
 from .class_names import class_name
 from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
-from .label_values import QUOTES, separator_in
+from .label_values import names_reader
+from .named_folders import NamedFolders
 from .records import ImageRecord, Records
-from .table_columns import ON, ImageTable, find_table
+from .split_lines import is_list_name
+from .table_columns import BOXES, ON, ImageTable, find_table
 from .tables import FORMS, Row
 
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 
 
-def read_tables(tree: Tree, findings: Findings) -> tuple[Records, bool, list[Path]]:
+class TableLabels(NamedTuple):
+    """What tables say.
+
+    Attributes:
+        records: the images with their classes.
+        multi_label: whether one may have several.
+        files: the tables.
+    """
+
+    records: Records
+    multi_label: bool
+    files: list[Path]
+
+
+def read_tables(tree: Tree, findings: Findings) -> TableLabels:
     """The images that tables give classes to.
 
-    A table has a column of images, with or without their suffix, and either one of labels, maybe
-    several in a row, or one of 0 and 1 for each class. A column of parts is optional. Its name or
-    folder may say the part, too. Where nearly all images have one class, the others are left out.
-
-    Returns:
-        The images, whether one may have several classes, and the tables.
+    A table has a column of images, with or without their suffix, or of folders of images, and
+    either one of labels, maybe several in a row, or one of 0 and 1 for each class. A column of
+    splits is optional. Its name or folder may say the split, too. Where nearly all images have one
+    class, the others are left out.
 
     Raises:
-        InputError: if a table has images, and no column that can be their label, or if two tables
-            say other classes of an image.
+        InputError: if all tables have images, and no column that can be their label, or if two
+            tables say other classes of an image.
     """
+    chosen = _with_classes(find_tables(tree), findings)
     records: dict[str, ImageRecord] = {}
-    tables: list[Path] = []
-    in_columns = False
-    for table in _tables(tree):
-        file = table.file
-        tables.append(file)
-        if len(table.rows[0]) == 1:
-            findings.warn('tables left out, which have no column but that of images', file)
+    for table, names_of in chosen:
+        _read(tree, table, names_of, records, findings)
+    in_columns = any(table.flags for table, _ in chosen)
+    found = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
+    of_one = _of_one_class(found, in_columns, findings)
+    files = [table.file for table, _ in chosen]
+    return TableLabels(found if of_one is None else of_one, of_one is None, files)
+
+
+def find_tables(tree: Tree) -> Iterator[ImageTable]:
+    """The tables with a column of images. In a text, that is the first one."""
+    folders = NamedFolders(tree)
+    for file in tree.others:
+        suffix = file.suffix.lower()
+        is_text = suffix == '.txt'
+        if suffix not in (*FORMS, '.txt', '.json') or SAMPLE in file.stem.casefold():
             continue
-        labels, split = table.labels(), tree.split_said(file)
-        in_columns |= len(labels) > 1
-        mark = None if len(labels) > 1 else separator_in(table, labels[0], findings)
-        lost = f'rows of {file.name} left out, whose image is not there'
-        for row in table.rows:
-            own = table.part_of(row) if table.part else split
-            path = tree.resolve(row[table.images], file, own, findings, lost)
-            if path is None:
-                continue
-            record = records.setdefault(str(path), tree.record(path, file, own))
-            names = _names(row, labels, mark)
+        with suppress(InputError) if is_text else nullcontext():  # notes in another encoding
+            table = find_table(tree, file, folders)
+            if table and not (is_text and [*table.rows[0]].index(table.images)):
+                yield table
+
+
+NamesOf = Callable[[Row], list[str]]
+
+
+def names_in(table: ImageTable, findings: Findings) -> NamesOf:
+    """A function that gives the classes in a row.
+
+    Raises:
+        InputError: if no column of the table can be that of labels.
+    """
+    columns = table.labels()
+    if table.flags:
+        return lambda row: [class_name(name) for name in columns if row[name].casefold() in ON]
+    column = columns[0]
+    names_of = names_reader(table, column, findings)
+    return lambda row: names_of(row[column])
+
+
+def _with_classes(
+    tables: Iterator[ImageTable], findings: Findings
+) -> list[tuple[ImageTable, NamesOf]]:
+    """The tables that have classes: by the names of their columns, or else in the only column.
+
+    Others beside them, as of the age of patients, are left out.
+    """
+    found: list[tuple[ImageTable, NamesOf]] = []
+    faults: list[tuple[Path, InputError]] = []
+    for table in tables:
+        if not table.others:
+            if not is_list_name(table.file.stem):
+                what = 'tables left out, which have no column but that of images'
+                findings.warn(what, table.file)
+            continue
+        try:
+            found.append((table, names_in(table, findings)))
+        except InputError as error:
+            if BOXES & {name.casefold() for name in table.others}:
+                raise
+            faults.append((table.file, error))
+    if faults and not found:
+        raise faults[0][1]
+    sure = [one for one in found if one[0].is_of_classes] or found
+    left_out = [file for file, _ in faults] + [one[0].file for one in found if one not in sure]
+    what = 'tables left out, which have no column of classes as another one has'
+    findings.warn_all(what, left_out)
+    return sure
+
+
+def _read(
+    tree: Tree,
+    table: ImageTable,
+    names_of: NamesOf,
+    records: dict[str, ImageRecord],
+    findings: Findings,
+) -> None:
+    """Add the images of a table to those of others.
+
+    Raises:
+        InputError: if another table says other classes of an image.
+    """
+    file, split = table.file, tree.split_said(table.file)
+    for row in table.rows:
+        own = table.part_of(row) if table.part else split
+        found = table.match(row, tree.index, own)
+        name, names = row[table.images], names_of(row)
+        images, group = [tree.index.only(found, f'{name!r} of {file}', findings)], ''
+        if table.within:
+            group = row[table.within]
+        if not found:
+            folders = table.in_folder(row)
+            images, group = table.folders.images(folders), '/'.join(folders[0] if folders else ())
+        if not (found or images):
+            findings.warn(f'rows of {file.name} left out, whose image is not there', name)
+        for path in filter(None, images):
+            record = records.setdefault(str(path), tree.record(path, file, own, group=group))
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise InputError(
                     f'{record.origin!r} and {str(file)!r} say other classes of '
                     f'{str(path)!r}; keep one of them.'
                 )
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))
-    found = sorted(records.values(), key=lambda record: (record.labels, str(record.path)))
-    of_one = _of_one_class(found, in_columns, findings)
-    return (found, True, tables) if of_one is None else (of_one, False, tables)
-
-
-def _tables(tree: Tree) -> Iterator[ImageTable]:
-    """The tables with a column of images. In a text, that is the first one."""
-    for file in tree.others:
-        is_text = file.suffix.lower() == '.txt'
-        if not (is_text or file.suffix.lower() in FORMS) or SAMPLE in file.stem.casefold():
-            continue
-        with suppress(InputError) if is_text else nullcontext():  # notes in another encoding
-            table = find_table(tree, file)
-            if table and not (is_text and [*table.rows[0]].index(table.images)):
-                yield table
 
 
 def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Records | None:
@@ -86,11 +165,3 @@ def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Recor
         (record.path for record in others),
     )
     return None if together else [record for record in found if len(record.labels) == 1]
-
-
-def _names(row: Row, labels: Sequence[str], mark: str | None) -> list[str]:
-    if len(labels) > 1:
-        return [class_name(name) for name in labels if row[name].casefold() in ON]
-    value = row[labels[0]]
-    parts = (part.strip(QUOTES) for part in (value.split(mark) if mark else [value]))
-    return [class_name(part) for part in parts if part and part != 'nan']

@@ -1,30 +1,52 @@
 """The values of a column of labels: names, several of them, or numbers that are no names."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from anyfolder.errors import InputError
 
-from .class_names import warn_merged
+from .class_names import class_name, warn_merged
 from .findings import Findings
+from .label_structures import structure_reader
 from .table_columns import LABELS, ImageTable
 
 PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
 QUOTES = ' []\'"'  # around the names in a list of Python's
 MAINLY = 0.9  # of the labels
 MANY = 10  # different numbers, from which on they are measurements unless they count classes
-# A number and its unit, and a date.
-NUMBER = re.compile(r'([-+]?\d*[.,]?\d+(?:e[-+]?\d+)?)\s*(%|[^\W\d_]{1,3}[²³]?)?', re.IGNORECASE)
-DATE = re.compile(r'(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})([ T]\d.*)?')
+NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', re.IGNORECASE)
 
 
-def separator_in(table: ImageTable, label: str, findings: Findings) -> str | None:
+def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable[[str], list[str]]:
+    """A function that gives the names in a value of a column of labels. What is unclear is noted.
+
+    Raises:
+        InputError: if the values are no names of classes.
+    """
+    values = {row[column] for row in table.rows} - {''}
+    of_structure = structure_reader(values, column, table.file)
+    mark = separator_in(
+        table, column, {one for one in values if of_structure(one) is None}, findings
+    )
+
+    def names(value: str) -> list[str]:
+        if (found := of_structure(value)) is not None:
+            return found
+        parts = (part.strip(QUOTES) for part in (value.split(mark) if mark else [value]))
+        return [class_name(part) for part in parts if part and part != 'nan']
+
+    return names
+
+
+def separator_in(
+    table: ImageTable, label: str, values: Collection[str], findings: Findings
+) -> str | None:
     """What separates the labels of a value, if there may be several. What is unclear is noted.
 
     Raises:
         InputError: if the values are no names of classes.
     """
-    values, plain = {row[label] for row in table.rows} - {''}, label.casefold()
+    plain = label.casefold()
     named = plain in LABELS or not table.has_header
     _check_names(table, label, values, named)
     several = plain in PLURALS
@@ -58,38 +80,32 @@ def _separator(values: Collection[str], plural: bool) -> str | None:
     return None
 
 
-def numbers_in(values: Collection[str]) -> tuple[set[float], str]:
-    """The numbers that nearly all of some values are, and their unit; the days of dates."""
-    found = [number for value in values if (number := NUMBER.fullmatch(value.strip()))]
-    units = {(number[2] or '').casefold() for number in found} - {''}
-    if len(found) > MAINLY * len(values) and len(units) < 2:
-        return {float(number[1].replace(',', '.')) for number in found}, ''.join(units)
-    dates = [date[1] for value in values if (date := DATE.fullmatch(value.strip()))]
-    if len(dates) > MAINLY * len(values):
-        return {float(re.sub(r'\D', '', date)) for date in dates}, 'date'
-    return set(), ''
+def numbers_in(values: Collection[str]) -> set[float]:
+    """The numbers that nearly all of some values are; nothing of other values."""
+    found = [value for value in values if NUMBER.fullmatch(value.strip())]
+    if len(found) <= MAINLY * len(values):
+        return set()
+    return {float(value.replace(',', '.')) for value in found}
 
 
 def are_measured(values: Collection[str], named: bool = False) -> bool:
     """True for numbers whose order and distance count: many that count nothing, or fractions.
 
-    A few lengths, such as 0.5 mm and 1 mm, may be sizes of screws.
-
     Args:
         values: the different values.
         named: whether they are said to be labels, so that 0, 1, 2 ... or 1, 2, 3 ... are classes.
     """
-    numbers, unit = numbers_in(values)
-    counted = named and not unit and numbers and min(numbers) in (0, 1)
-    many = len(numbers) > MANY and not (counted and max(numbers) < 2 * len(numbers))
-    return many or (unit in ('', '%') and any(number % 1 for number in numbers))
+    numbers = numbers_in(values)
+    counted = named and numbers and min(numbers) in (0, 1) and max(numbers) < 2 * len(numbers)
+    many = len(numbers) > MANY and not counted
+    return many or any(number % 1 for number in numbers)
 
 
 def _check_names(table: ImageTable, column: str, values: Collection[str], counted: bool) -> None:
     """Raise a ``InputError`` if the labels are measurements, or mostly another in each row."""
     rows, measured = len(table.rows), are_measured(values, counted)
     if measured or (len(values) > max(MANY, rows / 2) and not counted):
-        kind = 'numbers or dates' if measured else f'values in {rows} rows'
+        kind = 'numbers' if measured else f'values in {rows} rows'
         first = next((value for value in sorted(values) if '.' in value), min(values))
         hint = '' if counted else ', or if they are classes, call it label'
         raise InputError(

@@ -1,25 +1,27 @@
-"""Lists of the images of a part: ``train.txt``, ``meta/test.json``, ``train_test_split.txt``."""
+"""Lists of the images of a split: ``train.txt``, ``meta/test.json``, ``train_test_split.txt``."""
 
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from anyfolder.errors import InputError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
 from .identity import Index
 from .image_tree import Tree
-from .splits import SPLITS, Split, split_in, split_of
-from .table_columns import find_table, label_column
-from .tables import FORMS as TABLES
+from .named_folders import Folders, NamedFolders
+from .split_lines import SplitLine, is_list_name, split_lines
+from .splits import SPLITS, Split, is_joint
 
-TEXTS = ('.txt', '.lst', '.csv', '.tsv')  # suffixes
-GAP = re.compile(r'[\s,;]+')  # between a name and a label
-# Two files of the Caltech birds: a number and its image, and whether this is one to train on.
-BIRDS = 'images.txt', 'train_test_split.txt'
+LABEL_SUFFIXES = ('.xml', '.json', '.txt', '.npy', '.mat')  # of files of labels, which lists name
+PURPOSES: dict[Split, str] = dict(train='train on', val='validate', test='test')
+SETS = 'ImageSets'  # VOC's folder of lists, in which each task has a folder
 
 
 @dataclass
@@ -27,13 +29,15 @@ class Lists:
     """What lists say.
 
     Attributes:
-        splits: the part of each image; of several, the one furthest from training.
+        splits: the split of each image; of several, the one furthest from training.
         labels: what stands behind the name of an image.
+        groups: where lists name folders, that of each image in these and in those beside them.
         files: the lists.
     """
 
     splits: dict[Path, Split] = field(default_factory=dict)
     labels: dict[Path, str] = field(default_factory=dict)
+    groups: dict[Path, str] = field(default_factory=dict)
     files: dict[Path, None] = field(default_factory=dict)
 
 
@@ -53,69 +57,118 @@ def read_lists(
     findings: Findings,
     index: Index | None = None,
     used: Collection[Path | None] = (),
+    task_folder: str = '',
+    classes: Collection[str] = (),
 ) -> Lists:
-    """The lists that are named for parts, or are JSON with the names of parts as keys.
+    """The lists that are named for splits, or are JSON with the names of splits as keys.
 
-    A line has a path, with or without its suffix, maybe with a label behind it. A table may have a
-    column of parts.
+    A line has a path, with or without its suffix, maybe with a label behind it, or the name of a
+    folder of images such as the frames of a video. A table may have a column of splits. Images to
+    train on and to validate in one list are to train on unless another one says that they validate.
 
     Args:
         tree: the files of the folder.
-        findings: gets lines whose image is not there.
+        findings: gets lines whose image is not there, and images in lists of two splits.
         index: of the images that count. Default: of all.
         used: files that are no lists, since they are annotations.
+        task_folder: of the task in ``ImageSets``, as ``Segmentation``; others there do not count.
+        classes: names of folders that are classes, of which a list says no split.
+
+    Raises:
+        InputError: if lists are of several divisions, in which an image is of another split each.
     """
-    lists, index = Lists(), index or tree.index
-    for file in (path for path in tree.others if path not in used):
-        for split, names in _lines_of(tree, file):
-            tried = ((index.match(name, file), label) for name, label in names.items())
-            found, label = next((one for one in tried if one[0]), ([], ''))
-            if image := index.only(found, f'{next(iter(names))!r} of {file}', findings):
-                lists.splits[image] = max(split, lists.splits.get(image, split), key=SPLITS.index)
-                lists.labels[image] = label or lists.labels.get(image, '')
-                lists.files |= {file: None}
-            elif lost := [name for name in names if name.lower().endswith(IMAGE_SUFFIXES)]:
-                findings.warn(f'lines of {file.name} left out, whose image is not there', lost[0])
+    reading = _Reading(index or tree.index, NamedFolders(tree, classes), findings)
+    for file in _candidates(tree, used, task_folder):
+        reading.add(file, [*split_lines(tree, file, reading.folders)])
+    lists = reading.lists
+    lists.groups |= reading.folders.beside(reading.named)
     return lists
 
 
-def _lines_of(tree: Tree, file: Path) -> Iterator[tuple[Split, dict[str, str]]]:
-    """The part of each line, and the names that it may have with the label behind each."""
-    birds = [file.with_name(name) for name in BIRDS]
-    if file in birds and all(map(Path.is_file, birds)):
-        flags = dict(line.partition(' ')[::2] for line in read_lines(birds[1], LONGEST_IN_LIST))
-        for line in read_lines(birds[0], LONGEST_IN_LIST):
-            number, _, name = line.partition(' ')
-            yield 'train' if flags.get(number, '').strip() == '1' else 'test', {name: ''}
-        return
-    suffix, split = file.suffix.lower(), split_in(file.stem)
-    if suffix == '.json':
-        content = tree.contents.json(file)
-        named = content.items() if isinstance(content, Mapping) else ()
-        parts = [(part, value) for key, value in named if (part := split_of(key))]
-        of_image = ((name, said) for name, said in named if isinstance(said, str))
-        parts += [(part, name) for name, said in of_image if (part := split_of(said))]
-        for part, value in parts or ([(split, content)] if split else []):
-            yield from ((part, {name: ''}) for name in _strings(value))
-        return
-    table = find_table(tree, file) if suffix in TABLES else None
-    if table and (table.part or split):
-        taken = (table.images, table.part)
-        label = label_column([name for name in table.rows[0] if name not in taken])
-        for row in table.rows:
-            if own := table.part_of(row) if table.part else split:
-                yield own, {row[table.images]: row[label] if label else ''}
-    elif split and suffix in TEXTS:
-        for line in read_lines(file, LONGEST_IN_LIST):
-            gaps = reversed([*GAP.finditer(line)])
-            shorter = {line[: gap.start()]: GAP.split(line[gap.end() :])[0] for gap in gaps}
-            yield split, {line: '', **shorter}
+def _candidates(tree: Tree, used: Collection[Path | None], task_folder: str) -> list[Path]:
+    files = [path for path in tree.others if path not in used]
+    of_task = {path for path in files if path.parts[-3:-1] == (SETS, task_folder)}
+    others = {path for path in files if SETS in tree.parts(path)} if of_task else set()
+    return [path for path in files if path not in others - of_task]
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """All text in a value of JSON but its keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _strings(each)
+class _Reading:
+    """Lists while they are read."""
+
+    def __init__(self, index: Index, folders: NamedFolders, findings: Findings) -> None:
+        self.index, self.folders, self.findings = index, folders, findings
+        self.lists = Lists()
+        self.named: list[Folders] = []  # folders that lists name
+        self._list_of: dict[Path, Path] = {}  # the list that says the split of an image
+
+    def add(self, file: Path, lines: Sequence[SplitLine]) -> None:
+        """Read the lines of a file."""
+        found = [self._images(file, line) for line in lines]
+        if not any(found) and is_list_name(file.stem):
+            found = self._by_start(lines)
+            if lines and not any(found):
+                what = 'lists left out, of which no line is an image or a folder of images'
+                self.findings.warn(what, f'{next(iter(lines[0].names))!r} in {file}')
+        for line, images in zip(lines, found, strict=True):
+            for image, label in images:
+                self._say(image, line.split, label, file)
+            named = next((one for one in line.names if one.lower().endswith(IMAGE_SUFFIXES)), None)
+            if named and not images:
+                what = f'lines of {file.name} left out, whose image is not there'
+                self.findings.warn(what, named)
+        if any(found):
+            self.lists.files[file] = None
+
+    def _images(self, file: Path, line: SplitLine) -> list[tuple[Path, str]]:
+        """The images that a line names, each with its label."""
+        origin = f'{next(iter(line.names))!r} of {file}'
+        for name, label in line.names.items():
+            if found := self._match(name, file):
+                image = self.index.only(found, origin, self.findings)
+                return [(image, label)] if image else []
+        for name, label in islice(line.names.items(), 2):  # with one word behind it at most
+            if folders := self.folders.match(name):
+                self.named += folders
+                return [(image, label) for image in self.folders.images(folders)]
+        return []
+
+    def _match(self, name: str, file: Path) -> Sequence[Path]:
+        if found := self.index.match(name, file):
+            return found
+        stem, suffix = os.path.splitext(name)
+        return self.index.match(stem, file) if suffix.lower() in LABEL_SUFFIXES else ()
+
+    def _by_start(self, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
+        """The images whose names begin with these lines, as ``video3_0001.jpg``, if all do."""
+        starts = defaultdict[str, list[Path]](list)
+        for image in self.index.images:
+            for end in re.finditer('[ _.-]', image.stem):
+                starts[image.stem[: end.start()]].append(image)
+        found = [starts.get(next(iter(line.names)), []) for line in lines]
+        if not all(found):
+            return [[] for _ in lines]
+        for line, images in zip(lines, found, strict=True):
+            self.lists.groups |= dict.fromkeys(images, next(iter(line.names)))
+        return [[(image, '') for image in images] for images in found]
+
+    def _say(self, image: Path, split: Split, label: str, file: Path) -> None:
+        """Note the split of an image in a list, the one furthest from training of several."""
+        known, other = self.lists.splits.get(image), self._list_of.get(image)
+        if known and other and known != split and not (is_joint(file.stem) or is_joint(other.stem)):
+            if _division(file) != _division(other):
+                raise InputError(
+                    f'--data: {str(other)!r} has {image.name!r} to {PURPOSES[known]}, and '
+                    f'{str(file)!r} has it to {PURPOSES[split]}; keep the lists of one division of '
+                    'the images, and move the others away.'
+                )
+            what = 'images in lists of two splits, taken for the one furthest from training'
+            self.findings.warn(what, f'{image} in {other.name} and {file.name}')
+        if known is None or SPLITS.index(split) > SPLITS.index(known):
+            self.lists.splits[image], self._list_of[image] = split, file
+        if label:
+            self.lists.labels[image] = label
+
+
+def _division(file: Path) -> tuple[Path, list[str]]:
+    """What the lists of one division have in common: their folder, and numbers in their names."""
+    return file.parent, re.findall(r'\d+', file.stem)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -49,9 +50,21 @@ def without_split(name: str) -> str:
 
 
 def split_in(stem: str) -> Split | None:
-    """The split among a file name's words, as in ``person_keypoints_val2017``; test comes first."""
+    """The split among a file name's words, as in ``person_keypoints_val2017``; test comes first.
+
+    Images to train on together with those to validate, as in ``train_val_list``, are to train on.
+    """
     found = {split for word in words_in(stem) if (split := split_of(word))}
+    if is_joint(stem):
+        found.discard('val')
     return next((split for split in reversed(SPLITS) if split in found), None)
+
+
+def is_joint(stem: str) -> bool:
+    """True if a file name is that of the images to train on and to validate: ``train_val``."""
+    words = [word for word in words_in(stem) if word not in FILLERS]
+    splits = [split_of(word) for word in words]
+    return 'trainval' in words or ('train', 'val') in pairwise(splits)
 
 
 def alike_parts(names: Iterable[str]) -> list[str]:

@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from anyfolder.errors import InputError
 from anyfolder.wording import option
 
+from .identity import Index
 from .image_tree import Tree
+from .json_tables import rows_in_json
+from .named_folders import Folders, NamedFolders
 from .splits import Split, split_in, split_of
 from .tables import TRIED, Row, read_rows
 
@@ -26,10 +29,16 @@ FILES = (
     'name',
     'id',
 )
-LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed')
-# Finding Labels, class_name
+LABELS = (
+    'label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed',
+    'choice',  # of Label Studio
+)  # fmt: skip
+# Finding Labels, class_name; and ClassId, which counts where nothing has the name.
 LABELED = re.compile(rf'(^|[ _-])({"|".join(LABELS)})([ _-]names?)?$', re.IGNORECASE)
+NUMBERED = re.compile(r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE)
 PARTS = ('split', 'set', 'subset', 'part', 'partition')
+CODED = 'partition'  # the column of CelebA, with these values
+CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
 FLAG = 'is_'  # at the beginning of a column of yes and no for a part
 BOXES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
@@ -37,17 +46,32 @@ ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one clas
 
 @dataclass
 class ImageTable:
-    """A table with a column of images.
+    """A table with a column of images, or of the folders that hold them.
 
     Attributes:
         file: the table.
         rows: its rows. A header that is one of them is among them.
-        images: the column with the names of images.
+        images: the column with the names of images, or of folders of images.
+        folders: the folders that it may name.
+        within: the column with the folder of each image, where names alone fit several.
     """
 
     file: Path
     rows: list[Row]
     images: str
+    folders: NamedFolders
+    within: str = ''
+
+    def match(self, row: Row, index: Index, split: Split | None = None) -> Sequence[Path]:
+        """The images of a row: one, all in a folder, or several where the name is not clear."""
+        name = row[self.images]
+        if self.within:
+            name = f'{row[self.within]}/{name}'
+        return index.match(name, self.file, split) if name else []
+
+    def in_folder(self, row: Row) -> Sequence[Folders]:
+        """The folders whose images a row is about, if it names no image."""
+        return self.folders.match(row[self.images]) if row[self.images] else ()
 
     @cached_property
     def part(self) -> str | None:
@@ -63,24 +87,39 @@ class ImageTable:
         """The part that a row says."""
         return part_of(row[self.part], self.part) if self.part else None
 
+    @cached_property
+    def others(self) -> list[str]:
+        """The columns that may be of labels."""
+        taken = (self.images, self.part, self.within)
+        return [name for name in self.rows[0] if name not in taken and not _says_part(name)]
+
+    @cached_property
+    def flags(self) -> list[str]:
+        """The columns of 0 and 1, if all others are such: one for each class."""
+        columns = self.others if self.has_header and len(self.others) > 1 else []
+        named = not {*LABELS}.isdisjoint(map(str.casefold, columns))
+        cells = (row[name].casefold() for row in self.rows for name in columns)
+        return columns if not named and all(cell in ON + OFF for cell in cells) else []
+
+    @property
+    def is_of_classes(self) -> bool:
+        """True if columns are those of classes by their names or values, not as the only one."""
+        return bool(self.flags or label_columns(self.others))
+
     def labels(self) -> list[str]:
         """The column of labels, or those of 0 and 1, one for each class.
 
         Raises:
             InputError: if there are several columns, and none is called so.
         """
-        taken = (self.images, self.part)
-        others = [name for name in self.rows[0] if name not in taken and not _says_part(name)]
-        if boxes := BOXES & {name.casefold() for name in others}:
+        if boxes := BOXES & {name.casefold() for name in self.others}:
             raise InputError(
                 f'{str(self.file)!r} has boxes in the column {boxes.pop()!r}; '
                 f'give {option("task", "detection")}.'
             )
-        named = not {*LABELS}.isdisjoint(map(str.casefold, others))
-        flags = others if self.has_header and not named and len(others) > 1 else []
-        if flags and all(row[name].casefold() in ON + OFF for row in self.rows for name in flags):
-            return flags
-        if label := label_column(others):
+        if self.flags:
+            return self.flags
+        if label := label_column(self.others):
             return [label]
         raise InputError(
             f'{str(self.file)!r} has the columns {", ".join(self.rows[0])}, and none of '
@@ -88,25 +127,54 @@ class ImageTable:
         )
 
 
-def find_table(tree: Tree, file: Path) -> ImageTable | None:
-    """A table, if most of the first rows of a column are names of images."""
-    rows = read_rows(file)
+def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> ImageTable | None:
+    """A table, if most of the first rows of a column are names of images, or of their folders."""
+    is_json = file.suffix.lower() == '.json'
+    rows = rows_in_json(tree.contents.json(file)) if is_json else read_rows(file)
+    folders = folders or NamedFolders(tree)
     tried = rows[:TRIED]
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABELS]
     for column in sorted(names, key=lambda name: name.casefold() not in FILES):
-        found = sum(bool(tree.index.match(row[column], file)) for row in tried if row[column])
-        if found > len(tried) / 2:
+        found = [tree.index.match(row[column], file) for row in tried if row[column]]
+        if 2 * sum(map(bool, found)) > len(tried):
+            table = ImageTable(file, rows, column, folders)
+            if 2 * sum(len(images) > 1 for images in found) > len(tried):
+                others = (name for name in names if not all(split_of(row[name]) for row in tried))
+                table.within = next((name for name in others if _is_within(table, name, tree)), '')
             if tree.index.match(column, file):
                 rows.insert(0, {name: name for name in rows[0]})
-            return ImageTable(file, rows, column)
+            return table
+    for column in names:
+        if 2 * sum(bool(row[column] and folders.match(row[column])) for row in tried) > len(tried):
+            return ImageTable(file, rows, column, folders)
     return None
+
+
+def _is_within(table: ImageTable, column: str, tree: Tree) -> bool:
+    """True for a column of folders that tells images of one name apart, as of frames of videos."""
+    table = replace(table, within=column)
+    found = [table.match(row, tree.index) for row in table.rows[:TRIED]]
+    return 2 * sum(len(images) == 1 for images in found) > len(found)
 
 
 def label_column(columns: Sequence[str]) -> str | None:
     """Of the columns but that of images, that of labels: by its name, or the only one."""
+    if len(named := label_columns(columns)) == 1:
+        return named[0]
+    return columns[0] if len(columns) == 1 else None
+
+
+def label_columns(columns: Sequence[str]) -> list[str]:
+    """The columns that are named as labels: of those with the surest names, one or several."""
     exact = [name for name in columns if name.casefold() in LABELS][:1]
-    found = exact or [name for name in columns if LABELED.search(name)] or columns
-    return found[0] if len(found) == 1 else None
+    return exact or next(
+        (
+            found
+            for form in (LABELED, NUMBERED)
+            if (found := [name for name in columns if form.search(name)])
+        ),
+        [],
+    )
 
 
 def part_column(file: Path, rows: Sequence[Row]) -> str | None:
@@ -118,7 +186,7 @@ def part_column(file: Path, rows: Sequence[Row]) -> str | None:
     named = next(filter(_says_part, rows[0]), None)
     if named is None:
         names = (name for name in rows[0] if name.casefold() not in LABELS)
-        return next((name for name in names if all(split_of(row[name]) for row in rows)), None)
+        return next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
     if not any(part_of(row[named], named) for row in rows):
         raise InputError(
             f'the column {named!r} of {str(file)!r} has values such as '
@@ -126,6 +194,11 @@ def part_column(file: Path, rows: Sequence[Row]) -> str | None:
             'column.'
         )
     return named
+
+
+def _is_split(value: str) -> bool:
+    """True for the name of a split, not for a path with one."""
+    return split_of(value) is not None and not {*'/\\.'} & {*value}
 
 
 def _says_part(column: str) -> bool:
@@ -138,7 +211,7 @@ def part_of(value: str, column: str) -> Split | None:
     """The part that a row of such a column says."""
     flag = split_in(column) if column.casefold().startswith(FLAG) else None
     if flag is None:
-        return split_of(value)
+        return split_of(value) or (CODES.get(value) if column.casefold() == CODED else None)
     if value.casefold() in ON:
         return flag
     return 'val' if flag == 'train' else 'train'

@@ -1,6 +1,7 @@
 """Tables as people have them: CSV with any separator and with comments, or lines of JSON."""
 
 import csv
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def read_rows(file: Path) -> list[Row]:
     if file.suffix.lower() == '.jsonl':
         objects = read_objects(file)
         names = dict.fromkeys(key for row in objects for key in row)
-        return [{name: _text(row.get(name)) for name in names} for row in objects]
+        return [{name: text_in_cell(row.get(name)) for name in names} for row in objects]
     header, *table = read_table(file) or [[]]
     for number, line in enumerate(table, 2):
         if further := [value for value in line[len(header) :] if value]:
@@ -83,7 +84,10 @@ def read_objects(file: Path) -> list[dict[str, Any]]:
         return [dict(json_in(line, file)) for line in read_lines(file)]
 
 
-def _text(value: Any) -> str:
-    """A value as in a CSV file; several labels with ``|`` between them."""
-    several = isinstance(value, list)
-    return '|'.join(map(str, value)) if several else '' if value is None else str(value)
+def text_in_cell(value: Any) -> str:
+    """A value of JSON as in a CSV file; several labels with ``|`` between them."""
+    if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
+        return '|'.join(map(str, value))
+    if isinstance(value, (list, dict)):
+        return json.dumps(value)
+    return '' if value is None else str(value)

@@ -6,6 +6,7 @@ import shutil
 import pytest
 from image_folders import write_digits
 from listings import notes_of
+from PIL import Image
 from rejection import rejects
 
 from anyfolder.readers.class_folders import read_class_folders
@@ -46,7 +47,10 @@ def test_images_on_no_list_are_left_out_where_one_names_those_to_train_on(tmp_pa
     )
     found = read_class_folders(Tree(tmp_path))
     assert len(found.train + found.val) == 6
-    assert ('images left out, in no folder or list of a part of the data set', 3) in notes_of(found)
+    assert notes_of(found) == [
+        ('images in lists of two splits, taken for the one furthest from training', 3),
+        ('images left out, of which nothing is said or which are in no list', 3),
+    ]
 
 
 def test_flags_of_the_birds(tmp_path):
@@ -180,3 +184,125 @@ def test_a_table_of_flat_images_says_their_class_in_its_column(tmp_path, header)
     tested = read_class_folders(Tree(tmp_path)).parts['test']
     wanted = [(f'{i}.png', f'digit {i}') for i in range(3)] if 'label' in header else []
     assert [(photo.path.name, *photo.labels) for photo in tested] == wanted
+
+
+def parts_of(folder) -> dict[str, set[str]]:
+    """The names of the images of each split."""
+    found = read_class_folders(Tree(folder))
+    return {split: {one.path.stem for one in part} for split, part in found.parts.items()}
+
+
+@pytest.mark.parametrize('name', ['trainval.txt', 'train_val_list.txt', 'meta/train-val.lst'])
+def test_images_to_train_on_and_to_validate_in_one_list_are_to_train_on(tmp_path, name):
+    write_digits(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    lines = {k: [f'digit {i}/{j:03d}' for i in range(3) for j in k] for k in [(0, 1), (2,), (3,)]}
+    (tmp_path / name).write_text('\n'.join([*lines[0, 1], *lines[(2,)]]))
+    (tmp_path / 'test.txt').write_text('\n'.join(lines[(3,)]))
+    assert parts_of(tmp_path)['test'] == {'003'}
+    (tmp_path / 'val.txt').write_text('\n'.join(lines[(2,)]))  # as VOC has all of them
+    assert parts_of(tmp_path) == dict(train={'000', '001'}, val={'002'}, test={'003'})
+
+
+def test_lists_of_several_divisions_are_a_question(tmp_path):
+    """DTD has ten, and UCF101 three."""
+    write_digits(tmp_path)
+    for division in (1, 2):
+        for split, number in (('train', 1 + division), ('test', 4 - division)):
+            lines = [f'digit {i}/{number - 1:03d}.png' for i in range(3)]
+            (tmp_path / f'{split}list0{division}.txt').write_text('\n'.join(lines))
+    with rejects(
+        r"testlist02.txt' has '001.png' to test, and .*trainlist01.txt' has it to train on"
+    ):
+        read_class_folders(Tree(tmp_path))
+
+
+def test_a_name_in_the_lists_of_two_splits_is_named(tmp_path):
+    write_digits(tmp_path)
+    for split, numbers in (('train', (0, 1, 2)), ('val', (2, 3))):
+        lines = [f'digit {i}/{j:03d}.png' for i in range(3) for j in numbers]
+        (tmp_path / f'{split}.txt').write_text('\n'.join(lines))
+    what = 'images in lists of two splits, taken for the one furthest from training'
+    found = read_class_folders(Tree(tmp_path))
+    assert (what, 3) in notes_of(found)
+    assert {one.path.stem for one in found.val} == {'002', '003'}
+
+
+@pytest.mark.parametrize('line', ['{c}/seq{k}', 'seq{k}/', 'seq{k}.avi 1', '{{"video": "seq{k}"}}'])
+def test_lists_may_name_the_folders_of_frames(tmp_path, line):
+    """UCF101's are videos: all frames of one are in one split, also where a tenth is held out."""
+    for c, numbers in (('run', range(4)), ('walk', range(4, 8))):
+        for k in numbers:
+            for i in range(5):
+                path = tmp_path / f'frames/{c}/seq{k}/{i:03d}.png'
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.new('RGB', (8, 8), (30 * k, 20 * i, 0)).save(path)
+    lines = [line.format(c=('run', 'walk')[k // 4], k=k) for k in (0, 4)]
+    suffix = 'txt'
+    if '{{' in line:
+        lines, suffix = ['[' + ', '.join(lines) + ']'], 'json'
+    (tmp_path / f'testlist.{suffix}').write_text('\n'.join(lines))
+    found = read_class_folders(Tree(tmp_path))
+    seen = {split: {one.path.parent.name for one in part} for split, part in found.parts.items()}
+    assert seen['test'] == {'seq0', 'seq4'}
+    assert not seen['train'] & seen['val']
+    assert len(found.val) == 10
+
+
+def test_lists_may_say_how_the_names_of_images_begin(tmp_path):
+    for c, numbers in (('run', range(3)), ('walk', range(3, 6))):
+        (tmp_path / c).mkdir()
+        for k in numbers:
+            for i in range(3):
+                Image.new('RGB', (8, 8), (30 * k, 20 * i, 0)).save(tmp_path / f'{c}/v{k}_{i}.png')
+    (tmp_path / 'test.txt').write_text('v0\nv3\n')
+    assert parts_of(tmp_path)['test'] == {f'v{k}_{i}' for k in (0, 3) for i in range(3)}
+
+
+def test_a_table_may_say_the_split_of_folders(tmp_path):
+    for k in range(6):
+        for i in range(3):
+            path = tmp_path / f'{("run", "walk")[k % 2]}/p{k}/{i}.png'
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new('RGB', (8, 8), (30 * k, 20 * i, 0)).save(path)
+    rows = [f'p{k},{"test" if k < 2 else "train"}' for k in range(6)]
+    (tmp_path / 'subjects.csv').write_text('\n'.join(['subject,split', *rows]))
+    tested = read_class_folders(Tree(tmp_path)).parts['test']
+    assert {one.path.parent.name for one in tested} == {'p0', 'p1'}
+
+
+def test_names_of_classes_in_a_list_say_no_split(tmp_path):
+    """Few-shot and zero-shot sets: AwA2's testclasses.txt."""
+    write_digits(tmp_path)
+    (tmp_path / 'testclasses.txt').write_text('digit 0\n')
+    assert not parts_of(tmp_path)['test']
+
+
+@pytest.mark.parametrize(
+    ('name', 'header', 'row'),
+    [
+        ('list_eval_partition.txt', '', '{}.png {}'),  # CelebA
+        ('list_eval_partition.csv', 'image_id,partition', '{}.png,{}'),
+        ('splits.txt', '', '{}.png {split}'),
+        ('list_eval_partition.txt', '12\nimage_name  evaluation_status', '{}.png   {split}'),
+    ],
+)
+def test_each_line_may_say_its_split(tmp_path, name, header, row):
+    write_digits(tmp_path)
+    images = sorted(tmp_path.rglob('*.png'))
+    lines = [
+        row.format(path.relative_to(tmp_path).with_suffix('').as_posix(), code, split=split)
+        for path in images
+        for code, split in [(('0', 'train'), ('0', 'train'), ('1', 'val'), ('2', 'test'))[
+            int(path.stem)
+        ]]
+    ]  # fmt: skip
+    (tmp_path / name).write_text('\n'.join([*header.splitlines(), *lines]))
+    assert parts_of(tmp_path) == dict(train={'000', '001'}, val={'002'}, test={'003'})
+
+
+def test_a_list_without_an_image_is_named(tmp_path):
+    write_digits(tmp_path)
+    (tmp_path / 'test.txt').write_text('n0001\nn0002\n')
+    what = 'lists left out, of which no line is an image or a folder of images'
+    assert (what, 1) in notes_of(read_class_folders(Tree(tmp_path)))

@@ -22,6 +22,14 @@ def write_digits(folder: Path, per_class: int = 4, classes: int = 3, size: int =
     return folder
 
 
+def write_flat(folder: Path, count: int, place: str = 'train') -> Path:
+    """Gray images ``folder/<place>/<n>.jpg`` without classes."""
+    (folder / place).mkdir(parents=True)
+    for i in range(count):
+        cv2.imwrite(str(folder / place / f'{i}.jpg'), np.full((8, 8, 3), 10 * i, np.uint8))
+    return folder
+
+
 def scenes(count: int) -> list[tuple[np.ndarray, list[tuple[str, tuple[int, int, int, int]]]]]:
     """Pictures of 64 x 48 pixels with a bright square and a dark bar, and their boxes (left, top,
     right, bottom).

@@ -1,0 +1,137 @@
+"""Tables that may have the classes of images which lie in folders of something else.
+
+Folders may be of patients, videos or cameras, and the classes stand in a table beside them. Where a
+table names most of the images and does not agree with the folders, which one counts is a question.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from anyfolder.errors import InputError
+
+from .class_names import class_name
+from .findings import MAX_STRAY_SHARE, Findings
+from .image_tree import Tree
+from .label_tables import find_tables, names_in
+from .records import Records
+from .table_columns import ImageTable
+
+Rows = Mapping[Path, list[Mapping[str, str]]]  # of each image
+
+
+def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
+    """Compare the tables of a folder with the folders that its images lie in.
+
+    Args:
+        tree: the files of the folder.
+        records: the images, each with the name of its folder as its class.
+        findings: gets tables of few images that say other classes.
+
+    Raises:
+        InputError: if a table of most images says other classes, or may say them where the names of
+            the folders are numbers.
+    """
+    folder_of = {record.path: record.labels[0] for record in records}
+    found = []
+    with suppress(InputError):  # a table of something else
+        found = [(table, _rows_of(table, tree, folder_of)) for table in find_tables(tree)]
+    most = 2 * sum(len(rows) for _, rows in found) > len(records)
+    for table, rows in found:
+        if rows and (fault := _fault(table, rows, folder_of)):
+            if most:
+                raise InputError(f'--data: {fault}')
+            what = (
+                'tables left out, which say other classes than the folders; to read one, put its '
+                'images into one folder'
+            )
+            findings.warn(what, table.file)
+
+
+def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Rows:
+    rows: dict[Path, list[Mapping[str, str]]] = {}
+    for row in table.rows:
+        own = table.part_of(row) if table.part else tree.split_said(table.file)
+        images = table.match(row, tree.index, own) or table.folders.images(table.in_folder(row))
+        for image in images:
+            if image in folder_of:
+                rows.setdefault(image, []).append(row)
+    return rows
+
+
+def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
+    """What does not agree, as a sentence with the remedy, or nothing."""
+    folders = {*folder_of.values()}
+    numbered = len({re.sub(r'\d+', '', name) for name in folders}) == 1
+    remedy = (
+        "if the table has the classes, put these folders into one folder 'images' beside it, and "
+        'if the folders are the classes, move the table away.'
+    )
+    said: dict[Path, frozenset[str]] = {}
+    if table.is_of_classes:
+        with suppress(InputError):  # of numbers that are no classes, or of other values
+            names_of = names_in(table, Findings())
+            said = {
+                image: frozenset(name for row in own for name in names_of(row))
+                for image, own in rows.items()
+            }
+            said = {image: names for image, names in said.items() if names}
+    if said:
+        if image := _contradiction(said, folder_of, numbered):
+            names = ' and '.join(map(repr, sorted(said[image])))
+            return (
+                f'{str(table.file)!r} says the class {names} of {str(image)!r}, which lies in the '
+                f'folder {folder_of[image]!r}; {remedy}'
+            )
+        return ''
+    columns = [name for name in table.others if _may_be_classes([row[name] for row in table.rows])]
+    if numbered and columns and not _names_folders(table, rows, folder_of):
+        first, second = sorted(folders)[:2]
+        return (
+            f'the folders {first!r} and {second!r} have numbers for names, and {str(table.file)!r} '
+            f'may have the classes of their images, as in the columns {", ".join(columns)}; call '
+            f'the one with the classes label; {remedy}'
+        )
+    return ''
+
+
+def _contradiction(
+    said: Mapping[Path, Collection[str]], folder_of: Mapping[Path, str], numbered: bool
+) -> Path | None:
+    """An image of which a table says another class than its folder, if there are more than a few.
+
+    The names may be other ones, as of classes that have numbers in the table. One class of several
+    folders is a wider one, unless the names of these are numbers, as of patients.
+    """
+    by_folder: dict[str, dict[frozenset[str], Path]] = {}
+    for image, names in said.items():
+        by_folder.setdefault(folder_of[image], {})[frozenset(names)] = image
+    classes = {names for found in by_folder.values() for names in found}
+    own = {class_name(name) for name in by_folder}
+    if all(len(names) == 1 and names <= own for names in classes):
+        wrong = [image for image, one in said.items() if {*one} != {class_name(folder_of[image])}]
+        return wrong[0] if len(wrong) > MAX_STRAY_SHARE * len(said) else None
+    for found in by_folder.values():
+        if len(found) > 1:
+            return [*found.values()][1]
+    return next(iter(said)) if numbered and len(classes) < len(by_folder) else None
+
+
+def _may_be_classes(values: Sequence[str]) -> bool:
+    """True for a few values, which several images share."""
+    return 1 < len({*values}) <= len(values) / 2
+
+
+def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> bool:
+    """True if a column has the names of the folders, as a word of its values or as a number."""
+    return any(
+        all(_is_said(row[column], folder_of[image]) for image, own in rows.items() for row in own)
+        for column in table.others
+    )
+
+
+def _is_said(value: str, folder: str) -> bool:
+    if value.isdecimal() and folder.isdecimal():
+        return int(value) == int(folder)
+    return folder in (value, *re.split(r'[\s,;/]+', value))

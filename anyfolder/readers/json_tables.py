@@ -1,0 +1,75 @@
+"""JSON of images and their classes as the rows of a table, see :mod:`.label_tables`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from anyfolder.pixels.image_files import IMAGE_SUFFIXES
+
+from .splits import split_of
+from .tables import Row, text_in_cell
+
+# Keys of a list of images, or of pairs of an image and its label.
+LIST_KEYS = ('data', 'items', 'samples', 'images', 'labels', 'annotations')
+
+
+def rows_in_json(content: Any) -> list[Row]:
+    """The rows of the content of a JSON file by the names of the columns, none of another file.
+
+    These are images with the categories of COCO and no boxes, as iNaturalist has them; MMPretrain's
+    ``data_list``; a list of objects or of pairs of an image and its label, as StyleGAN's
+    ``dataset.json``; or an object with the label of each image.
+    """
+    rows = [*_rows(content)]
+    columns = dict.fromkeys(key for row in rows for key in row)
+    return [{key: text_in_cell(row.get(key)) for key in columns} for row in rows]
+
+
+def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
+    match content:
+        case {'images': [*images], 'annotations': [*found], 'categories': [*categories]}:
+            yield from _of_coco(images, found, categories)
+        case {'metainfo': {'classes': [*classes]}, 'data_list': [*images]}:
+            for image in _objects(images):
+                number = image.get('gt_label')
+                known = isinstance(number, int) and 0 <= number < len(classes)
+                yield {'file': image.get('img_path'), 'label': classes[number] if known else number}
+        case [*_]:
+            yield from _of_list(content)
+        case {}:
+            yield from _of_object(content)
+
+
+def _of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The label of each image, or lists of images, one for each split."""
+    named = [key for key in content if key.lower().endswith(IMAGE_SUFFIXES)]
+    if 2 * len(named) > len(content):
+        if not all(split_of(str(content[name])) for name in named):  # else a list of a split
+            yield from ({'file': name, 'label': content[name]} for name in named)
+        return
+    for key, value in content.items():
+        if isinstance(value, list) and (key in LIST_KEYS or split_of(key)):
+            split = {'split': key} if split_of(key) else {}
+            yield from ({**row, **split} for row in _of_list(value))
+
+
+def _of_list(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    yield from _objects(values)
+    pairs = (value for value in values if isinstance(value, list) and len(value) == 2)
+    for name, label in pairs:
+        yield {'file': name, 'label': label}
+
+
+def _of_coco(
+    images: Sequence[Any], annotations: Sequence[Any], categories: Sequence[Any]
+) -> Iterator[Mapping[str, Any]]:
+    """The file and the category of each annotation. Those of no listed image are left out."""
+    files = {str(one.get('id')): one.get('file_name') for one in _objects(images)}
+    names = {str(one.get('id')): one.get('name') for one in _objects(categories)}
+    for one in _objects(annotations):
+        if file := files.get(str(one.get('image_id'))):
+            number = str(one.get('category_id'))
+            yield {'file': file, 'label': names.get(number) or number}
+
+
+def _objects(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    return (value for value in values if isinstance(value, Mapping))

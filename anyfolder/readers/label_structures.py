@@ -1,0 +1,101 @@
+"""Values of a column of labels that hold a structure, as JSON or Python's lists, not a name."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from anyfolder.bounded import json_in
+from anyfolder.errors import InputError
+
+from .class_names import class_name
+
+BRACKETS = ('[', '{')
+SHOWN_LETTERS = 80  # of a value in a message
+# 0 and 1 with anything between them that is no letter, one for each class: [0, 1, 0], 0 1 0.
+VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
+NAME_KEYS = ('choices', 'label', 'labels', 'name', 'class', 'category')
+REGION_KEYS = {'x', 'y', 'width', 'height', 'bbox', 'box', 'points', 'segmentation', 'rle'}
+
+
+class NoNamesError(ValueError):
+    """A structure without names. Its arguments are what it is, and the remedy."""
+
+
+OTHER = NoNamesError('JSON', 'write the names of the classes in place of it')
+REGIONS = NoNamesError(
+    'JSON of regions',
+    'export these as COCO or YOLO and give --task detection, or write one name for each image',
+)
+VECTORS = NoNamesError(
+    'vectors of 0 and 1',
+    'write the names of the classes in place of them, with | between several, or a column of 0 and '
+    '1 for each class with its name as the title',
+)
+
+
+def structure_reader(
+    values: Collection[str], column: str, file: Path
+) -> Callable[[str], list[str] | None]:
+    """A function that gives the names in a value, None if the value is no structure.
+
+    Structures are lists of names, ``{"choices": [...]}`` of Label Studio, and ``{name: 0 or 1}``.
+
+    Args:
+        values: all values of the column.
+        column: its title.
+        file: the table.
+
+    Raises:
+        InputError: at once if a structure of the column does not say names of classes.
+    """
+    vectors = {len(re.findall(r'[01](?:\.0*)?', one)) for one in values if VECTOR.fullmatch(one)}
+    all_vectors = len(vectors) == 1 and all(map(VECTOR.fullmatch, values))
+    found: dict[str, list[str]] = {}
+    for value in values:
+        try:
+            if all_vectors:
+                raise VECTORS
+            if value.startswith(BRACKETS) and (content := _parsed(value, file)) is not None:
+                found[value] = [class_name(name) for name in _names(content)]
+        except NoNamesError as error:
+            what, remedy = error.args
+            shown = value[:SHOWN_LETTERS] + '...' * (len(value) > SHOWN_LETTERS)
+            raise InputError(
+                f'--data: the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '
+                f'classifier learns names; {remedy}.'
+            ) from error
+    return found.get
+
+
+def _parsed(value: str, file: Path) -> Any:
+    """The content of JSON, or of a list in Python with ' for quotes; None of other text."""
+    for text in (value, value.replace("'", '"')):
+        with suppress(InputError, json.JSONDecodeError):
+            return json_in(text, file)
+    return None
+
+
+def _names(content: Any) -> list[str]:
+    """The names that a structure says.
+
+    Raises:
+        NoNamesError: if it says none.
+    """
+    if isinstance(content, (str, int, float)) and not isinstance(content, bool):
+        return [str(content)]
+    if isinstance(content, list):
+        return [name for one in content for name in _names(one)]
+    if not isinstance(content, Mapping):
+        raise OTHER
+    geometry = REGION_KEYS & {str(key).casefold() for key in content}
+    flags = all(isinstance(flag, (int, float)) and flag in (0, 1) for flag in content.values())
+    if content and flags and len(geometry) < 2:
+        return [str(name) for name, flag in content.items() if flag]
+    if geometry:
+        raise REGIONS
+    if said := next((content[key] for key in NAME_KEYS if key in content), None):
+        return _names(said)
+    raise OTHER

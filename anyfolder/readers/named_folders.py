@@ -1,0 +1,76 @@
+"""Images that are named by their folder: the frames of a video, or the pictures of a patient."""
+
+import os
+from collections import defaultdict
+from collections.abc import Container, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from .class_names import nfc
+from .identity import ANY_KIND
+from .image_tree import Tree
+from .splits import split_of
+
+Folders = tuple[str, ...]  # names from the data's folder on
+LONGEST_SUFFIX = 5  # letters with the dot, as in .mpeg of a video whose frames a folder holds
+
+
+class NamedFolders:
+    """The folders of images, which lists and tables may name in place of each image.
+
+    Args:
+        tree: the files of the data.
+        but: names that are no such folder, since they are of classes.
+    """
+
+    def __init__(self, tree: Tree, but: Container[str] = ()) -> None:
+        self._tree, self._but = tree, but
+
+    @cached_property
+    def _by_tail(self) -> dict[str, list[Folders]]:
+        """Folders by each end of their path, as ``c``, ``b/c`` and ``a/b/c``."""
+        places = {
+            folders[: depth + 1]
+            for folders in self._tree.images_in
+            for depth in range(len(folders))
+        }
+        found = defaultdict[str, list[Folders]](list)
+        for place in sorted(places):
+            for start in range(len(place)):
+                found[nfc('/'.join(place[start:]))].append(place)
+        return found
+
+    @cached_property
+    def _below(self) -> dict[Folders, list[Path]]:
+        found = defaultdict[Folders, list[Path]](list)
+        for folders, images in self._tree.images_in.items():
+            for depth in range(len(folders)):
+                found[folders[: depth + 1]] += images
+        return found
+
+    def match(self, name: str) -> Sequence[Folders]:
+        """The folders of a name: ``seq/1``, or ``seq/1.avi`` of a video in frames.
+
+        Names of a split, or of what files are, such as ``images``, tell no folder from others.
+        """
+        parts = [part for part in nfc(name).replace('\\', '/').split('/') if part not in ('', '.')]
+        stem, suffix = os.path.splitext(parts[-1]) if parts else ('', '')
+        for last in dict.fromkeys((stem + suffix, stem if len(suffix) <= LONGEST_SUFFIX else '')):
+            plain = not last or split_of(last) or last.casefold() in ANY_KIND or last in self._but
+            if not plain and (found := self._by_tail.get('/'.join([*parts[:-1], last]))):
+                return found
+        return ()
+
+    def images(self, folders: Sequence[Folders]) -> list[Path]:
+        """The images anywhere in these folders."""
+        return [image for place in folders for image in self._below[place]]
+
+    def beside(self, folders: Sequence[Folders]) -> dict[Path, str]:
+        """The images in these folders or in folders beside them, and the path of that folder."""
+        around = {place[:-1] for place in folders}
+        return {
+            image: '/'.join(place)
+            for place, images in self._below.items()
+            if place[:-1] in around
+            for image in images
+        }

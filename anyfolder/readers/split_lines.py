@@ -1,0 +1,135 @@
+"""The lines of a list of images: the split of each, and the names that it may mean.
+
+A list is text with a name on each line, a table, or JSON. Its own name says the split of all, or
+each line says its own.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from anyfolder.errors import InputError
+from anyfolder.text import LONGEST_IN_LIST, read_lines
+
+from .image_tree import Tree
+from .named_folders import NamedFolders
+from .splits import FILLERS, Split, split_in, split_of, words_in
+from .table_columns import CODES, find_table, label_column
+from .tables import FORMS
+
+LIST_SUFFIXES = ('.txt', '.lst', '.csv', '.tsv', '')
+GAP = re.compile(r'[\s,;]+')  # between a name and a label
+SAID = re.compile(r'(?<=[\s,;])[^\W_]+$')  # the word at the end of a line, behind a name
+# Two files of the Caltech birds: a number and its image, and whether this is one to train on.
+BIRDS = 'images.txt', 'train_test_split.txt'
+# Words of a file's name, of which each line says its own split, and other words of such names.
+LINE_BY_LINE = {'split', 'splits', 'partition', 'partitions'}
+LIST_WORDS = {'list', 'lists', 'name', 'names', 'id', 'ids', 'file', 'files', 'filelist', 'index'}
+CODED_LIST = 'list_eval_partition'  # of CelebA, whose lines end in a code
+
+
+class SplitLine(NamedTuple):
+    """A line.
+
+    Attributes:
+        split: of its images.
+        names: what it may name, the likeliest first, each with the label behind it.
+    """
+
+    split: Split
+    names: Mapping[str, str]
+
+
+def is_list_name(stem: str) -> bool:
+    """True if all words of a file's name are those of a list, as in ``test_list_2``."""
+    words = words_in(stem)
+    return split_in(stem) is not None and all(
+        split_of(word) or word in LIST_WORDS | FILLERS for word in words
+    )
+
+
+def split_lines(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[SplitLine]:
+    """The lines of a file, none if it is no list.
+
+    Args:
+        tree: the files of the folder.
+        file: one of them.
+        folders: folders of images, which a table may name in place of images.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    suffix = file.suffix.lower()
+    if file.name in BIRDS and all(file.with_name(name).is_file() for name in BIRDS):
+        yield from _of_birds(file)
+    elif suffix == '.json':
+        yield from _of_json(tree, file)
+    elif suffix in FORMS and (found := [*_of_table(tree, file, folders)]):
+        yield from found
+    elif suffix in LIST_SUFFIXES and (suffix or is_list_name(file.stem)):
+        with nullcontext() if suffix else suppress(InputError):  # a file of another kind
+            yield from _of_text(file)
+
+
+def _of_birds(file: Path) -> Iterator[SplitLine]:
+    images, flags = (
+        [line.partition(' ')[::2] for line in read_lines(file.with_name(name), LONGEST_IN_LIST)]
+        for name in BIRDS
+    )
+    to_train = {number for number, flag in flags if flag.strip() == '1'}
+    for number, name in images:
+        yield SplitLine('train' if number in to_train else 'test', {name: ''})
+
+
+def _of_json(tree: Tree, file: Path) -> Iterator[SplitLine]:
+    """Names below the key of a split, names with a split as their value, or all in a file."""
+    content, split = tree.contents.json(file), split_in(file.stem)
+    named = content.items() if isinstance(content, Mapping) else ()
+    found = [(part, value) for key, value in named if (part := split_of(key))]
+    of_image = ((name, said) for name, said in named if isinstance(said, str))
+    found += [(part, name) for name, said in of_image if (part := split_of(said))]
+    for part, value in found or ([(split, content)] if split else []):
+        yield from (SplitLine(part, {name: ''}) for name in _strings(value))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All text in a value of JSON but its keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(each)
+
+
+def _of_table(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[SplitLine]:
+    """The rows of a table of images, or of the folders that have these."""
+    split, table = split_in(file.stem), find_table(tree, file, folders)
+    if not table or not (table.part or split):
+        return
+    label = label_column(table.others)
+    for row in table.rows:
+        if own := table.part_of(row) if table.part else split:
+            name = '/'.join(row[column] for column in (table.within, table.images) if column)
+            yield SplitLine(own, {name: row[label] if label else ''})
+
+
+def _of_text(file: Path) -> Iterator[SplitLine]:
+    """Lines of a name, maybe with a label behind it, or with its own split."""
+    split, words = split_in(file.stem), {*words_in(file.stem)}
+    if not (split or words & LINE_BY_LINE):
+        return
+    lines = read_lines(file, LONGEST_IN_LIST)
+    coded = CODES if file.stem.casefold() == CODED_LIST else {}
+    ends = [found[0] if (found := SAID.search(line)) else '' for line in lines]
+    said = [coded.get(end) or split_of(end) for end in ends]
+    if 2 * sum(map(bool, said)) > len(lines):
+        for line, end, own in zip(lines, ends, said, strict=True):
+            if own:
+                yield SplitLine(own, {line[: -len(end)].rstrip(' ,;\t'): ''})
+    elif split:
+        for line in lines:
+            gaps = reversed([*GAP.finditer(line)])
+            shorter = {line[: gap.start()]: GAP.split(line[gap.end() :])[0] for gap in gaps}
+            yield SplitLine(split, {line: '', **shorter})

@@ -1,0 +1,77 @@
+"""JSON of images and their classes."""
+
+import json
+
+import pytest
+from image_folders import write_flat
+from listings import sizes_of
+from rejection import rejects
+
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
+
+NAMES = [f'{i}.jpg' for i in range(12)]
+KINDS = ['cat', 'dog'] * 6
+COCO = dict(
+    images=[dict(id=i, file_name=name) for i, name in enumerate(NAMES)],
+    annotations=[dict(id=i, image_id=i, category_id=7 + i % 2) for i in range(12)],
+    categories=[dict(id=7, name='cat'), dict(id=8, name='dog')],
+)
+
+
+@pytest.mark.parametrize(
+    'content',
+    [
+        COCO,  # iNaturalist
+        dict(
+            metainfo=dict(classes=['cat', 'dog']),
+            data_list=[dict(img_path=name, gt_label=i % 2) for i, name in enumerate(NAMES)],
+        ),  # MMPretrain
+        dict(zip(NAMES, KINDS, strict=True)),
+        dict(labels=[*zip(NAMES, KINDS, strict=True)]),  # StyleGAN
+        [dict(file=name, label=kind) for name, kind in zip(NAMES, KINDS, strict=True)],
+        dict(data=[dict(image=f'/up/{n}', choice=k) for n, k in zip(NAMES, KINDS, strict=True)]),
+    ],
+)
+def test_forms(tmp_path, content):
+    write_flat(tmp_path, 12)
+    (tmp_path / 'labels.json').write_text(json.dumps(content))
+    found = read_class_folders(Tree(tmp_path))
+    assert (found.classes, found.multi_label, sizes_of(found)) == (
+        ('cat', 'dog'),
+        False,
+        [10, 2, 0],
+    )
+    assert {(int(one.path.stem) % 2, *one.labels) for one in found.train} == {
+        (0, 'cat'),
+        (1, 'dog'),
+    }
+
+
+def test_several_categories_of_an_image(tmp_path):
+    write_flat(tmp_path, 12)
+    more = [dict(id=99 + i, image_id=i, category_id=7) for i in range(12)]
+    content = COCO | dict(annotations=COCO['annotations'] + more)
+    (tmp_path / 'labels.json').write_text(json.dumps(content))
+    found = read_class_folders(Tree(tmp_path))
+    assert found.multi_label
+    assert {len(one.labels) for one in found.train} == {1, 2}
+
+
+def test_keys_may_be_splits(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [dict(file=name, label=kind) for name, kind in zip(NAMES, KINDS, strict=True)]
+    content = dict(train=rows[:6], val=rows[6:8], test=rows[8:])
+    (tmp_path / 'data.json').write_text(json.dumps(content))
+    found = read_class_folders(Tree(tmp_path))
+    assert (found.classes, sizes_of(found)) == (('cat', 'dog'), [6, 2, 4])
+
+
+@pytest.mark.parametrize(
+    'content', [{'0': 'cat', '1': 'dog'}, dict(names=['cat', 'dog']), 3, [[1, 2, 3]], {}]
+)
+def test_json_of_something_else_is_no_table(tmp_path, content):
+    write_flat(tmp_path, 12)
+    (tmp_path / 'names.json').write_text(json.dumps(content))
+    with rejects(r"are not in folders of classes|one class to train on, 'train'"):
+        read_class_folders(Tree(tmp_path))

@@ -1,0 +1,85 @@
+"""Values of a column of labels that are JSON."""
+
+import csv
+import json
+
+import pytest
+from image_folders import write_flat
+from listings import notes_of
+from rejection import rejects
+
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+
+
+def read(folder, values, column: str = 'label') -> Listing:
+    """Twelve images, and a table with these values in turn."""
+    write_flat(folder, 12)
+    with open(folder / 'labels.csv', 'w', newline='') as file:
+        rows = [(f'{i}.jpg', values[i % len(values)]) for i in range(12)]
+        csv.writer(file).writerows([('file', column), *rows])
+    return read_class_folders(Tree(folder))
+
+
+@pytest.mark.parametrize(
+    ('values', 'classes', 'several'),
+    [
+        (['["cat"]', '["dog"]', '["cat", "dog"]'], ('cat', 'dog'), True),
+        (['["cat"]', '["dog"]'], ('cat', 'dog'), False),
+        (["['cat']", "['dog']"], ('cat', 'dog'), False),
+        # label-studio-converter#59: one choice is text, several are JSON
+        (['cat', 'dog', '{"choices": ["cat", "dog"]}'], ('cat', 'dog'), True),
+        (['{"choices": "cat"}', '{"choices": "dog"}'], ('cat', 'dog'), False),
+        (['{"cat": 1, "dog": 0}', '{"cat": 1, "dog": true}'], ('cat', 'dog'), True),
+        (['[{"label": "cat"}]', '[{"label": "dog"}]'], ('cat', 'dog'), False),
+        (['{"name": "cat", "id": 3}', '{"name": "dog", "id": 4}'], ('cat', 'dog'), False),
+        (['[3]', '[17, 3]'], ('17', '3'), True),
+        (['[cat', 'dog]'], ('cat', 'dog'), False),  # no JSON
+    ],
+)
+def test_structures_that_say_names(tmp_path, values, classes, several):
+    found = read(tmp_path, values)
+    assert (found.classes, found.multi_label) == (classes, several)
+
+
+BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
+
+
+@pytest.mark.parametrize(
+    ('values', 'words'),
+    [
+        (
+            [json.dumps([BOX]), 'Car'],
+            r'has JSON of regions such as \[\{"x": 10, .*--task detection',
+        ),
+        (['{"bbox": [1, 2, 3, 4], "label": "cat"}', 'dog'], 'has JSON of regions such as'),
+        (
+            ['[1, 0, 0]', '[0, 1, 1]'],
+            r'has vectors of 0 and 1 such as \[[01, ]*\], .* write the nam',
+        ),
+        (['[1. 0. 0.]', '[0. 1. 1.]'], 'has vectors of 0 and 1'),
+        (['1 0 0', '0 1 1'], 'has vectors of 0 and 1'),
+        (['{"cat": 0.9, "dog": 0.1}', '{"cat": 0.3, "dog": 0.7}'], 'has JSON such as {"cat": 0'),
+        (['[null]', '["cat"]'], 'has JSON such as'),
+    ],
+)
+def test_structures_that_say_no_names_are_one_sentence(tmp_path, values, words):
+    with rejects(words):
+        read(tmp_path, values)
+
+
+def test_lines_of_json_keep_their_structure(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [dict(file=f'{i}.jpg', label={'name': ('cat', 'dog')[i % 2]}) for i in range(12)]
+    (tmp_path / 'labels.jsonl').write_text('\n'.join(map(json.dumps, rows)))
+    found = read_class_folders(Tree(tmp_path))
+    assert found.classes == ('cat', 'dog')
+    assert notes_of(found) == []
+
+
+def test_a_column_of_label_studio_is_one_of_labels(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [f'{i},{("cat", "dog")[i % 2]},{i},3.5' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join(['image,choice,annotation_id,lead_time', *rows]))
+    assert read_class_folders(Tree(tmp_path)).classes == ('cat', 'dog')
