@@ -41,7 +41,7 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
     for table, rows in found:
         if rows and (fault := _fault(table, rows, folder_of)):
             if most:
-                raise InputError(f'--data: {fault}')
+                raise InputError(fault)
             what = (
                 'tables left out, which say other classes than the folders; to read one, put its '
                 'images into one folder'

@@ -9,6 +9,7 @@ from typing import Any
 
 from anyfolder.bounded import json_in
 from anyfolder.errors import InputError
+from anyfolder.wording import option
 
 from .class_names import class_name
 
@@ -27,7 +28,7 @@ class NoNamesError(ValueError):
 OTHER = NoNamesError('JSON', 'write the names of the classes in place of it')
 REGIONS = NoNamesError(
     'JSON of regions',
-    'export these as COCO or YOLO and give --task detection, or write one name for each image',
+    'export these as COCO or YOLO and give {detection}, or write one name for each image',
 )
 VECTORS = NoNamesError(
     'vectors of 0 and 1',
@@ -62,9 +63,10 @@ def structure_reader(
                 found[value] = [class_name(name) for name in _names(content)]
         except NoNamesError as error:
             what, remedy = error.args
+            remedy = remedy.format(detection=option('task', 'detection'))
             shown = value[:SHOWN_LETTERS] + '...' * (len(value) > SHOWN_LETTERS)
             raise InputError(
-                f'--data: the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '
+                f'the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '
                 f'classifier learns names; {remedy}.'
             ) from error
     return found.get

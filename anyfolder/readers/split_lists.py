@@ -157,7 +157,7 @@ class _Reading:
         if known and other and known != split and not (is_joint(file.stem) or is_joint(other.stem)):
             if _division(file) != _division(other):
                 raise InputError(
-                    f'--data: {str(other)!r} has {image.name!r} to {PURPOSES[known]}, and '
+                    f'{str(other)!r} has {image.name!r} to {PURPOSES[known]}, and '
                     f'{str(file)!r} has it to {PURPOSES[split]}; keep the lists of one division of '
                     'the images, and move the others away.'
                 )

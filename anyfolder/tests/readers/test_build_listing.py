@@ -67,7 +67,7 @@ def test_what_a_list_takes_away_may_leave_nothing(tmp_path, task):
         build_listing(found, Findings())
 
 
-@pytest.mark.parametrize('task', WITH_CLASSES)
+@pytest.mark.parametrize('task', [task for task in WITH_CLASSES if task.least == 1])
 def test_what_is_held_out_may_leave_nothing(tmp_path, task):
     found = draft(tmp_path, task, *[''] * 10)
     for number in range(10):

@@ -105,5 +105,6 @@ def test_masks_are_needed_where_they_are_asked_for():
     objects = Instance('a', BOX, origin='line 3'), Instance.of_polygons('a', [[1, 1, 9, 1, 9, 9]])
     found, findings = checked(*objects, with_masks=True)
     assert len(found) == 1
-    with rejects('objects have a box and no polygon .*line 3.*; draw one, or give --task detectio'):
+    words = 'objects have a box and no polygon .*line 3.*; draw one, or give task=.detection'
+    with rejects(words):
         findings.check(2)
