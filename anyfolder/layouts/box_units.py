@@ -1,0 +1,53 @@
+"""What the numbers of boxes are: pixels or shares, sizes, corners or centers."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from anyfolder.errors import InputError
+from anyfolder.readers.records import Instance
+
+# The words of ``units``: of one kind, one counts. Forms are keys of BOX_FORMS.
+FORMS = {'size': 'xywh', 'corners': 'xyxy', 'center': 'center'}
+WORDS = dict.fromkeys(FORMS, 'form') | {'pixels': 'scale', 'relative': 'scale', 'from 1': 'origin'}
+# The columns of the four numbers of each form.
+NAMES = {
+    'xyxy': ('left', 'top', 'right', 'bottom'),
+    'xywh': ('left', 'top', 'width', 'height'),
+    'center': ('x', 'y', 'width', 'height'),
+}
+
+
+class BoxUnits(NamedTuple):
+    """What the numbers of boxes are, see :class:`~anyfolder.readers.records.Instance`."""
+
+    form: str = 'xywh'
+    relative: bool = False
+    from_1: bool = False
+
+    @classmethod
+    def of(cls, words: Sequence[str], where: str) -> 'BoxUnits':
+        """The units of some of :data:`WORDS`.
+
+        Raises:
+            InputError: if two of them contradict each other.
+        """
+        kinds = [WORDS[word] for word in words]
+        twice = [word for word in words if kinds.count(WORDS[word]) > 1]
+        if twice:
+            raise InputError(f'{where}: {" and ".join(twice)} contradict each other; keep one.')
+        form = next((FORMS[word] for word in words if word in FORMS), 'xywh')
+        return cls(form, 'relative' in words, 'from 1' in words)
+
+    def instance(
+        self, box: Sequence[float], polygon: Sequence[float] = (), origin: str = ''
+    ) -> Instance:
+        """An object without its class, of a box or of a polygon in these units."""
+        return Instance(
+            '', box, [list(polygon)] if polygon else None, origin=origin, **self._asdict()
+        )
+
+    def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:
+        """An object of a box whose numbers have the names of columns, such as left and right."""
+        form = 'xyxy' if 'right' in values else 'xywh' if 'left' in values else self.form
+        names = NAMES['center' if 'x' in values else form]
+        return self._replace(form=form).instance([values[name] for name in names], origin=origin)

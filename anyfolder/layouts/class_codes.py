@@ -1,0 +1,130 @@
+"""What stands for each class: numbers, names, ranges of numbers, or colors."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from anyfolder.errors import InputError
+from anyfolder.readers.class_names import class_name
+from anyfolder.readers.mask_names import COLOR
+
+from .nearest import did_you_mean
+
+OTHERS = '*'  # the code of all other codes, and as a name: each is a class of its own
+RANGE = re.compile(r'(\d+)-(\d+)')
+HEX, RGB = re.compile(r'#([0-9a-fA-F]{6})'), re.compile(r'(\d+)[ ,]+(\d+)[ ,]+(\d+)')
+
+
+def color_of(code: str) -> int | None:
+    """The value of a color such as ``#ff0000`` or ``255 0 0`` in masks; None of other text."""
+    if found := HEX.fullmatch(code):
+        red, green, blue = bytes.fromhex(found[1])
+    elif (found := RGB.fullmatch(code)) and max(map(int, found.groups())) < 256:
+        red, green, blue = map(int, found.groups())
+    else:
+        return None
+    return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue
+
+
+@dataclass
+class ClassCodes:
+    """The name of each code. None: objects to be ignored, pixels and images of no class.
+
+    Attributes:
+        names: the name of each code.
+        ranges: the same of codes from a number to another.
+        others: the name of all other codes; :data:`OTHERS`: each is its own name; nothing: they
+            are an error.
+        file: what says it, for messages.
+    """
+
+    names: dict[str, str | None] = field(default_factory=dict)
+    ranges: list[tuple[range, str | None]] = field(default_factory=list)
+    others: str | None = OTHERS
+    file: str = ''
+
+    @classmethod
+    def of_names(cls, names: Sequence[str], file: str) -> 'ClassCodes':
+        """The codes of a list of names: each name, or its number from 0 on."""
+        numbered = {str(number): class_name(name) for number, name in enumerate(names)}
+        return cls({**numbered, **{name: class_name(name) for name in names}}, [], '', file)
+
+    @classmethod
+    def of_codes(cls, names: Mapping[str, str | None], file: str) -> 'ClassCodes':
+        """The codes of a mapping to names."""
+        found = cls(others='', file=file)
+        for code, name in names.items():
+            name = name if name in (None, OTHERS) else class_name(name)
+            if code == OTHERS:
+                found.others = name
+            elif ends := RANGE.fullmatch(code):
+                found.ranges.append((range(int(ends[1]), int(ends[2]) + 1), name))
+            else:
+                found.names[code] = name
+        return found
+
+    def updated(self, other: 'ClassCodes | None') -> 'ClassCodes':
+        """These codes and others, which come first where both have one."""
+        if other is None:
+            return self
+        names = {**self.names, **other.names}
+        return ClassCodes(names, [*other.ranges, *self.ranges], other.others, self.file)
+
+    @property
+    def classes(self) -> list[str]:
+        """The names in the order of their codes."""
+        named = [*self.names.values(), *(name for _, name in self.ranges), self.others]
+        return list(dict.fromkeys(name for name in named if name not in (None, '', OTHERS)))
+
+    @property
+    def by_color(self) -> bool:
+        """Whether some codes are colors."""
+        return any(color_of(code) is not None for code in self.names)
+
+    def name_of(self, code: str) -> str | None:
+        """The name that a code stands for.
+
+        Raises:
+            KeyError: for one that is not named.
+        """
+        if code in self.names:
+            return self.names[code]
+        number = re.sub(r'\.0+$', '', code)
+        if number.isdecimal():
+            if (short := str(int(number))) in self.names:  # 00014 is 14
+                return self.names[short]
+            for codes, name in self.ranges:
+                if int(number) in codes:
+                    return name
+        if self.others == '':
+            raise KeyError(code)
+        return class_name(code) if self.others == OTHERS else self.others
+
+    def remedy(self, code: str) -> str:
+        """The remedy for a code that is not named."""
+        return f'name it in classes, or all others by {OTHERS!r}{did_you_mean(code, self.names)}'
+
+    def of_values(self, values: Iterable[int]) -> dict[int, str | None]:
+        """The name of each value of masks, of which 255 is no class where nothing names it.
+
+        Raises:
+            InputError: for a value that is not named.
+        """
+        colors = {color_of(code): name for code, name in self.names.items()}
+        found: dict[int, str | None] = {}
+        for value in values:
+            try:
+                found[value] = colors[value] if value in colors else self.name_of(_code_of(value))
+            except KeyError as error:
+                if value != 255:
+                    code = error.args[0]
+                    raise InputError(
+                        f'{self.file} names no class of the value {code} of masks; '
+                        f'{self.remedy(code)}'
+                    ) from None
+                found[value] = None
+        return found
+
+
+def _code_of(value: int) -> str:
+    return str(value) if value < COLOR else f'#{value - COLOR:06x}'

@@ -1,0 +1,70 @@
+"""What the columns of a table are: their names by a layout, and what each name means."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+REST, NOTHING = '...', '_'  # further values of a line, and one that is not needed
+CORNERS = tuple(f'{axis}{i}' for i in range(1, 5) for axis in 'xy')  # of a turned box
+COLORS = ('red', 'green', 'blue')
+# Columns with a meaning. Further ones say which rows of several tables belong together.
+MEANINGS = {
+    'image': 'the name of an image, with folders and suffix or without',
+    'class': 'its class, or that of an object',
+    'classes': 'several classes in a value; of titles, columns of 0 and 1, one for each class',
+    'flags': '0 or 1 for each class in the order of classes: the rest of a line, or one value',
+    'split': 'its split',
+    'group': 'images of one group stay in one split',
+    'mask': 'the file of its mask, or of its map of depth',
+    **dict.fromkeys(('left', 'top', 'right', 'bottom'), 'an edge of a box'),
+    **dict.fromkeys(('x', 'y', 'width', 'height'), 'of a box, see units'),
+    'box': 'the four numbers of a box in one value, see units',
+    'points': 'x, y, x, y, ... of a polygon: the rest of a line, or one value',
+    **dict.fromkeys(CORNERS, 'a corner of a box that may be turned'),
+    'ignored': '1 for an object that is neither trained on nor counted',
+    'valid': '0 for such an object',
+    **dict.fromkeys(('image_width', 'image_height'), 'of the image in pixels'),
+    'code': 'what stands for a class, in a table of classes',
+    'name': 'of a class, in a table of classes',
+    'color': 'of a class in masks, in a table of classes',
+    **dict.fromkeys(COLORS, 'a part of such a color'),
+}
+# The sets of columns that are a box, or a polygon, of which a table has one.
+SHAPES = (
+    ('left', 'top', 'right', 'bottom'),
+    ('left', 'top', 'width', 'height'),
+    ('x', 'y', 'width', 'height'),
+    ('box',),
+    ('points',),
+    CORNERS,
+)
+OF_SHAPES = {name for shape in SHAPES for name in shape}
+LISTS = ('points', 'flags')  # of all that is left of a line
+NUMBERS = {*OF_SHAPES, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
+NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?')
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table.
+
+    Attributes:
+        order: their names from left to right, of a table without a header.
+        titles: the name of each, and its title in the header, of a table that has one.
+        flags: titles of columns of 0 and 1, of which each is a class.
+    """
+
+    order: tuple[str, ...] = ()
+    titles: Mapping[str, str] | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> set[str]:
+        """The columns that are needed."""
+        found = {*self.order, *(self.titles or ()), *['classes'] * bool(self.flags)}
+        return found - {REST, NOTHING}
+
+    @property
+    def shape(self) -> tuple[str, ...] | None:
+        """The set of :data:`SHAPES` that it has."""
+        return next((shape for shape in SHAPES if self.names.issuperset(shape)), None)

@@ -1,0 +1,61 @@
+"""From a folder to its listing where a layout says what it holds."""
+
+from pathlib import Path
+
+from anyfolder.errors import InputError
+from anyfolder.readers.depth_folders import DepthRange
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+
+from .known_layouts import PlacedLayouts, layouts_in
+from .layout import Layout
+from .layout_files import matching
+from .read_layout import read_by_layout
+
+
+def read_laid_out(
+    tree: Tree,
+    folder: str | Path,
+    task: str,
+    layout: str | Path | None = None,
+    skip_invalid: bool = False,
+    check_all: bool = False,
+) -> tuple[Listing, DepthRange | None] | None:
+    """Read a folder by its layout: that given, that in it, or that of a known public data set.
+
+    Args:
+        tree: the files of the folder.
+        folder: of the data.
+        task: what the labels are for.
+        layout: a layout file. Default: ``anyfolder.yaml`` in the folder, or a known layout.
+        skip_invalid: whether what cannot be right is left out, rather than an error.
+        check_all: whether all maps of depth are read, rather than a sample.
+
+    Returns:
+        What the folder holds, and of maps of depth also their range; None without a layout.
+
+    Raises:
+        InputError: if the layout has faults, has no labels for this task, or does not fit the
+            folder.
+    """
+    placed = layouts_in(Path(folder), Path(layout) if layout else None)
+    if placed is None:
+        return None
+    chosen = _for_task(placed, tree, task)
+    return read_by_layout(chosen, placed.folder, tree, task, skip_invalid, check_all)
+
+
+def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
+    """The layout for a task, the first of several whose labels are there."""
+    found = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
+    if not found:
+        tasks = [task for layout in placed.layouts for task in layout.task or layout.tasks]
+        raise InputError(
+            f'{str(placed.folder)!r} is {placed.layouts[0].title}, which has no labels for '
+            f'--task {task}, but for {" or ".join(dict.fromkeys(tasks))}; give that task.'
+        )
+    files = [*tree.others, *tree.images]
+    for layout in found[:-1]:
+        if next(matching(placed.folder, files, layout.labels), None):
+            return layout
+    return found[-1]

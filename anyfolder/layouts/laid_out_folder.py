@@ -1,0 +1,178 @@
+"""A folder with what its layout says of its files: images, labels, splits, groups and classes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from anyfolder.errors import InputError
+from anyfolder.readers.build_listing import Draft, Task
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.formats.json_values import stated_size
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.records import ImageRecord
+from anyfolder.readers.split_lists import Lists
+from anyfolder.text import read_lines
+
+from .class_codes import ClassCodes
+from .columns import COLORS
+from .layout import Layout
+from .layout_files import LayoutImages, PlacedFile, matching
+from .layout_rows import MISFIT, ImageRows, LayoutRows
+from .layout_splits import LayoutSplits
+from .path_pattern import PathPattern
+from .table_rows import rows_in
+
+
+class LaidOutFolder:
+    """A folder with what its layout says of it.
+
+    Args:
+        layout: of the folder.
+        folder: where its patterns begin.
+        tree: the files of the folder.
+        findings: gets what is left out or wrong.
+
+    Attributes:
+        labels: the files of labels.
+        images: the images.
+        stated: fields of the files of labels of each image, where these are no tables.
+
+    Raises:
+        InputError: if the layout names files that are not there.
+    """
+
+    def __init__(self, layout: Layout, folder: Path, tree: Tree, findings: Findings) -> None:
+        self.layout, self.folder, self.tree, self.findings = layout, folder, tree, findings
+        self.stated: dict[Path, Mapping[str, str]] = {}
+        self._used: list[Path] = []
+        files = [*tree.images, *tree.others]
+        self.labels = self.found('labels', layout.labels, files) if layout.labels else []
+        of_labels = {file.path for file in self.labels}
+        rest = [path for path in tree.images if path not in of_labels]
+        patterns = layout.images or (PathPattern('**', layout.file),)
+        self.images = LayoutImages(self.found('images', patterns, rest))
+
+    def found(
+        self, key: str, patterns: Sequence[PathPattern], paths: Iterable[Path]
+    ) -> list[PlacedFile]:
+        """The files of a key.
+
+        Raises:
+            InputError: if there are none.
+        """
+        found = list(matching(self.folder, paths, patterns))
+        if not found:
+            texts = ' and '.join(repr(pattern.text) for pattern in patterns)
+            note = f' {self.layout.note}' if self.layout.note else ''
+            raise InputError(
+                f'{self.layout.file!r}: {key}: {str(self.folder)!r} has no file {texts}; correct '
+                f'it, or add them.{note}'
+            )
+        return found
+
+    @cached_property
+    def codes(self) -> ClassCodes:
+        """What stands for each class, with what a file says."""
+        stated = self.layout.classes
+        if self.layout.names is None:
+            return stated or ClassCodes()
+        file = self.found('classes', (self.layout.names,), self.tree.others)[0]
+        self._used.append(file.path)
+        return self._codes_in(file).updated(stated)
+
+    def _codes_in(self, file: PlacedFile) -> ClassCodes:
+        """The codes of a file, which has names from 0 on unless ``columns`` says more."""
+        columns = self.layout.columns_of(file.place)
+        if columns is None or 'name' not in columns.names:
+            return ClassCodes.of_names(read_lines(file.path), str(file.path))
+        names: dict[str, str | None] = {}
+        for number, (place, row) in enumerate(rows_in(file.path, columns)):
+            if row is None:
+                self.findings.reject(*MISFIT, place)
+                continue
+            color = ' '.join(row[name] for name in COLORS) if 'red' in row else row.get('color')
+            names[row.get('code') or color or str(number)] = row['name'] or None
+        return ClassCodes.of_codes(names, str(file.path))
+
+    @cached_property
+    def rows(self) -> dict[Path, ImageRows]:
+        """What tables say of each image."""
+        tables = self.labels if self.layout.format == 'table' else []
+        rows = LayoutRows(self.layout, tables, self.of_one, self.named, self.findings)
+        return rows.of_image
+
+    def of_one(self, file: PlacedFile) -> Path | None:
+        """The image that a file of labels belongs to. What is unclear is rejected or named."""
+        found = self.images.of_file(file)
+        if not found:
+            what = 'files of labels left out, which have no image by the layout'
+            self.findings.warn(what, file.path)
+        elif len(found) > 1:
+            self.findings.reject(
+                'files of labels fit several images',
+                'tell these apart by fields in images and labels',
+                f'{file.path}: {found[0].path} and {found[1].path}',
+            )
+        return found[0].path if len(found) == 1 else None
+
+    def named(self, name: str, file: PlacedFile) -> Path | None:
+        """The image that a file of labels names. What is unclear is rejected or named."""
+        found = self.images.named(name, file)
+        if not found:
+            self.findings.warn(
+                f'labels in {file.path.name} left out, whose image is not there', name
+            )
+        elif len(found) > 1:
+            self.findings.reject(
+                'labels fit several images',
+                'say the folder of each',
+                f'{name!r} in {file.path}: {found[0].path} and {found[1].path}',
+            )
+        return found[0].path if len(found) == 1 else None
+
+    def draft(self, task: Task, records: Mapping[Path, ImageRecord]) -> Draft:
+        """The images with their splits and groups. Others of the layout are named as left out.
+
+        Args:
+            task: see :class:`~anyfolder.readers.build_listing.Draft`.
+            records: the images that have labels, by their paths.
+        """
+        layout = self.layout
+        facts = {path: self._facts(path) for path in records}
+        values = {path: one['split'] for path, one in facts.items() if one.get('split')}
+        splits = LayoutSplits(
+            layout, self.folder, self.images, self.tree.others, values, self.findings
+        )
+        for path, record in records.items():
+            own = facts[path]
+            record.split, record.group = splits.found.get(path), own.get('group', '')
+            if not any(record.stated):
+                record.stated = stated_size(own.get('image_width'), own.get('image_height'))
+        self._check_groups(records.values())
+        self.findings.warn_all(
+            'images left out, of which the layout has no label',
+            (path for path in self.images.of_path if path not in records),
+        )
+        if layout.note:
+            self.findings.warn(f'{layout.title}: {layout.note}', self.folder)
+        used = [*(file.path for file in self.labels), *self._used, *splits.lists]
+        records = [*records.values()]
+        return Draft(task, layout.title, self.tree, records, used=used, lists=Lists())
+
+    def _facts(self, path: Path) -> Mapping[str, str]:
+        """What files of labels say of an image, such as its split, and before them its path."""
+        rows = self.rows.get(path)
+        stated = {**self.stated.get(path, {}), **(rows.facts if rows else {})}
+        return {**stated, **self.images.of_path[path].fields}
+
+    def _check_groups(self, records: Iterable[ImageRecord]) -> None:
+        """Reject images of one group in two splits."""
+        first: dict[str, ImageRecord] = {}
+        for record in records:
+            other = first.setdefault(record.group, record) if record.group else record
+            if (other.split or 'train') != (record.split or 'train'):
+                self.findings.reject(
+                    'images of one group are in several splits',
+                    'put each group into one, or remove group from the layout',
+                    f'{record.group!r}: {other.path} and {record.path}',
+                )

@@ -1,0 +1,142 @@
+"""A layout: what ``anyfolder.yaml`` says of a folder, in at most ten keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from anyfolder.errors import InputError
+from anyfolder.readers.splits import Split
+
+from .box_units import BoxUnits
+from .class_codes import ClassCodes
+from .columns import MEANINGS, Columns
+from .layout_formats import FORMATS, tasks_of
+from .layout_keys import KEYS, choose
+from .layout_yaml import read_layout_yaml
+from .path_pattern import PathPattern
+
+FILE = 'anyfolder.yaml'
+PIXELS = BoxUnits()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a folder holds. The attributes but the first are the keys of a layout file.
+
+    Attributes:
+        file: the layout file.
+        when: files that must be there, of a layout that is recognized by them.
+        task: what the labels are for.
+        format: how they are written, a key of :data:`FORMATS`.
+        images: the images.
+        labels: the files of labels.
+        columns: of tables, each with the files that have them; None stands for all.
+        splits: lists of images, patterns of them, or values of the field or column ``split``.
+        classes: the name of each code.
+        names: a file with the names of further codes.
+        units: what numbers of boxes are.
+        meters: of a value of 1 in maps of depth; None: it is not stated.
+        note: what is left out, or how to get labels that are not there.
+    """
+
+    file: str
+    when: tuple[str, ...] = ()
+    task: tuple[str, ...] = ()
+    format: str = ''
+    images: tuple[PathPattern, ...] = ()
+    labels: tuple[PathPattern, ...] = ()
+    columns: tuple[tuple[PathPattern | None, Columns], ...] = ()
+    splits: Mapping[Split, tuple[str, ...]] = field(default_factory=dict)
+    classes: ClassCodes | None = None
+    names: PathPattern | None = None
+    units: BoxUnits = PIXELS
+    meters: float | None = None
+    note: str = ''
+
+    @property
+    def title(self) -> str:
+        """The data set that a known layout is of, or else the name of the file."""
+        path = Path(self.file)
+        return path.name if path.name == FILE else path.stem.replace('_', ' ')
+
+    def columns_of(self, path: str) -> Columns | None:
+        """The columns of a table by its path below the folder."""
+        for files, columns in self.columns:
+            if files is None or files.match(path) is not None:
+                return columns
+        return None
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What its labels can be for."""
+        shape = next((columns.shape for _, columns in self.columns if columns.shape), None)
+        return tasks_of(self.format, self.named_columns, shape is not None)
+
+    @cached_property
+    def joining(self) -> set[str]:
+        """The columns without a meaning, which several tables have."""
+        return self.named_columns - MEANINGS.keys()
+
+    @cached_property
+    def named_columns(self) -> set[str]:
+        """The names of the columns of all tables."""
+        return {name for _, columns in self.columns for name in columns.names}
+
+
+def read_layouts(file: Path) -> list[Layout]:
+    """The layouts in a file, of which each is for other tasks.
+
+    Raises:
+        InputError: for what is no layout, with the nearest key or value.
+    """
+    documents = read_layout_yaml(file)
+    if not documents:
+        raise InputError(f'{str(file)!r} is empty; write format: and images: into it.')
+    return [layout_of(content, str(file)) for content in documents]
+
+
+def layout_of(content: Any, file: str) -> Layout:
+    """The layout of a mapping, as YAML has it.
+
+    Raises:
+        InputError: see :func:`read_layouts`.
+    """
+    if not isinstance(content, dict):
+        raise InputError(f'{file!r} is no mapping; write lines such as format: folders.')
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        choose(key, KEYS, f'{file!r}')
+        if value is not None:
+            values |= KEYS[key](value, f'{file!r}: {key}')
+    layout = Layout(file, **values)
+    if not layout.format:
+        raise InputError(f'{file!r} has no format; give one of {", ".join(FORMATS)}.')
+    if fault := _fault(layout):
+        raise InputError(f'{file!r}: {fault}.')
+    return layout
+
+
+def _fault(layout: Layout) -> str:
+    """What keys lack or contradict each other, with the remedy, or nothing."""
+    name = layout.format
+    fields = {field for pattern in layout.images for field in pattern.fields}
+    needs_labels = name != 'folders'
+    if needs_labels != bool(layout.labels):
+        end = 'labels, the pattern of their files' if needs_labels else 'no labels; remove them'
+        return f'format: {name} needs {end}'
+    if name == 'folders' and 'class' not in fields:
+        return "format: folders needs the field {class} in images, as in '{class}/**'"
+    if (name == 'table') != bool(layout.columns) and not layout.names:
+        end = 'needs columns, their names' if name == 'table' else 'has no columns; remove them'
+        return f'format: {name} {end}'
+    if name in ('masks', 'objects') and not (layout.classes or layout.names):
+        return f'format: {name} needs classes, the name of each value, as in {{0: sky, 255: ~}}'
+    if name == 'depth' and layout.meters is None:
+        return 'format: depth needs units, the meters of a value of 1, as in units: 0.001'
+    if wrong := {*layout.task} - {*layout.tasks}:
+        return (
+            f'format: {name} has no labels for task: {wrong.pop()}, but {", ".join(layout.tasks)}'
+        )
+    return ''

@@ -1,0 +1,116 @@
+"""Images with boxes or polygons by a layout: of tables, files in a format, or numbered masks."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from anyfolder.readers.build_listing import BOXES, build_listing
+from anyfolder.readers.geometry import box_of_mask
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.mask_values import values_of
+from anyfolder.readers.object_checks import check_instances
+from anyfolder.readers.pixel_maps import probe_maps
+from anyfolder.readers.records import ImageRecord, Instance, Records
+
+from .class_codes import ClassCodes
+from .laid_out_folder import LaidOutFolder
+from .layout_labels import parsed_images
+from .paired_maps import paired_maps
+from .row_objects import name_object, objects_in
+
+Found = dict[Path, ImageRecord]
+
+
+def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
+    """The images of a layout with the objects in them, and classes in the order of ``classes``.
+
+    Args:
+        folder: with a layout of boxes.
+        with_masks: whether each object must have a polygon or pixels.
+
+    Raises:
+        InputError: see :func:`~anyfolder.readers.build_listing.build_listing`.
+    """
+    findings, names = folder.findings, list[str]()
+    kinds = {'table': _of_tables, 'objects': _of_masks}
+    records = kinds.get(folder.layout.format, _of_files)(folder, names)
+
+    def compare(records: Records) -> Records:
+        if folder.layout.format == 'objects':
+            records = _with_pixels(records, folder)
+        check_instances(records, findings, with_masks)
+        empty = (record.path for record in records if not record.instances)
+        findings.warn_all('images without an object', empty)
+        return records
+
+    draft = folder.draft(BOXES, records)
+    draft.names = folder.codes.classes or names
+    return build_listing(draft, findings, compare)
+
+
+def _of_tables(folder: LaidOutFolder, names: list[str]) -> Found:
+    found: Found = {}
+    for path, rows in folder.rows.items():
+        own = next((row['class'] for row in rows.labels if 'class' in row), None)
+        code = own or folder.images.of_path[path].fields.get('class')
+        objects = objects_in(rows, folder.layout.units, folder.codes, code, folder.findings)
+        found[path] = ImageRecord(path, instances=objects, origin=rows.origin)
+    return found
+
+
+def _of_files(folder: LaidOutFolder, names: list[str]) -> Found:
+    """The images of files in a format such as COCO's. YOLO has no file where there is no object."""
+    found: Found = {}
+    for path, image, file in parsed_images(folder, names):
+        record = found.setdefault(
+            path, ImageRecord(path, stated=image.stated, origin=str(file.path))
+        )
+        for one in image.objects:
+            if name_object(one, one.name, None, folder.codes, folder.findings):
+                record.instances.append(one)
+    if folder.layout.format == 'yolo':
+        rest = [path for path in folder.images.of_path if path not in found]
+        what = 'images without a file of labels, taken as without an object'
+        folder.findings.warn_all(what, rest)
+        found |= {path: ImageRecord(path) for path in rest}
+    return found
+
+
+def _of_masks(folder: LaidOutFolder, names: list[str]) -> Found:
+    return paired_maps(folder)
+
+
+def _with_pixels(records: Records, folder: LaidOutFolder) -> Records:
+    """The images with an object for each value of their mask that has a name."""
+    probe = partial(_probe_objects, codes=folder.codes)
+    probed = list(probe_maps(records, probe, 'masks', folder.findings))
+    for record, objects in probed:
+        record.instances, record.mask = objects, None
+    return [record for record, _ in probed]
+
+
+def _probe_objects(mask: Path, codes: ClassCodes) -> tuple[Sequence[int], list[Instance]]:
+    """The shape (H, W) of a mask, and the objects in it.
+
+    Raises:
+        InputError: for a value without a name.
+    """
+    values = values_of(mask, codes.by_color)
+    objects = []
+    for value, name in codes.of_values(np.unique(values).tolist()).items():
+        if name:
+            pixels = values == value
+            runs = dict(size=list(pixels.shape), counts=runs_of(pixels))
+            origin = f'value {value} of {mask}'
+            objects.append(Instance(name, box_of_mask(pixels) or (), runs, origin=origin))
+    return values.shape, objects
+
+
+def runs_of(mask: np.ndarray) -> list[int]:
+    """A mask (H, W) as COCO's run lengths, down the columns and the first outside of the object."""
+    pixels = mask.ravel(order='F')
+    changes = np.flatnonzero(np.diff(pixels)) + 1
+    runs = np.diff([0, *changes, pixels.size]).tolist()
+    return [0, *runs] if pixels[0] else runs

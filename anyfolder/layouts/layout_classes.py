@@ -1,0 +1,83 @@
+"""Images and their classes by a layout: of folders, of tables, or of objects in lists."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from anyfolder.readers.build_listing import ONE_LABEL, SEVERAL_LABELS, build_listing
+from anyfolder.readers.image_tree import MOST_HEADERS
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.records import ImageRecord
+
+from .laid_out_folder import LaidOutFolder
+from .layout_formats import ROWS
+from .layout_labels import parsed_images
+from .row_objects import labels_in, separator_of
+
+
+def read_classes(folder: LaidOutFolder) -> Listing:
+    """The images of a layout and their classes, in the order of ``classes`` or of the alphabet.
+
+    Raises:
+        InputError: see :func:`~anyfolder.readers.build_listing.build_listing`, and where classes
+            have no name.
+    """
+    findings, codes = folder.findings, folder.codes
+    several = not {'classes', 'flags'}.isdisjoint(folder.layout.named_columns)
+    records: dict[Path, ImageRecord] = {}
+    for path, names, origin in _named(folder):
+        known = [name for name in names if name is not None]
+        if None in names and not known:
+            findings.warn('images left out, of a class that the layout ignores', path)
+        elif len(known) > 1 and not several:
+            remedy = 'name the column classes if an image may have several'
+            findings.reject('images have two classes', remedy, f'{path}: {", ".join(known)}')
+        else:
+            records[path] = ImageRecord(path, labels=tuple(known), origin=origin)
+    multi_label = several and any(len(record.labels) != 1 for record in records.values())
+    draft = folder.draft(SEVERAL_LABELS if multi_label else ONE_LABEL, records)
+    draft.names, draft.headers = codes.classes, MOST_HEADERS
+    if not multi_label:
+        draft.group = lambda record: record.labels[0]
+    listing = build_listing(draft, findings)
+    listing.multi_label = multi_label
+    return listing
+
+
+def _named(folder: LaidOutFolder) -> Iterator[tuple[Path, Sequence[str | None], str]]:
+    """The classes of each image that has some by the layout, and what says them."""
+    codes, findings, rows = folder.codes, folder.findings, folder.rows
+    texts = [
+        row['classes']
+        for one in rows.values()
+        for row in one.labels
+        if isinstance(row.get('classes'), str)
+    ]
+    mark, parsed = separator_of(texts), _parsed_codes(folder)
+    for path, image in folder.images.of_path.items():
+        try:
+            names = [*map(codes.name_of, parsed.get(path, ()))]
+            if 'class' in image.fields:
+                names.append(codes.name_of(image.fields['class']))
+            if path in rows:
+                names += labels_in(rows[path], codes, mark)
+        except KeyError as error:
+            code = str(error.args[0])
+            what, remedy = 'images have a class without a name', codes.remedy(code)
+            findings.reject(what, remedy, f'{code!r}, {path}')
+            continue
+        except ValueError:
+            what, remedy = 'rows have not one flag for each class', 'correct them, or classes'
+            findings.reject(what, remedy, rows[path].origin)
+            continue
+        if names or (path in rows and rows[path].labels):
+            origin = rows[path].origin if path in rows else ''
+            yield path, list(dict.fromkeys(names)), origin
+
+
+def _parsed_codes(folder: LaidOutFolder) -> dict[Path, list[str]]:
+    """The classes of the objects of each image, in a format of objects such as COCO's."""
+    found: dict[Path, list[str]] = {}
+    if folder.layout.format in ROWS:
+        for path, image, _ in parsed_images(folder, []):
+            found.setdefault(path, []).extend(one.name for one in image.objects)
+    return found

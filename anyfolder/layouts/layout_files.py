@@ -1,0 +1,136 @@
+"""The files of a folder by the patterns of its layout, and which of them belong together."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from anyfolder.errors import InputError
+from anyfolder.pixels.image_files import IMAGE_SUFFIXES
+from anyfolder.readers.class_names import nfc
+
+from .path_pattern import PathPattern
+
+Fields = Mapping[str, str]
+
+
+class PlacedFile(NamedTuple):
+    """A file that a pattern matches.
+
+    Attributes:
+        path: the file.
+        place: its path below the folder of the layout, with ``/``.
+        fields: the fields of the pattern in it.
+    """
+
+    path: Path
+    place: str
+    fields: Fields
+
+
+def stem_of(name: str) -> str:
+    """The name of an image without its suffix, composed (NFC), as it is compared."""
+    stem, suffix = os.path.splitext(nfc(name))
+    return stem if suffix.lower() in IMAGE_SUFFIXES else nfc(name)
+
+
+def matching(
+    folder: Path, paths: Iterable[Path], patterns: Sequence[PathPattern]
+) -> Iterator[PlacedFile]:
+    """The files below a folder that match a pattern, the first one that does."""
+    start = len(os.path.join(folder, ''))
+    for path in paths:
+        place = str(path)[start:].replace(os.sep, '/')
+        found = (pattern.match(place) for pattern in patterns)
+        fields = next((fields for fields in found if fields is not None), None)
+        if fields is not None:
+            yield PlacedFile(path, place, fields)
+
+
+def _agree(one: Fields, other: Fields) -> bool:
+    """Whether the fields that two files have in common are equal."""
+    return all(other[name] == value for name, value in one.items() if name in other)
+
+
+class LayoutImages:
+    """The images of a layout, found by their names and by their fields.
+
+    Args:
+        images: with their fields.
+    """
+
+    def __init__(self, images: Iterable[PlacedFile]) -> None:
+        self.of_path = {image.path: image for image in images}
+        self._by_stem: dict[str, list[PlacedFile]] = defaultdict(list)
+        for image in self.of_path.values():
+            self._by_stem[stem_of(image.path.name)].append(image)
+        self._by_names: dict[frozenset[str], list[PlacedFile]] = defaultdict(list)
+        for image in self.of_path.values():
+            self._by_names[frozenset(image.fields)].append(image)
+        self._of_values = cache(self._indexed)
+
+    def of_file(self, file: PlacedFile) -> list[PlacedFile]:
+        """The images whose fields are those of a file of labels, as far as both have them.
+
+        Raises:
+            InputError: if they have none in common.
+        """
+        shared = {names: names.intersection(file.fields) for names in self._by_names}
+        if not any(shared.values()):
+            raise InputError(
+                f'{str(file.path)!r} and the images have no field in common that says which belong '
+                'together; write {name} into images and labels, or image into columns.'
+            )
+        return [
+            image
+            for names, common in shared.items()
+            if common
+            for image in self._of_values(names, common).get(_values(file.fields, common), ())
+        ]
+
+    def _indexed(
+        self, names: frozenset[str], common: frozenset[str]
+    ) -> dict[tuple[str, ...], list[PlacedFile]]:
+        found: dict[tuple[str, ...], list[PlacedFile]] = defaultdict(list)
+        for image in self._by_names[names]:
+            found[_values(image.fields, common)].append(image)
+        return found
+
+    def named(self, name: str, file: PlacedFile) -> Sequence[PlacedFile]:
+        """The images that a name in a file may mean, by the most folders at the end of its path.
+
+        Args:
+            name: with folders or without, with a suffix or without.
+            file: what names it. Its fields are those of its images, and of several images of the
+                name those in its folder are meant.
+        """
+        *folders, own = nfc(name.replace('\\', '/')).split('/')
+        found = self._by_stem.get(own) or self._by_stem.get(stem_of(own)) or ()
+        found = [image for image in found if _agree(image.fields, file.fields)]
+        if len(found) > 1:
+            found = _most(found, [_shared_end(folders, image) for image in found])
+        if len(found) > 1:
+            found = _most(found, [image.path.name == own for image in found])
+        if len(found) > 1:
+            found = _most(found, [image.path.parent == file.path.parent for image in found])
+        return found
+
+
+def _values(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(fields[name] for name in sorted(names))
+
+
+def _most(found: Sequence[PlacedFile], ranks: Sequence[int]) -> list[PlacedFile]:
+    most = max(ranks)
+    return [image for image, rank in zip(found, ranks, strict=True) if rank == most]
+
+
+def _shared_end(folders: Sequence[str], image: PlacedFile) -> int:
+    """The number of folders in which a path ends as that of an image."""
+    own = image.place.split('/')[-2::-1]
+    pairs = zip(reversed(folders), own, strict=False)
+    return next(
+        (i for i, (one, other) in enumerate(pairs) if one != other), min(len(folders), len(own))
+    )

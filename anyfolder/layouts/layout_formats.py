@@ -1,0 +1,39 @@
+"""The formats that a layout names, and the tasks that their labels are for."""
+
+from collections.abc import Collection, Mapping
+
+BOXES = ('detection', 'instance', 'segmentation')  # masks are drawn from polygons
+# Of anyfolder.readers.formats.table.FORMATS, in a word.
+ROWS = (
+    'coco',
+    'yolo',
+    'voc',
+    'labelme',
+    'via',
+    'datumaro',
+    'createml',
+    'bdd100k',
+    'huggingface',
+    'widerface',
+)
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    'folders': ('classification',),
+    'table': BOXES,
+    'masks': ('segmentation',),
+    'objects': ('detection', 'instance'),
+    'depth': ('depth',),
+    'panoptic': ('panoptic',),
+    **dict.fromkeys(ROWS, (*BOXES, 'classification')),
+}
+TASKS = ('classification', *BOXES, 'panoptic', 'depth')
+
+
+def tasks_of(format: str, columns: Collection[str], has_shape: bool) -> tuple[str, ...]:
+    """The tasks that labels of a format can be for, those of a table by its columns."""
+    if format != 'table':
+        return FORMATS[format]
+    if has_shape:
+        return BOXES if {'points', 'x1'} & {*columns} else ('detection',)
+    if 'mask' in columns:
+        return ('segmentation', 'depth')
+    return ('classification',)

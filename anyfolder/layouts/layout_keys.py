@@ -1,0 +1,165 @@
+"""The keys of a layout file, and what their values may be."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from anyfolder.errors import InputError
+from anyfolder.readers.splits import SPLITS
+
+from .box_units import WORDS, BoxUnits
+from .class_codes import ClassCodes
+from .columns import MEANINGS, NOTHING, OF_SHAPES, REST, Columns
+from .layout_formats import FORMATS, TASKS
+from .nearest import did_you_mean
+from .path_pattern import PathPattern
+
+METERS = {'meters': 1.0, 'centimeters': 1e-2, 'millimeters': 1e-3}
+IN_FILES = './*'  # letters of a key of ``columns`` that names files rather than a column
+MORE = 'file'  # the key of ``classes`` for a file with further ones
+
+
+def choose(word: Any, known: Collection[str], where: str) -> str:
+    """A word of these.
+
+    Raises:
+        InputError: for another one, with the nearest.
+    """
+    if word not in known:
+        named = ', '.join(known)
+        raise InputError(f'{where}: {word!r} is none of {named}{did_you_mean(str(word), known)}')
+    return word
+
+
+def texts(value: Any, where: str) -> tuple[str, ...]:
+    """A value that is one text or a list of some."""
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(isinstance(item, str) and item.strip() for item in items):
+        raise InputError(
+            f'{where}: {value!r} is neither text nor a list of text; correct it, and put what '
+            'begins with {, * or # into quotes.'
+        )
+    return tuple(items)
+
+
+def _patterns(value: Any, where: str) -> tuple[PathPattern, ...]:
+    return tuple(PathPattern(text, where) for text in texts(value, where))
+
+
+def _when(value: Any, where: str) -> dict[str, Any]:
+    return dict(when=texts(value, where))
+
+
+def _task(value: Any, where: str) -> dict[str, Any]:
+    return dict(task=tuple(choose(word, TASKS, where) for word in texts(value, where)))
+
+
+def _format(value: Any, where: str) -> dict[str, Any]:
+    return dict(format=choose(value, FORMATS, where))
+
+
+def _images(value: Any, where: str) -> dict[str, Any]:
+    return dict(images=_patterns(value, where))
+
+
+def _labels(value: Any, where: str) -> dict[str, Any]:
+    return dict(labels=_patterns(value, where))
+
+
+def _note(value: Any, where: str) -> dict[str, Any]:
+    return dict(note=' '.join(' '.join(texts(value, where)).split()))
+
+
+def _columns(value: Any, where: str) -> dict[str, Any]:
+    """Names in their order, titles by names, or one of both for the files of a pattern."""
+    by_file = isinstance(value, dict) and any({*IN_FILES} & {*key} for key in value)
+    tables = value if by_file else {None: value}
+    found = [
+        (None if files is None else PathPattern(files, where), _columns_of(columns, where))
+        for files, columns in tables.items()
+    ]
+    joining = [name for _, columns in found for name in columns.names if name not in MEANINGS]
+    if alone := next((name for name in joining if joining.count(name) == 1), None):
+        raise InputError(
+            f'{where}: {alone!r} is no column with a meaning, which are {", ".join(MEANINGS)}, nor '
+            f'one of two tables that it joins; write {NOTHING} for a value that is not '
+            f'needed{did_you_mean(alone, MEANINGS)}'
+        )
+    return dict(columns=tuple(found))
+
+
+def _columns_of(value: Any, where: str) -> Columns:
+    if isinstance(value, dict):
+        titles = {name: title for name, title in value.items() if isinstance(title, str)}
+        flags = [title for name, title in value.items() if name not in titles]
+        if any(name != 'classes' for name in value if name not in titles):
+            raise InputError(f'{where}: only classes can have several titles; correct it.')
+        columns = Columns((), titles, texts(flags[0], where) if flags else ())
+    else:
+        order = texts(value, where)
+        columns = Columns(order)
+        twice = [name for name in order if name not in (NOTHING, REST) and order.count(name) > 1]
+        if twice or REST in order[:-1] or not columns.names:
+            what = (
+                f'names {twice[0]!r} twice' if twice else f'has {REST} before the end, or nothing'
+            )
+            raise InputError(f'{where} {what}; correct it.')
+    if OF_SHAPES & columns.names and columns.shape is None:
+        raise InputError(
+            f'{where}: {", ".join(sorted(OF_SHAPES & columns.names))} are no box; give left, top, '
+            'right and bottom, or width and height in place of the last two, or x, y, width and '
+            'height, or box, or points, or x1, y1 to x4, y4.'
+        )
+    return columns
+
+
+def _splits(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f'{where}: {value!r} is no mapping; write lines such as train: train.txt.')
+    return dict(
+        splits={
+            choose(split, SPLITS, where): texts(items, f'{where}: {split}')
+            for split, items in value.items()
+            if items is not None
+        }
+    )
+
+
+def _classes(value: Any, where: str) -> dict[str, Any]:
+    """A list of names, a file, or the name of each code."""
+    if isinstance(value, str):
+        return dict(names=PathPattern(value, where), classes=ClassCodes.of_codes({}, where))
+    if isinstance(value, list):
+        return dict(classes=ClassCodes.of_names(texts(value, where), where))
+    named = {code: name for code, name in value.items() if code != MORE}
+    if not all(name is None or isinstance(name, str) for name in named.values()):
+        raise InputError(f'{where}: each code has one name, or ~ for what is ignored; correct it.')
+    found = dict(classes=ClassCodes.of_codes(named, where))
+    return dict(found, names=PathPattern(value[MORE], where)) if MORE in value else found
+
+
+def _units(value: Any, where: str) -> dict[str, Any]:
+    """Words for boxes, or the meters of a value of 1 for depth."""
+    if isinstance(value, str) and value in METERS:
+        return dict(meters=METERS[value])
+    try:
+        meters = float(value) if isinstance(value, str) else 0.0
+    except ValueError:
+        words = tuple(choose(word, {*WORDS, *METERS}, where) for word in texts(value, where))
+        return dict(units=BoxUnits.of(words, where))
+    if not 0 < meters < float('inf'):
+        raise InputError(f'{where}: {value!r} are no meters of a value of 1; correct it.')
+    return dict(meters=meters)
+
+
+KEYS: Mapping[str, Callable[[Any, str], dict[str, Any]]] = {
+    'when': _when,
+    'task': _task,
+    'format': _format,
+    'images': _images,
+    'labels': _labels,
+    'columns': _columns,
+    'splits': _splits,
+    'classes': _classes,
+    'units': _units,
+    'note': _note,
+}

@@ -1,0 +1,80 @@
+"""Files of labels in a format of :data:`~anyfolder.readers.formats.table.FORMATS` by a layout."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from anyfolder.errors import InputError
+from anyfolder.readers.file_contents import FileContents, reading
+from anyfolder.readers.formats.parsed import Parsed, ParsedImage
+from anyfolder.readers.formats.public_formats import PUBLIC_FORMATS
+from anyfolder.readers.formats.table import FORMATS, Format
+from anyfolder.readers.formats.yolo import YoloLabels
+from anyfolder.readers.formats.yolo_line_form import LineForm
+from anyfolder.readers.tables import read_objects, read_rows
+
+from .laid_out_folder import LaidOutFolder
+from .layout_files import PlacedFile
+
+# What a suffix stands for, see Format. The functions take what reads JSON and XML once for all.
+CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
+    '.json': lambda contents, file: contents.json(file),
+    '.geojson': lambda contents, file: contents.json(file),
+    '.xml': lambda contents, file: contents.xml(file),
+    '.jsonl': lambda contents, file: dict(frames=read_objects(file)),
+    '.odgt': lambda contents, file: read_objects(file),
+    '.csv': lambda contents, file: read_rows(file),
+    '.tsv': lambda contents, file: read_rows(file),
+    '.txt': lambda contents, file: contents.lines(file),
+}
+NUMBERS = [str(number) for number in range(10_000)]  # the classes of YOLO before they have names
+
+
+def format_named(name: str) -> Format:
+    """The row of a format that a layout names: ``'voc'`` is Pascal VOC."""
+    return next(one for one in (*FORMATS, *PUBLIC_FORMATS) if key_of_format(one) == name)
+
+
+def key_of_format(format: Format) -> str:
+    """A format as a layout names it: one word in small letters."""
+    word = format.name.lower().replace('pascal ', '').replace(' ', '')
+    return {'vggimageannotator': 'via'}.get(word, word)
+
+
+def parsed_images(
+    folder: LaidOutFolder, names: list[str]
+) -> Iterator[tuple[Path, ParsedImage, PlacedFile]]:
+    """The images of all files of labels, with what is written of them.
+
+    Args:
+        folder: with files of labels in its layout's format.
+        names: gets those of the classes that the files have.
+
+    Raises:
+        InputError: if a file is not complete, or of another suffix than its format.
+    """
+    format = format_named(folder.layout.format)
+    for file in folder.labels:
+        parsed = _parsed(folder, format, file)
+        folder.findings.note_all(parsed.faults)
+        names += parsed.names
+        for image in parsed.images:
+            path = folder.of_one(file) if format.image else folder.named(image.name, file)
+            if path:
+                own = {'split': image.split} if image.split else {}
+                folder.stated[path] = {**file.fields, **own}
+                yield path, image, file
+
+
+def _parsed(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
+    suffix = file.path.suffix.lower()
+    if suffix not in format.suffixes:
+        raise InputError(
+            f'{folder.layout.file!r}: {str(file.path)!r} is no file of {format.name}, whose names '
+            f'end in {" or ".join(format.suffixes)}; correct labels.'
+        )
+    content = CONTENTS[suffix](folder.tree.contents, file.path)
+    if format.name == 'YOLO':  # whose classes are numbers
+        content = YoloLabels(content, (file.path, NUMBERS), LineForm())
+    with reading(file.path, format.unit, format.name):
+        return format.parse(content, file.path)

@@ -1,0 +1,109 @@
+"""The split of each image by a layout: fields and columns, lists of images, or patterns."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from anyfolder.errors import InputError
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.splits import SPLITS, Split, split_of
+
+from .columns import Columns
+from .layout import Layout
+from .layout_files import LayoutImages, PlacedFile, matching
+from .path_pattern import PathPattern
+from .table_rows import rows_in
+
+LIST = Columns(('image',))  # a name on each line, in a list without columns
+
+
+class LayoutSplits:
+    """The split of each image.
+
+    Args:
+        layout: what says it.
+        folder: of the layout.
+        images: the images.
+        others: the other files of the folder.
+        values: the value of the field or column ``split`` of each image that has one.
+        findings: gets lines of lists whose image is not there.
+
+    Attributes:
+        lists: the files that were read.
+        found: the split of each image that has one.
+
+    Raises:
+        InputError: for a value that is no split, and for what is neither a list nor a pattern of
+            images.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        folder: Path,
+        images: LayoutImages,
+        others: Sequence[Path],
+        values: Mapping[Path, str],
+        findings: Findings,
+    ) -> None:
+        self._layout, self._folder, self._images = layout, folder, images
+        self._others, self._findings = others, findings
+        self.lists: list[Path] = []
+        stated: dict[Path, set[Split]] = defaultdict(set)
+        known = {*values.values()}
+        for split, items in layout.splits.items():
+            for item in items:
+                if item not in known:
+                    for path in self._listed(item, split):
+                        stated[path].add(split)
+        of_value = {value: self._split_of(value) for value in known}
+        for path, value in values.items():
+            if split := of_value[value]:
+                stated[path].add(split)
+        # Of several, the one furthest from training.
+        self.found = {path: max(splits, key=SPLITS.index) for path, splits in stated.items()}
+
+    def _split_of(self, value: str) -> Split | None:
+        """The split that a value stands for: by ``splits``, or a word such as train2017."""
+        if not self._layout.splits:
+            if split := split_of(value):
+                return split
+            raise InputError(
+                f'{self._layout.file!r}: the split {value!r} is none of train, val and test; add '
+                f'splits, as in splits: {{train: {value}}}.'
+            )
+        named = (split for split, items in self._layout.splits.items() if value in items)
+        return next(named, None)
+
+    def _listed(self, item: str, split: Split) -> Iterator[Path]:
+        """The images of a list, or of a pattern."""
+        pattern = [PathPattern(item, f'{self._layout.file!r}: splits: {split}')]
+        lists = list(matching(self._folder, self._others, pattern))
+        self.lists += [file.path for file in lists]
+        for file in lists:
+            yield from self._named_in(file)
+        if not lists:
+            found = list(matching(self._folder, self._images.of_path, pattern))
+            if not found:
+                raise InputError(
+                    f'{self._layout.file!r}: splits: {split}: {item!r} is no list that is there, '
+                    'no pattern of images, and no value of a field or column split; correct it.'
+                )
+            yield from (file.path for file in found)
+
+    def _named_in(self, file: PlacedFile) -> Iterator[Path]:
+        columns = self._layout.columns_of(file.place) or LIST
+        for place, row in rows_in(file.path, columns):
+            name = row['image'] if row else ''
+            found = self._images.named(name, file) if name else ()
+            if not found:
+                what = f'lines of {file.path.name} left out, whose image is not there'
+                self._findings.warn(what, f'{name!r}, {place}')
+            elif len(found) > 1:
+                self._findings.reject(
+                    'lines of lists fit several images',
+                    'say the folder of each',
+                    f'{name!r}, {place}: {found[0].path} and {found[1].path}',
+                )
+            else:
+                yield found[0].path

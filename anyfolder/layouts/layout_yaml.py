@@ -1,0 +1,69 @@
+"""YAML of layout files as plain text, lists and mappings, within bounds.
+
+Only what a layout needs is read: no anchors, which can grow without bound, no tags, which can name
+objects of Python, and no key twice, of which YAML's readers keep the last one in silence.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from anyfolder.errors import InputError, rejecting
+from anyfolder.text import read_text
+
+LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)  # in C where PyYAML has it
+MAX_DEPTH = 4  # of lists and mappings within each other
+QUOTES = "put what begins with *, { or # into quotes, as in images: '{split}/*.jpg'"
+
+
+def read_layout_yaml(file: Path) -> list[Any]:
+    """The documents of a file, which ``---`` separates.
+
+    Scalars are text, whatever they look like, and None where nothing or ``~`` is written without
+    quotes. So ``no`` and ``010`` stay names and codes.
+
+    Raises:
+        InputError: if the file is too large, is not YAML, or has anchors, tags, a key twice, or
+            lists and mappings more than 4 deep.
+    """
+    text = read_text(file, kind='YAML')
+    with rejecting(f'{str(file)!r} is not YAML', f'correct it, and {QUOTES}', (yaml.YAMLError,)):
+        events = yaml.parse(text, LOADER)
+        return [
+            _node(next(events), events, file, 1)
+            for event in events
+            if isinstance(event, yaml.DocumentStartEvent)
+        ]
+
+
+def _node(event: yaml.Event, events: Iterator[yaml.Event], file: Path, depth: int) -> Any:
+    """The value that begins with an event."""
+    line = f'line {event.start_mark.line + 1} of {str(file)!r}'
+    if isinstance(event, yaml.AliasEvent) or event.anchor:
+        raise InputError(
+            f'{line} has an anchor (& or *); write out what it stands for, or {QUOTES}.'
+        )
+    if event.tag:
+        raise InputError(f'{line} has the tag {event.tag!r}; remove it.')
+    if isinstance(event, yaml.ScalarEvent):
+        return None if not event.style and event.value in ('', '~') else event.value
+    if depth > MAX_DEPTH:
+        raise InputError(
+            f'{line} is a list or mapping more than {MAX_DEPTH} deep; write it flatter.'
+        )
+    if isinstance(event, yaml.SequenceStartEvent):
+        items = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(_node(event, events, file, depth + 1))
+        return items
+    found: dict[str, Any] = {}
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        key = _node(event, events, file, depth + 1)
+        if not isinstance(key, str):
+            raise InputError(f'{line} has a key that is not text; correct it, and {QUOTES}.')
+        if key in found:
+            raise InputError(f'{line} has the key {key!r} twice; keep one of them.')
+        found[key] = _node(next(events), events, file, depth + 1)
+    return found

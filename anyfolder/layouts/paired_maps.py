@@ -1,0 +1,47 @@
+"""The mask or map of depth of each image by a layout."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from anyfolder.readers.records import ImageRecord
+
+from .laid_out_folder import LaidOutFolder
+from .layout_files import LayoutImages, PlacedFile
+
+
+def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
+    """The images that have a map, by their paths. Two maps of an image are rejected."""
+    found: dict[Path, ImageRecord] = {}
+    pairs = _in_tables(folder) if folder.layout.format == 'table' else _by_fields(folder)
+    for path, file, origin in pairs:
+        first = found.setdefault(path, ImageRecord(path, mask=file, origin=origin))
+        if first.mask != file:
+            what = 'images have two maps by the layout'
+            remedy = 'name one of them in labels'
+            folder.findings.reject(what, remedy, f'{path}: {first.mask} and {file}')
+    return found
+
+
+def _by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
+    for file in folder.labels:
+        if path := folder.of_one(file):
+            folder.stated[path] = file.fields
+            yield path, file.path, str(file.path)
+
+
+def _in_tables(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
+    tree, images = folder.tree, folder.images.of_path
+    rest = (path for path in [*tree.images, *tree.others] if path not in images)
+    maps = LayoutImages(PlacedFile(path, path.as_posix(), {}) for path in rest)
+    table = folder.labels[0]
+    for path, rows in folder.rows.items():
+        name = rows.facts.get('mask', '')
+        found = maps.named(name, table) if name else ()
+        if len(found) == 1:
+            yield path, found[0].path, rows.origin
+        elif found:
+            what, remedy = 'names of maps fit several files', 'say the folder of each'
+            folder.findings.reject(what, remedy, f'{name!r}, {rows.origin}')
+        else:
+            what = 'rows left out, whose map is not there'
+            folder.findings.warn(what, f'{name!r}, {rows.origin}')

@@ -1,0 +1,88 @@
+"""Paths of files as patterns: ``'{split}/images/{name}.*'``.
+
+========== ==================================================================
+``*``      any text within the name of a folder or file
+``**``     any folders, or none
+``{name}`` as ``*``, under this name: files of equal fields belong together
+``{name:...}`` the same, of a regular expression without groups
+========== ==================================================================
+
+``split``, ``class``, ``group``, ``ignored`` are fields with a meaning, and ``_`` has none.
+"""
+
+import re
+from collections.abc import Mapping
+
+from anyfolder.errors import InputError
+from anyfolder.readers.class_names import nfc
+
+MAX_WILDCARDS = 4  # in a name, and 2 of any folders: more could take long where nothing matches
+TOKEN = re.compile(
+    r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+\}[^{}]*)*))?\}|[{}]'
+)
+REPEATS = re.compile(r'(?<!\\)[*+?]|\{\d')
+
+
+class PathPattern:
+    """A pattern of paths below a folder.
+
+    Args:
+        text: see above, with ``/``.
+        where: what says it, for messages.
+
+    Attributes:
+        text: the same.
+        fields: the names in braces.
+
+    Raises:
+        InputError: if it leads out of the folder, or is not such a pattern.
+    """
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.fields = text, frozenset[str]()
+        what = f'{where}: {text!r}'
+        parts = text.split('/')
+        if text.count('**') > 2:
+            raise InputError(f'{what} has more than two **; name the folders between them.')
+        if text.startswith(('/', '~')) or '\\' in re.sub(r'\{[^/]*\}', '', text) or '..' in parts:
+            raise InputError(f'{what} is no path below the folder; write it with / from there on.')
+        expression = ''
+        for part in re.split(r'(?<=/)', text):
+            expression += self._of_part(part, what)
+        try:
+            self._matches = re.compile(expression).fullmatch
+        except re.error as error:
+            raise InputError(f'{what} is no regular expression ({error}); correct it.') from None
+
+    def _of_part(self, part: str, what: str) -> str:
+        """The regular expression of the name of a folder or file."""
+        expression, end, repeats = '', 0, 0
+        for found in TOKEN.finditer(part):
+            expression += re.escape(part[end : found.start()])
+            end, field, form = found.end(), found['field'], found['form']
+            if found[0] in ('{', '}'):
+                raise InputError(f'{what} has a {found[0]} alone; write fields such as {{name}}.')
+            if found[0].startswith('**'):
+                if found.start():
+                    raise InputError(f'{what} has ** within a name; write it between /, or *.')
+                expression += '(?:[^/]+/)*' if found[0].endswith('/') else '.*'
+                continue
+            form = '[^/]*' if form is None else form
+            if '(' in form.replace(r'\(', ''):
+                raise InputError(f'{what} has a group ( within a field; write it without.')
+            repeats += len(REPEATS.findall(form))
+            if field in (None, '_'):
+                expression += f'(?:{form})'
+            elif field in self.fields:
+                expression += f'(?P={field})'
+            else:
+                self.fields |= {field}
+                expression += f'(?P<{field}>{form})'
+        if repeats > MAX_WILDCARDS:
+            raise InputError(f'{what} has more than {MAX_WILDCARDS} wildcards in a name; use less.')
+        return expression + re.escape(part[end:])
+
+    def match(self, path: str) -> Mapping[str, str] | None:
+        """The fields of a path with ``/`` below the folder, or None if it is none of these."""
+        found = self._matches(nfc(path))
+        return found.groupdict() if found else None

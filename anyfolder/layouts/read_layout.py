@@ -1,0 +1,46 @@
+"""Read a folder by its layout, without guessing."""
+
+from pathlib import Path
+
+from anyfolder.readers.depth_folders import DepthRange
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+
+from .laid_out_folder import LaidOutFolder
+from .layout import Layout
+from .layout_boxes import read_boxes
+from .layout_classes import read_classes
+from .layout_maps import read_depth, read_masks
+
+
+def read_by_layout(
+    layout: Layout,
+    folder: Path,
+    tree: Tree,
+    task: str,
+    skip_invalid: bool = False,
+    check_all: bool = False,
+) -> tuple[Listing, DepthRange | None]:
+    """What a layout says of a folder, and of maps of depth also their range.
+
+    Args:
+        layout: one whose labels are for the task.
+        folder: where its patterns begin.
+        tree: the files of the folder.
+        task: one of :attr:`Layout.tasks`.
+        skip_invalid: whether what cannot be right is left out, rather than an error.
+        check_all: whether all maps of depth are read, rather than a sample.
+
+    Raises:
+        InputError: if the layout names files, values or splits that are not there, or if labels do
+            not fit the images.
+    """
+    placed = LaidOutFolder(layout, folder, tree, Findings(skip_invalid))
+    if task == 'classification':
+        return read_classes(placed), None
+    if task == 'segmentation':
+        return read_masks(placed), None
+    if task == 'depth':
+        return read_depth(placed, check_all)
+    return read_boxes(placed, task == 'instance'), None

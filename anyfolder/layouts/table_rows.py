@@ -1,0 +1,155 @@
+"""Rows of tables whose columns a layout names, with a header or without, and any separator."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from anyfolder.errors import InputError
+from anyfolder.readers.tables import read_objects
+from anyfolder.text import read_text
+
+from .columns import LISTS, NOTHING, NUMBER, NUMBERS, REST, Columns
+from .nearest import did_you_mean
+
+MARKS = (',', ';', '\t', '|', ' ')  # between values; a blank stands for any number of blanks
+MAX_ABOVE = 10  # lines above the header or the first row
+COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
+ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # of a class
+
+Row = Mapping[str, Any]  # the text of each column, and the names in ``classes`` of flags
+
+
+class TableForm(NamedTuple):
+    """How the lines of a table are read.
+
+    Attributes:
+        start: the first line with a row.
+        mark: what is between values.
+        places: the value of each column.
+        flags: the value of each class that has a column.
+        width: the number of values.
+        rest: of further values, ``'ignored'`` where they are not needed, ``'last'`` where they
+            belong to the last column, or nothing.
+        below_header: whether a line may lack its last values, and numbers may be empty.
+    """
+
+    start: int
+    mark: str
+    places: Mapping[str, int]
+    flags: Mapping[str, int]
+    width: int
+    rest: str = ''
+    below_header: bool = False
+
+    def row(self, values: list[str]) -> Row | None:
+        """The values of a line by columns; None if they do not fit."""
+        while len(values) > self.width and not values[-1].strip():
+            values = values[:-1]  # VisDrone's lines end with a comma
+        if len(values) > self.width and self.rest == 'last':
+            head = self.width - 1
+            values = [*values[:head], ' '.join(values[head:])]
+        if self.below_header:
+            values = [*values, *[''] * (self.width - len(values))]
+        if len(values) < self.width or (len(values) > self.width and not self.rest):
+            return None
+        row: dict[str, Any] = {name: values[i].strip() for name, i in self.places.items()}
+        numbers = NUMBERS & row.keys()
+        if self.below_header and not any(row[name] for name in numbers):
+            row = {name: value for name, value in row.items() if name not in numbers}
+        elif not all(NUMBER.fullmatch(row[name]) for name in numbers):
+            return None
+        if self.flags:
+            said = {name: values[i].strip().casefold() for name, i in self.flags.items()}
+            if not {*said.values()} <= {*ON, *OFF}:
+                return None
+            row['classes'] = tuple(name for name, value in said.items() if value in ON)
+        return row
+
+
+def rows_in(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
+    """The rows of a table, each with its place for messages. None: it does not fit the columns.
+
+    Raises:
+        InputError: if its header lacks a title, or if no line has such columns.
+    """
+    if file.suffix.lower() == '.jsonl':
+        yield from _objects(file, columns)
+        return
+    lines = read_text(file).splitlines()
+    if not any(map(str.strip, lines)):
+        return
+    form = (_bare if columns.order else _below_header)(lines, file, columns)
+    for number, values in _values(lines, form):
+        yield f'line {number} of {file}', form.row(values)
+
+
+def _values(lines: Sequence[str], form: TableForm) -> Iterator[tuple[int, list[str]]]:
+    """The values of each line that has some, and its number."""
+    rest = lines[form.start :]
+    if form.mark == ' ':
+        found = ((number, line.split()) for number, line in enumerate(rest, form.start + 1))
+    else:
+        reader = csv.reader(rest, delimiter=form.mark, skipinitialspace=True)
+        found = ((form.start + reader.line_num, values) for values in reader)
+    return ((number, values) for number, values in found if any(map(str.strip, values)))
+
+
+def _split(line: str, mark: str) -> list[str]:
+    if mark == ' ':
+        return line.split()
+    return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+
+
+def _bare(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
+    """The form of a table without a header, by its first line that fits."""
+    order, rest = columns.order, ''
+    if order[-1] == REST:
+        order, rest = order[:-1], 'ignored'
+    places = {name: i for i, name in enumerate(order) if name != NOTHING}
+    for start, line in enumerate(islice(lines, MAX_ABOVE)):
+        for mark in MARKS if line.strip() and not COMMENT.match(line) else ():
+            is_text = order[-1] in LISTS or (mark == ' ' and order[-1] not in NUMBERS)
+            further = rest or ('last' if is_text else '')
+            form = TableForm(start, mark, places, {}, len(order), further)
+            if form.row(_split(line, mark)) is not None:
+                return form
+    raise InputError(
+        f'{str(file)!r} has no line with the columns {", ".join(columns.order)}, but such as '
+        f'{next(filter(str.strip, lines))!r}; correct columns, where {NOTHING} is a value that is '
+        f'not needed, and {REST} are all further ones.'
+    )
+
+
+def _below_header(lines: Sequence[str], file: Path, columns: Columns) -> TableForm:
+    """The form of a table by its header, the first line that has the titles."""
+    titles = columns.titles or {}
+    wanted, best = {*titles.values(), *columns.flags}, list[str]()
+    for start, line in enumerate(islice(lines, MAX_ABOVE)):
+        for mark in MARKS if line.strip() and not COMMENT.match(line) else ():
+            header = [title.strip() for title in _split(line, mark)]
+            if wanted.issubset(header):
+                places = {name: header.index(title) for name, title in titles.items()}
+                flags = {title: header.index(title) for title in columns.flags}
+                return TableForm(start + 1, mark, places, flags, len(header), below_header=True)
+            best = max(best, header, key=lambda one: (len(wanted.intersection(one)), len(one)))
+    lacking = min(wanted.difference(best))
+    raise InputError(
+        f'{str(file)!r} has no column {lacking!r}, but {", ".join(map(repr, best[:20]))}'
+        f'{did_you_mean(lacking, best)}'
+    )
+
+
+def _objects(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
+    """The objects of a JSONL file by their keys."""
+    for number, found in enumerate(read_objects(file), 1):
+        said = ((name, found.get(title)) for name, title in (columns.titles or {}).items())
+        row = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in said
+            if value is not None
+        }
+        yield f'line {number} of {file}', row

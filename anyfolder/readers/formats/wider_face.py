@@ -1,0 +1,44 @@
+"""WIDER FACE: lists of ``wider_face_split``, with the boxes of all images one after another."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..records import Instance
+from .parsed import Fault, Parsed, ParsedImage
+
+FACE = 'face'
+INVALID = 7  # the place of the flag of faces that are too hard to count
+
+
+def is_wider_face(lines: Sequence[str], file: Path) -> bool:
+    """True if a path, the number of its boxes and ten numbers follow each other."""
+    return len(lines) > 2 and lines[1].strip().isdecimal() and len(lines[2].split()) == 10
+
+
+def parse_wider_face(lines: Sequence[str], file: Path) -> Parsed:
+    """The images of such a list. One without a face has a line of zeros in place of boxes.
+
+    Raises:
+        ValueError: if a number of boxes, or a box, is not there.
+    """
+    images, faults, line = [], [], 0
+    while line < len(lines):
+        image = ParsedImage(lines[line])
+        count = int(lines[line + 1]) if line + 1 < len(lines) else 0
+        rows = lines[line + 2 : line + 2 + max(count, 1)]
+        if len(rows) < count:
+            raise ValueError(f'line {line + 2} counts {count} boxes, and {len(rows)} follow')
+        for number, row in enumerate(rows[:count], line + 3):
+            origin = f'line {number} of {file}'
+            values = row.split()
+            box = [float(value) for value in values[:4]]
+            found = Instance(FACE, box, crowd=values[INVALID : INVALID + 1] == ['1'], origin=origin)
+            if min(box[2:]) > 0:
+                image.objects.append(found)
+            else:
+                faults.append(Fault('faces without a side left out', f'{row!r}, {origin}'))
+        images.append(image)
+        # The line of zeros is not in all of its editions.
+        empty = count == 0 and rows and len(rows[0].split()) > 1 and '/' not in rows[0]
+        line += 2 + (1 if empty else count)
+    return Parsed(images, [FACE], faults)
