@@ -99,6 +99,7 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     packages=find_packages(include=['anyfolder*', 'vit_plugin*']),
+    package_data={'anyfolder.layouts': ['known/*.yaml']},
     cmdclass={'build_py': BuildWithRecipes, 'sdist': ReproducibleArchive},
     entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
     python_requires='>=3.10',

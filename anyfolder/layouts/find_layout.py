@@ -1,5 +1,6 @@
 """From a folder to its listing where a layout says what it holds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from anyfolder.errors import InputError
@@ -20,6 +21,7 @@ def read_laid_out(
     layout: str | Path | None = None,
     skip_invalid: bool = False,
     check_all: bool = False,
+    depth_scale: float | None = None,
 ) -> tuple[Listing, DepthRange | None] | None:
     """Read a folder by its layout: that given, that in it, or that of a known public data set.
 
@@ -30,6 +32,7 @@ def read_laid_out(
         layout: a layout file. Default: ``anyfolder.yaml`` in the folder, or a known layout.
         skip_invalid: whether what cannot be right is left out, rather than an error.
         check_all: whether all maps of depth are read, rather than a sample.
+        depth_scale: meters of a value of 1 in these, in place of what the layout says.
 
     Returns:
         What the folder holds, and of maps of depth also their range; None without a layout.
@@ -38,10 +41,14 @@ def read_laid_out(
         InputError: if the layout has faults, has no labels for this task, or does not fit the
             folder.
     """
+    if layout and not Path(layout).is_file():
+        raise InputError(f'--layout: there is no file {str(layout)!r}.')
     placed = layouts_in(Path(folder), Path(layout) if layout else None)
     if placed is None:
         return None
     chosen = _for_task(placed, tree, task)
+    if depth_scale:
+        chosen = replace(chosen, meters=depth_scale)
     return read_by_layout(chosen, placed.folder, tree, task, skip_invalid, check_all)
 
 

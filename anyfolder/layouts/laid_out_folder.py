@@ -154,8 +154,8 @@ class LaidOutFolder:
             (path for path in self.images.of_path if path not in records),
         )
         if layout.note:
-            self.findings.warn(f'{layout.title}: {layout.note}', self.folder)
-        used = [*(file.path for file in self.labels), *self._used, *splits.lists]
+            self.findings.warn(f'read as {layout.title} unpacks', layout.note)
+        used = [Path(layout.file), *(file.path for file in self.labels), *self._used, *splits.lists]
         records = [*records.values()]
         return Draft(task, layout.title, self.tree, records, used=used, lists=Lists())
 

@@ -6,6 +6,7 @@ from anyfolder.readers.depth_folders import DepthRange
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
+from anyfolder.readers.panoptic import read_panoptic_folder
 
 from .laid_out_folder import LaidOutFolder
 from .layout import Layout
@@ -43,4 +44,8 @@ def read_by_layout(
         return read_masks(placed), None
     if task == 'depth':
         return read_depth(placed, check_all)
+    if task == 'panoptic':
+        images = list(placed.images.of_path)
+        files = [file.path for file in placed.labels]
+        return read_panoptic_folder(tree.limited_to(images, files), skip_invalid), None
     return read_boxes(placed, task == 'instance'), None

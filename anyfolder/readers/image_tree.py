@@ -2,7 +2,8 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -91,10 +92,20 @@ class Tree:
             caches = {path for path in arrays if path.with_suffix('') in taken}
             self.images = [path for path in self.images if path not in caches]
             self.others = sorted([*self.others, *caches])
+        self._find_images()
+
+    def _find_images(self) -> None:
         self.images_in: dict[tuple[str, ...], list[Path]] = defaultdict(list)
         for path in self.images:
             self.images_in[self.parts(path)].append(path)
         self.index = Index(self.folder, self.images)
+
+    def limited_to(self, images: Sequence[Path], others: Sequence[Path]) -> 'Tree':
+        """The same folder as if it had only these of its files."""
+        tree = copy(self)
+        tree.images, tree.others = list(images), list(others)
+        tree._find_images()
+        return tree
 
     def _is_run(self, folder: Path) -> bool:
         found = is_run(folder)

@@ -23,6 +23,7 @@ FLAGS_OF_DATA = (
     'tiles',
     'balance',
     'patience',
+    'layout',
     'skip_invalid',
     'depth_scale',
 )
@@ -79,6 +80,11 @@ def add_flags_of_folders(data: _ActionsContainer) -> None:
         '--skip-invalid',
         **given,
         help='leave out boxes, masks and images that cannot be right, rather than stop',
+    )
+    data.add_argument(
+        '--layout',
+        metavar='FILE',
+        help='YAML that says what the folder holds (docs/data.md); default: anyfolder.yaml in it',
     )
     data.add_argument(
         '--depth-scale',

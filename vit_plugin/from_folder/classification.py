@@ -48,7 +48,9 @@ class Classification(Task):
     @cached_property
     def listing(self) -> Listing:
         """The images and their classes, see :func:`read_classes`."""
-        return read_classes(self.tree(), self.request)
+        tree = self.tree()
+        found = self.by_layout(tree)
+        return found[0] if found else read_classes(tree, self.request)
 
     @cached_property
     def size(self) -> tuple[int, int]:

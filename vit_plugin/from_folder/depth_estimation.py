@@ -40,9 +40,13 @@ class DepthEstimation(DenseTask):
     @cached_property
     def found(self) -> tuple[Listing, DepthRange]:
         """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
-        request = self.request
+        request, tree = self.request, self.tree()
+        if found := self.by_layout(tree):
+            listing, depths = found
+            assert depths
+            return listing, depths
         return read_depth_folder(
-            self.tree(), request.depth_scale, request.skip_invalid, self.probes.decode_all
+            tree, request.depth_scale, request.skip_invalid, self.probes.decode_all
         )
 
     @property

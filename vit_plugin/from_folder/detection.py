@@ -48,8 +48,10 @@ class Detection(DenseTask):
     @cached_property
     def listing(self) -> Listing:
         """See :func:`~anyfolder.readers.box_folders.read_annotated_folder`."""
-        request = self.request
-        return read_annotated_folder(self.tree(), request.skip_invalid, self.with_masks)
+        tree = self.tree()
+        if found := self.by_layout(tree):
+            return found[0]
+        return read_annotated_folder(tree, self.request.skip_invalid, self.with_masks)
 
     @cached_property
     def views(self) -> list[View]:

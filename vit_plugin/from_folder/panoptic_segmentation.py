@@ -39,7 +39,9 @@ class PanopticSegmentation(Detection):
     @cached_property
     def listing(self) -> Listing:
         """See :func:`~anyfolder.readers.panoptic.read_panoptic_folder`."""
-        listing = read_panoptic_folder(self.tree(), self.request.skip_invalid)
+        tree = self.tree()
+        found = self.by_layout(tree)
+        listing = found[0] if found else read_panoptic_folder(tree, self.request.skip_invalid)
         for split, part in listing.parts.items():
             other = next((one.path for one in part if one.path.suffix not in SUFFIXES), None)
             if other:

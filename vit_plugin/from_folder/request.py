@@ -35,6 +35,7 @@ class Request:
     teacher: str | None = None
     method: str = ''  # a key of METHODS, for a pre-training
     skip_invalid: bool = False  # leave out boxes and images that cannot be right, rather than stop
+    layout: str | None = None  # a file that says what is in the folder; None: anyfolder.yaml in it
     depth_scale: float | None = None  # meters of a value of 1; None: by the form of the maps
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 

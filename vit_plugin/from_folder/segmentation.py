@@ -43,7 +43,9 @@ class Segmentation(DenseTask):
     @cached_property
     def listing(self) -> Listing:
         """See :func:`~anyfolder.readers.mask_folders.read_mask_folder`."""
-        return read_mask_folder(self.tree(), self.request.skip_invalid)
+        tree = self.tree()
+        found = self.by_layout(tree)
+        return found[0] if found else read_mask_folder(tree, self.request.skip_invalid)
 
     @cached_property
     def size(self) -> tuple[int, int]:

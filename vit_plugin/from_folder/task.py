@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from mmengine.device import get_device
 
+from anyfolder.layouts.find_layout import read_laid_out
+from anyfolder.readers.depth_folders import DepthRange
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.probe_cache import NAME, ProbeCache
@@ -82,6 +84,19 @@ class Task:
     def tree(self) -> Tree:
         """The files of the data."""
         return Tree(self.request.data, self.probes)
+
+    def by_layout(self, tree: Tree) -> tuple[Listing, DepthRange | None] | None:
+        """The data by a layout file, see :func:`~anyfolder.layouts.find_layout.read_laid_out`."""
+        request = self.request
+        return read_laid_out(
+            tree,
+            request.data,
+            request.task,
+            request.layout,
+            request.skip_invalid,
+            self.probes.decode_all,
+            request.depth_scale,
+        )
 
     # What a subclass has.
 

@@ -29,7 +29,7 @@ def test_a_public_data_set_is_read_as_it_unpacks(tmp_path, public):
     assert sum(one.crowd for one in objects) == public.ignored
     labels = {record.path.name: record.labels for record in chain(*found.parts.values())}
     assert {name: (label,) for name, label in public.labels.items()}.items() <= labels.items()
-    stated = ' '.join(what for what, _, _ in found.findings.rows())
+    stated = ' '.join(chain(*(examples for _, _, examples in found.findings.rows())))
     assert all(words in stated for words in public.notes)
 
 
