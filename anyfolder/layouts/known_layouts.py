@@ -2,15 +2,20 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from .layout import FILE, Layout, read_layouts
+from .layout_keys import texts
+from .layout_yaml import read_layout_yaml
 
 KNOWN = Path(__file__).with_name('known')
 MAX_ENTRIES = 30  # of a folder whose subfolders are tried, too
+MAX_NAMES = 1000  # of a folder that are compared with a wildcard
+OR = '|'  # between paths of which one must be there
 
 
 class PlacedLayouts(NamedTuple):
@@ -26,9 +31,10 @@ class PlacedLayouts(NamedTuple):
 
 
 @cache
-def known_layouts() -> dict[str, list[Layout]]:
-    """The layouts that come with the library, by the names of their files."""
-    return {file.stem: read_layouts(file) for file in sorted(KNOWN.glob('*.yaml'))}
+def known_layouts() -> dict[Path, tuple[str, ...]]:
+    """The files of layouts that come with the library, each with what must be there."""
+    files = sorted(KNOWN.glob('*.yaml'))
+    return {file: texts(read_layout_yaml(file)[0]['when'], str(file)) for file in files}
 
 
 def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
@@ -48,12 +54,11 @@ def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
         if (place / FILE).is_file():
             return PlacedLayouts(place, read_layouts(place / FILE))
         names = os.listdir(place)
-        found = [
-            layouts for layouts in known_layouts().values() if _is_there(layouts[0], place, names)
-        ]
+        found = {
+            known: when for known, when in known_layouts().items() if _is_there(when, place, names)
+        }
         if found:
-            most = max(found, key=lambda layouts: len(layouts[0].when))
-            return PlacedLayouts(place, most)
+            return PlacedLayouts(place, read_layouts(max(found, key=lambda one: len(found[one]))))
     return None
 
 
@@ -72,11 +77,25 @@ def _places(folder: Path) -> Iterator[Path]:
         yield from (folder / name for name in inner)
 
 
-def _is_there(layout: Layout, folder: Path, names: Sequence[str]) -> bool:
-    """Whether a folder has all files by which a layout is recognized."""
-    for path in layout.when:
-        first, _, rest = path.partition('/')
-        found = [name for name in names if name == first or fnmatch(name, first)]
-        if not any(not rest or (folder / name / rest).exists() for name in found):
-            return False
-    return bool(layout.when)
+def _is_there(when: Sequence[str], folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder with these names in it has all files by which a layout is recognized."""
+    return all(
+        any(_has(folder, place.split('/'), names) for place in places.split(OR)) for places in when
+    )
+
+
+def _has(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a folder has a path, whose parts may have wildcards."""
+    first, *rest = parts
+    if not any('*' in part for part in parts):
+        return first in names and (folder / '/'.join(parts)).exists()
+    found = (name for name in names if fnmatchcase(name, first))
+    return any(not rest or _has(folder / name, rest, _names_in(folder / name)) for name in found)
+
+
+def _names_in(folder: Path) -> list[str]:
+    """The first names in a folder, of which there may be millions."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in islice(entries, MAX_NAMES)]

@@ -63,10 +63,9 @@ class LaidOutFolder:
         found = list(matching(self.folder, paths, patterns))
         if not found:
             texts = ' and '.join(repr(pattern.text) for pattern in patterns)
-            note = f' {self.layout.note}' if self.layout.note else ''
+            remedy = self.layout.note or f'Correct {key} in {self.layout.file!r}, or add them.'
             raise InputError(
-                f'{self.layout.file!r}: {key}: {str(self.folder)!r} has no file {texts}; correct '
-                f'it, or add them.{note}'
+                f'{str(self.folder)!r}, read as {self.layout.title}, has no file {texts}. {remedy}'
             )
         return found
 
@@ -145,7 +144,7 @@ class LaidOutFolder:
         )
         for path, record in records.items():
             own = facts[path]
-            record.split, record.group = splits.found.get(path), own.get('group', '')
+            record.split, record.group = splits.found.get(path), _group_of(own)
             if not any(record.stated):
                 record.stated = stated_size(own.get('image_width'), own.get('image_height'))
         self._check_groups(records.values())
@@ -176,3 +175,8 @@ class LaidOutFolder:
                     'put each group into one, or remove group from the layout',
                     f'{record.group!r}: {other.path} and {record.path}',
                 )
+
+
+def _group_of(facts: Mapping[str, str]) -> str:
+    """The group of an image, by the fields that are called so or begin so: ``group_sign``."""
+    return '/'.join(facts[name] for name in sorted(facts) if name.partition('_')[0] == 'group')

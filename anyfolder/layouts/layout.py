@@ -59,7 +59,7 @@ class Layout:
     def title(self) -> str:
         """The data set that a known layout is of, or else the name of the file."""
         path = Path(self.file)
-        return path.name if path.name == FILE else path.stem.replace('_', ' ')
+        return path.name if path.name == FILE else path.stem
 
     def columns_of(self, path: str) -> Columns | None:
         """The columns of a table by its path below the folder."""
@@ -128,9 +128,10 @@ def _fault(layout: Layout) -> str:
         return f'format: {name} needs {end}'
     if name == 'folders' and 'class' not in fields:
         return "format: folders needs the field {class} in images, as in '{class}/**'"
-    if (name == 'table') != bool(layout.columns) and not layout.names:
-        end = 'needs columns, their names' if name == 'table' else 'has no columns; remove them'
-        return f'format: {name} {end}'
+    if name == 'table' and not layout.columns:
+        return 'format: table needs columns, the names of its columns in their order'
+    if name != 'table' and any(files is None for files, _ in layout.columns):
+        return f'format: {name} has no columns; remove them, or say of which files they are'
     if name in ('masks', 'objects') and not (layout.classes or layout.names):
         return f'format: {name} needs classes, the name of each value, as in {{0: sky, 255: ~}}'
     if name == 'depth' and layout.meters is None:

@@ -14,7 +14,10 @@ ROWS = (
     'createml',
     'bdd100k',
     'huggingface',
-    'widerface',
+)
+# Of anyfolder.readers.formats.public_formats, by what their objects have.
+PUBLIC = dict(
+    widerface=('detection',), crowdhuman=('detection',), xview=('detection',), deepfashion2=BOXES
 )
 FORMATS: Mapping[str, tuple[str, ...]] = {
     'folders': ('classification',),
@@ -24,6 +27,7 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     'depth': ('depth',),
     'panoptic': ('panoptic',),
     **dict.fromkeys(ROWS, (*BOXES, 'classification')),
+    **PUBLIC,
 }
 TASKS = ('classification', *BOXES, 'panoptic', 'depth')
 

@@ -78,18 +78,18 @@ class LayoutSplits:
     def _listed(self, item: str, split: Split) -> Iterator[Path]:
         """The images of a list, or of a pattern."""
         pattern = [PathPattern(item, f'{self._layout.file!r}: splits: {split}')]
+        if found := list(matching(self._folder, self._images.of_path, pattern)):
+            yield from (file.path for file in found)
+            return
         lists = list(matching(self._folder, self._others, pattern))
+        if not lists and '*' not in item:
+            raise InputError(
+                f'{self._layout.file!r}: splits: {split}: {item!r} is no list that is there, no '
+                'pattern of images, and no value of a field or column split; correct it.'
+            )
         self.lists += [file.path for file in lists]
         for file in lists:
             yield from self._named_in(file)
-        if not lists:
-            found = list(matching(self._folder, self._images.of_path, pattern))
-            if not found:
-                raise InputError(
-                    f'{self._layout.file!r}: splits: {split}: {item!r} is no list that is there, '
-                    'no pattern of images, and no value of a field or column split; correct it.'
-                )
-            yield from (file.path for file in found)
 
     def _named_in(self, file: PlacedFile) -> Iterator[Path]:
         columns = self._layout.columns_of(file.place) or LIST

@@ -1,11 +1,12 @@
 """Paths of files as patterns: ``'{split}/images/{name}.*'``.
 
-========== ==================================================================
-``*``      any text within the name of a folder or file
-``**``     any folders, or none
-``{name}`` as ``*``, under this name: files of equal fields belong together
-``{name:...}`` the same, of a regular expression without groups
-========== ==================================================================
+============== ==============================================================
+``*``          any text within the name of a folder or file
+``**``         any folders, or none
+``{name}``     as ``*``, under this name: files of equal fields belong together
+``{name:**}``  any folders under this name
+``{name:...}`` what a regular expression without groups matches
+============== ==============================================================
 
 ``split``, ``class``, ``group``, ``ignored`` are fields with a meaning, and ``_`` has none.
 """
@@ -20,6 +21,7 @@ MAX_WILDCARDS = 4  # in a name, and 2 of any folders: more could take long where
 TOKEN = re.compile(
     r'\*\*/|\*\*$|\*|\{(?P<field>[A-Za-z_]\w*)(?::(?P<form>[^{}]*(?:\{\d+\}[^{}]*)*))?\}|[{}]'
 )
+FORMS = {None: '[^/]*', '**': '.*'}
 REPEATS = re.compile(r'(?<!\\)[*+?]|\{\d')
 
 
@@ -67,7 +69,7 @@ class PathPattern:
                     raise InputError(f'{what} has ** within a name; write it between /, or *.')
                 expression += '(?:[^/]+/)*' if found[0].endswith('/') else '.*'
                 continue
-            form = '[^/]*' if form is None else form
+            form = FORMS.get(form, form)
             if '(' in form.replace(r'\(', ''):
                 raise InputError(f'{what} has a group ( within a field; write it without.')
             repeats += len(REPEATS.findall(form))

@@ -70,7 +70,7 @@ def name_object(
 def _is_ignored(row: Row) -> bool:
     flags = [NUMBER.fullmatch(row.get(name, '')) for name in ('ignored', 'valid')]
     ignored, valid = (float(flag[0]) if flag else None for flag in flags)
-    return bool(ignored) or valid == 0
+    return (ignored or 0) > 0 or valid == 0
 
 
 def _instance(row: Row, units: BoxUnits, place: str, findings: Findings) -> Instance | None:

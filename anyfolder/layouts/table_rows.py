@@ -18,6 +18,7 @@ from .nearest import did_you_mean
 MARKS = (',', ';', '\t', '|', ' ')  # between values; a blank stands for any number of blanks
 MAX_ABOVE = 10  # lines above the header or the first row
 COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
+OF_NUMBERS = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # of a class
 
 Row = Mapping[str, Any]  # the text of each column, and the names in ``classes`` of flags
@@ -61,6 +62,8 @@ class TableForm(NamedTuple):
         if self.below_header and not any(row[name] for name in numbers):
             row = {name: value for name, value in row.items() if name not in numbers}
         elif not all(NUMBER.fullmatch(row[name]) for name in numbers):
+            return None
+        if not all(OF_NUMBERS.fullmatch(row.get(name, '')) for name in LISTS):
             return None
         if self.flags:
             said = {name: values[i].strip().casefold() for name, i in self.flags.items()}
