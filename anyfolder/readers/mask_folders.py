@@ -7,16 +7,23 @@ from pathlib import Path
 
 from anyfolder.pixels.image_headers import ON_ITS_SIDE, header_of
 
-from .division import divide
+from .build_listing import MASKS, Draft, build_listing
 from .drawn_masks import from_polygons
 from .findings import Findings
-from .image_tree import Tree, read_sizes, warn_unused
+from .image_tree import Tree
 from .listing import Listing
-from .mask_names import names_in_files
-from .mask_pairs import pairs_of
-from .mask_values import NOT_LABELED, MaskProbe, choose_classes, lossy_kind, probe_mask
+from .mask_names import NamedValues, names_in_files
+from .mask_pairs import masked_images
+from .mask_values import (
+    NOT_LABELED,
+    MaskProbe,
+    MaskValues,
+    choose_classes,
+    lossy_kind,
+    probe_mask,
+)
 from .pixel_maps import probe_maps
-from .records import ImageRecord
+from .records import ImageRecord, Records
 
 
 def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
@@ -32,42 +39,62 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
             validate.
     """
     findings = Findings(skip_invalid)
-    records, lists = pairs_of(tree, findings)
-    if not records:
+    masked = masked_images(tree, findings)
+    if masked is None:
         return from_polygons(tree, findings)
-    named = names_in_files(tree, [record.mask for record in records if record.mask])
-    warn_unused(tree, records, [named.file, *lists], findings)
-    records = read_sizes(tree, records, findings)
+    named = names_in_files(tree, [record.mask for record in masked.records if record.mask])
+    used = [named.file, *masked.unused]
+    draft = Draft(MASKS, 'images and masks', tree, masked.records, used=used, lists=masked.lists)
+    found: list[MaskValues] = []
+
+    def compare(records: Records) -> Records:
+        probes = _probe(records, named, findings)
+        records = [record for record in records if record.mask in probes]
+        if not probes:
+            return []
+        values = _values(probes, named, findings)
+        for record in records:
+            counts = probes[record.mask].counts
+            numbers = sorted({values.numbers[value] for value in counts} - {NOT_LABELED})
+            record.labels = tuple(values.classes[number] for number in numbers)
+        draft.names = values.classes
+        found.append(values)
+        return records
+
+    listing = build_listing(draft, findings, compare)
+    listing.masks = found[0]
+    return listing
+
+
+def _probe(
+    records: Records, named: NamedValues, findings: Findings
+) -> dict[Path | None, MaskProbe]:
+    """What is seen of each mask that can be read."""
     probe = partial(probe_mask, by_color=bool(named.colors))
     probes = {one.mask: seen for one, seen in probe_maps(records, probe, 'masks', findings)}
-    records = [record for record in records if record.mask in probes]
     _compare_palettes(probes, findings)
     for record in records:
-        _compare_orientation(record, findings)
+        if record.mask in probes:
+            _compare_orientation(record, findings)
     lengths = {len(one.counts) for one in probes.values()}
     counting = all(max(one.counts) < len(one.counts) for one in probes.values())
     if len(lengths) > 2 and counting and not named.numbers:
         what = 'masks that count from 0 on, each to another number, maybe of objects, not classes'
         findings.warn(what, next(iter(probes)))
     findings.check()
+    return probes
+
+
+def _values(
+    probes: Mapping[Path | None, MaskProbe], named: NamedValues, findings: Findings
+) -> MaskValues:
+    """The class of each value of all masks."""
     lossy = next((mask for mask in probes if mask and lossy_kind(mask)), None)
     seen = MaskProbe(Counter(), Counter(), Counter())
     for one in probes.values():
         for total, own in zip(seen[:3], one[:3], strict=True):
             total.update(own)
-    values = choose_classes(seen, named, findings, lossy)
-    for record in records:
-        counts = probes[record.mask].counts
-        numbers = sorted({values.numbers[value] for value in counts} - {NOT_LABELED})
-        record.labels = tuple(values.classes[number] for number in numbers)
-    parts, held_out, known = divide(records, tree, findings)
-    findings.warn_all(
-        'classes of which there is nothing to train on, only to validate',
-        sorted({name for record in parts['val'] for name in record.names} - known),
-    )
-    return Listing(
-        'images and masks', tree.folder, values.classes, parts, held_out, findings, masks=values
-    )
+    return choose_classes(seen, named, findings, lossy)
 
 
 def _compare_palettes(probes: Mapping[Path | None, MaskProbe], findings: Findings) -> None:

@@ -3,96 +3,183 @@
 import os
 import re
 from collections import defaultdict
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from .findings import Findings
-from .identity import KINDS, Index
+from .identity import Index
 from .image_tree import Tree
+from .map_sets import Role, choose_labels, kind_by_name, label_maps, role_of, share_names
 from .mask_names import cityscapes_kind
+from .name_keys import first_word, keys_of
 from .records import Records
-from .split_lists import read_lists
-from .splits import without_split
+from .split_lists import Lists, read_lists
 
 # What follows the name of its image in the name of a mask, and what images may have there.
 WORDS = ('mask', 'masks', 'seg', 'segmentation', 'label', 'labels', 'gt', 'groundtruth', 'l', 'ids')
 ENDING = re.compile(rf'[_-]?({"|".join(WORDS[:-1])}|gt(fine|coarse)_label.*ids)$', re.IGNORECASE)
 IMAGE_ENDINGS = ('', '_leftImg8bit', '_sat', '_image', '_rgb')
+LEAST_SHARE = 0.5  # of the images that have a map in a folder, so that it may be of labels
+
+
+class MaskedImages(NamedTuple):
+    """The images of a folder and their masks.
+
+    Attributes:
+        records: those with a mask, in the split of their folder.
+        lists: what lists say of them.
+        index: of all images, without masks.
+        unused: maps that are not the labels, which was said.
+    """
+
+    records: Records
+    lists: Lists
+    index: Index
+    unused: list[Path]
 
 
 def has_masks(tree: Tree) -> bool:
-    """True if a folder has images, masks and little else, in folders so named or side by side."""
-    kinds = set(map(_kind, tree.images_in))
-    if 'mask' in kinds:
-        return '' not in kinds and 'image' in kinds
-    return 4 * len(pairs_of(tree, Findings())[0]) > len(tree.images)
+    """True if a folder has images, masks and little else, in folders so named or side by side.
+
+    Where names do not say what all folders are, their pixels do: classes may be called as masks.
+    """
+    kinds = set(map(kind_by_name, tree.images_in))
+    if 'mask' in kinds and '' not in kinds:
+        return 'image' in kinds
+    if 'mask' in kinds or not _masks_beside(tree):
+        places = [place for place in tree.images_in if kind_by_name(place) != 'image']
+        if not share_names(tree, [*tree.images_in]):
+            return False
+        masks = label_maps(tree, places)
+        taken = {*masks}
+        images = [path for path in tree.images if path not in taken]
+    else:
+        images, masks = _images_and_masks(tree)
+    index, keys = Index(tree.folder, images), keys_of(masks)
+    words = {*map(first_word, keys_of(images).values())}
+    paired = sum(
+        bool(_match(names, mask, index)) or first_word(keys[mask]) in words
+        for mask, names in _names(images, masks).items()
+    )
+    return 4 * paired > len(tree.images) and 2 * paired > len(masks)
+
+
+def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
+    """The images with a mask; None if a folder has no masks.
+
+    An image without a mask is rejected if it lies where others have one.
+
+    Raises:
+        InputError: if an image has several maps that may be the labels.
+    """
+    images, masks = _images_and_masks(tree)
+    if not images:
+        return None
+    index, names = Index(tree.folder, images), _names(images, masks)
+    masks, unused = _labels(tree, masks, names, index, findings)
+    pairs = index.pair({mask: names[mask] for mask in masks}, findings)
+    mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
+    lists = read_lists(tree, findings, index, task_folder='Segmentation')
+    listed = {*lists.splits.values()}
+    has_splits = any(map(tree.split, images))
+    with_masks = {tree.split(image) for image in mask_of_image}
+    records = []
+    for image in images:
+        own, mask = tree.split(image), mask_of_image.get(image)
+        if (image not in lists.splits and (own or 'train') in listed) or image in pairs.unclear:
+            continue  # named among what is left out
+        if mask:
+            records.append(tree.record(image, mask, own, mask=mask))
+        elif own == 'test' and own not in with_masks:
+            findings.warn('images to test without masks, left out', image)
+        elif own or image in lists.splits or not has_splits:
+            what = 'images have no mask of their name'
+            findings.reject(what, 'add them, or remove the images', str(image))
+    return MaskedImages(records, lists, index, unused)
 
 
 def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
-    """By their folders, or else masks beside images and named after them."""
-    images_of: dict[str, list[Path]] = defaultdict(list)
+    """By their folders' names, by masks beside images and named after them, or by their pixels."""
+    of_kind: dict[str, list[Path]] = defaultdict(list)
     for folders, found in tree.images_in.items():
-        images_of[_kind(folders)] += found
-    if masks := images_of['mask']:
-        images = images_of['image'] or images_of['']
-    elif masks := [path for path in tree.images if _is_named_mask(path)]:
-        stems = {(path.parent, path.stem) for path in tree.images}
-        masks = [
-            path
-            for path in masks
-            if any((path.parent, name) in stems for name in _names_of_image(path))
-        ]
-        taken = {*masks}
-        images = [path for path in tree.images if path not in taken]
+        of_kind[kind_by_name(folders)] += found
+    masks = of_kind['mask'] or _masks_beside(tree)
+    beside = bool(masks and not of_kind['mask'])
+    places = [folders for folders in tree.images_in if kind_by_name(folders) == '']
+    if not beside and share_names(tree, [*tree.images_in]):
+        maps = label_maps(tree, places)
+        drawn = not of_kind['image'] and len(maps) == len(of_kind[''])  # so flat are images here
+        masks = masks if drawn else [*masks, *maps]
+    taken = {*masks}
+    others = tree.images if beside else of_kind[''] if not of_kind['image'] else of_kind['image']
+    images = [path for path in others if path not in taken]
     if kind := cityscapes_kind(masks):
         masks = [mask for mask in masks if mask.stem.endswith(kind)]
     return (images, masks) if masks else ([], [])
 
 
-def pairs_of(tree: Tree, findings: Findings) -> tuple[Records, list[Path]]:
-    """The images with a mask, and the lists of their parts.
+def _masks_beside(tree: Tree) -> list[Path]:
+    """The masks in the folder of their image, named after it."""
+    masks = [path for path in tree.images if _is_named_mask(path)]
+    stems = {(path.parent, path.stem) for path in tree.images} if masks else set()
+    return [
+        path
+        for path in masks
+        if any((path.parent, name) in stems for name in _names_of_image(path))
+    ]
 
-    An image without a mask is rejected if it lies where others have one.
+
+def _names(images: list[Path], masks: list[Path]) -> dict[Path, list[str]]:
+    """The names that the image of each mask may have, the likeliest first.
+
+    NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg.
     """
-    images, masks = _images_and_masks(tree)
-    if not images:
-        return [], []
-    by_core: dict[str, set[str]] = {}
-    for image, core in zip(images, _cores(images), strict=True):
-        by_core.setdefault(core, set()).add(image.stem)
-    # NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg
-    names = {
-        mask: [mask.stem, *_names_of_image(mask), *sorted(by_core.get(core, ()))]
-        for mask, core in zip(masks, _cores(masks), strict=True)
+    by_key: dict[str, set[str]] = defaultdict(set)
+    for image, key in keys_of(images).items():
+        by_key[key].add(image.stem)
+    return {
+        mask: [mask.stem, *_names_of_image(mask), *(sorted(by_key.get(key, ())) if key else ())]
+        for mask, key in keys_of(masks).items()
     }
-    index = Index(tree.folder, images)
-    pairs = index.pair(names, findings)
-    mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
-    lists = read_lists(tree, findings, index)
-    listed = {*lists.splits.values()}
-    has_parts = any(map(tree.split, images))
-    records = []
-    for image in images:
-        own, mask = tree.split(image), mask_of_image.get(image)
-        split = lists.splits.get(image) or own
-        if (image not in lists.splits and (own or 'train') in listed) or image in pairs.unclear:
-            continue  # named among what is left out
-        if mask:
-            records.append(tree.record(image, mask, split, mask=mask))
-        elif split or not has_parts:
-            what = 'images have no mask of their name'
-            findings.reject(what, 'add them, or remove the images', str(image))
-    return records, [*lists.files]
 
 
-@cache
-def _kind(folders: tuple[str, ...]) -> str:
-    """The kind of files by their folders: ``'image'``, ``'mask'``, ``'other'`` or ``''``."""
-    for part in reversed(folders):
-        for kind, names in KINDS.items():
-            if not names.isdisjoint({part.casefold(), without_split(part)}):
-                return kind
-    return ''
+def _match(names: list[str], mask: Path, index: Index) -> Path | None:
+    """The one image of a mask."""
+    found = next(filter(None, (index.match(name, mask) for name in names)), [])
+    return found[0] if len(found) == 1 else None
+
+
+def _labels(
+    tree: Tree,
+    masks: list[Path],
+    names: Mapping[Path, list[str]],
+    index: Index,
+    findings: Findings,
+) -> tuple[list[Path], list[Path]]:
+    """The masks that are the labels, and others of the same images.
+
+    Raises:
+        InputError: if that is not clear.
+    """
+    unnamed = {mask for mask in masks if kind_by_name(tree.parts(mask)) != 'mask'}
+    maps: dict[Role, dict[Path, Path]] = defaultdict(dict)
+    for mask in masks if unnamed else ():
+        if image := _match(names[mask], mask, index):
+            maps[role_of(mask, image, tree)].setdefault(image, mask)
+    large = {
+        role: own
+        for role, own in maps.items()
+        if any(
+            other is not own and len(own.keys() & other.keys()) >= LEAST_SHARE * len(other)
+            for other in maps.values()
+        )
+    }
+    if len(large) < 2:
+        return masks, []
+    chosen = choose_labels(large, findings)
+    unused = {mask for role in large if role != chosen for mask in large[role].values()}
+    return [mask for mask in masks if mask not in unused], [*unused]
 
 
 def _is_named_mask(path: Path) -> bool:
@@ -102,16 +189,3 @@ def _is_named_mask(path: Path) -> bool:
 
 def _names_of_image(mask: Path) -> list[str]:
     return [ENDING.sub('', mask.stem) + ending for ending in IMAGE_ENDINGS]
-
-
-def _cores(paths: list[Path]) -> list[str]:
-    """The names of files without that with which all begin, and with which all end.
-
-    The digits next to what differs are of a number.
-    """
-    stems = [path.stem for path in paths]
-    start, end = (
-        len(re.sub(r'\d+$', '', os.path.commonprefix(each)))  # noqa: RUF071  letters are compared
-        for each in (stems, [stem[::-1] for stem in stems])
-    )
-    return [stem[start : len(stem) - end] for stem in stems]

@@ -23,6 +23,12 @@ def read(folder, **options) -> Listing:
     return read_mask_folder(Tree(folder), **options)
 
 
+def photograph(path, seed: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(seed).integers(60, 140, (48, 64, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
 @pytest.mark.parametrize('write_form', MASKS, ids=lambda form: form.__name__)
 def test_every_form_has_the_same_masks(tmp_path, write_form):
     write_form(tmp_path)
@@ -143,10 +149,9 @@ def test_classes_called_mask_are_no_masks(tmp_path):
 
 
 def test_a_class_that_is_called_as_masks_are_makes_no_masks(tmp_path):
-    for name in ('images', 'labels', 'other'):
-        write_masks(tmp_path / 'in', 2)
-        (tmp_path / 'in/images').rename(tmp_path / name)
-    (tmp_path / 'in').rename(tmp_path / 'more')
+    for number, name in enumerate(('images', 'labels', 'other')):
+        for i in range(3):
+            photograph(tmp_path / f'{name}/{i}.png', 3 * number + i)
     assert not has_masks(Tree(tmp_path))
 
 
@@ -177,7 +182,7 @@ def turn(folder):
             lambda folder: (folder / 'masks/3.png').unlink(),
             r'images have no mask of their name \(1, the first is .*3.png',
         ),
-        (lambda folder: (folder / 'masks').rename(folder / 'other'), "a folder 'masks'"),
+        (lambda folder: shutil.rmtree(folder / 'masks'), "a folder 'masks'"),
         (
             lambda folder: (folder / 'classes.txt').write_text('a\nb\n'),
             'have the values 0, 1, 2, and 2 classes have names',
@@ -556,8 +561,12 @@ def test_two_masks_of_an_image_are_named(tmp_path):
     shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
     shutil.copytree(tmp_path / 'masks', tmp_path / 'gt')
     cv2.imwrite(str(tmp_path / 'gt/0.png'), np.zeros((48, 64), np.uint8))
+    with rejects(r'which maps are the labels of .*: .*gt/0.png. or .*masks/0.png.\? Keep'):
+        read(tmp_path)
+    shutil.rmtree(tmp_path / 'masks_old')
     with rejects(r'images have two files of labels \(1, .*0\.png and'):
         read(tmp_path)
+    shutil.copytree(tmp_path / 'masks', tmp_path / 'masks_old')
     shutil.rmtree(tmp_path / 'gt')
     assert {photo.mask.parent.name for photo in read(tmp_path).train} == {'masks'}
 
@@ -640,3 +649,110 @@ def test_values_at_edges_alone_are_named(tmp_path, interpolated, own):
     assert found.classes == ('class 0', 'class 1', 'class 2')
     said = [(what, examples) for what, _, examples in found.findings.rows() if 'at edges' in what]
     assert [examples for _, examples in said] == [['1']] * interpolated
+
+
+def region(shape: tuple[int, int], seed: int) -> np.ndarray:
+    """A mask (H, W) of one region somewhere."""
+    mask = np.zeros(shape, np.uint8)
+    top, left = np.random.default_rng(seed).integers(0, 24, 2)
+    mask[top : top + 16, left : left + 24] = 255
+    return mask
+
+
+def save_map(path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+FIELD = np.zeros((48, 64), np.uint8)
+FIELD[4:-4, 6:-6] = 255
+
+
+def retina(folder, labels: str, count: int = 8) -> None:
+    """Photographs, their labels, and the camera's field of view, as DRIVE and HRF have them."""
+    for i in range(count):
+        photograph(folder / f'images/{i:02}_test.tif', i)
+        save_map(folder / f'{labels}/{i:02}_manual1.gif', region((48, 64), i))
+        save_map(folder / f'mask/{i:02}_test_mask.gif', np.roll(FIELD, i % 2, 1))
+
+
+@pytest.mark.parametrize('labels', ['1st_manual', 'manual1', 'vessels'])
+def test_a_field_of_view_is_not_what_is_learned(tmp_path, labels):
+    """BCDU-Net#7, VGN#15."""
+    retina(tmp_path / 'training', labels)
+    retina(tmp_path / 'test', labels, 3)
+    shutil.rmtree(tmp_path / 'test' / labels)  # as DRIVE is published today
+    assert has_masks(Tree(tmp_path))
+    found = read(tmp_path)
+    assert {one.mask.parent.name for one in found.train + found.val} == {labels}
+    assert sizes_of(found) == [7, 1, 0]
+    notes = dict(notes_of(found))
+    assert notes['images to test without masks, left out'] == 3
+    assert any('nearly the same for all images' in what for what in notes)
+
+
+def test_which_of_several_maps_are_the_labels_is_a_question(tmp_path):
+    for i in range(6):
+        photograph(tmp_path / f'rgb/{i}.jpg', i)
+        for place, seed in (('semantic', i), ('instance', i + 50)):
+            save_map(tmp_path / f'{place}/{i}.png', region((48, 64), seed))
+    with rejects(r'which maps are the labels of .*rgb/0.jpg.: .*instance/0.png. or .*semantic/0'):
+        read(tmp_path)
+    shutil.rmtree(tmp_path / 'instance')
+    for i in range(6):  # the same in colors
+        colors = np.stack([region((48, 64), i)] * 3, -1) // [1, 2, 3]
+        save_map(tmp_path / f'semantic_rgb/{i}.png', colors.astype(np.uint8))
+    found = read(tmp_path)
+    assert {one.mask.parent.name for one in found.train} == {'semantic'}
+    what = 'maps left out, whose values follow from those of the others'
+    assert (what, 6) in notes_of(found)
+
+
+@pytest.mark.parametrize(
+    ('image', 'mask'),
+    [
+        ('PNGImages/FudanPed0000{}.png', 'PedMasks/FudanPed0000{}_mask.png'),
+        ('701_StillsRaw_full/0001TP_00{}.png', 'LabeledApproved_full/0001TP_00{}_L.png'),
+        ('RGB/clip{}/000.png', 'GroundTruths/clip{}/000.png'),
+    ],
+)
+def test_maps_are_known_by_their_pixels_where_no_name_says_it(tmp_path, image, mask):
+    for i in range(6):
+        for j in range(2) if 'clip' in image else (0,):
+            photograph(tmp_path / image.replace('000.', f'00{j}.').format(i), 2 * i + j)
+            save_map(tmp_path / mask.replace('000.', f'00{j}.').format(i), region((48, 64), i))
+    assert has_masks(Tree(tmp_path))
+    found = read(tmp_path)
+    assert len(found.classes) == 2
+    assert all(re.findall(r'\d+', str(one.path))[-1:] for one in found.train)
+
+
+def test_classes_with_files_of_the_same_names_are_no_images_and_masks(tmp_path):
+    for name in ('cat', 'dog', 'mask'):
+        for i in range(4):
+            photograph(tmp_path / f'{name}/{i}.png', ord(name[0]) + i)
+    assert not has_masks(Tree(tmp_path))
+
+
+def test_several_maps_of_an_image_are_images_and_masks(tmp_path):
+    """CelebAMask-HQ."""
+    for i in range(6):
+        photograph(tmp_path / f'CelebA-HQ-img/{i}.jpg', i)
+        for part in ('hair', 'skin'):
+            save_map(tmp_path / f'mask-anno/{i // 3}/{i:05}_{part}.png', region((48, 64), i))
+    assert has_masks(Tree(tmp_path))
+
+
+def test_the_lists_of_segmentation_count_in_voc(tmp_path):
+    """VOC 2012 has masks of some images, and lists of all in ImageSets/Main."""
+    for i in range(6):
+        photograph(tmp_path / f'JPEGImages/{i}.jpg', i)
+        if i < 4:
+            save_map(tmp_path / f'SegmentationClass/{i}.png', region((48, 64), i))
+    for name, numbers in (('Main', (4, 2)), ('Segmentation', (3, 1))):
+        (tmp_path / 'ImageSets' / name).mkdir(parents=True)
+        train, val = numbers
+        for split, group in (('train', range(train)), ('val', range(train, train + val))):
+            file = tmp_path / f'ImageSets/{name}/{split}.txt'
+            file.write_text(''.join(f'{i}\n' for i in group))
+    assert sizes_of(read(tmp_path)) == [3, 1, 0]

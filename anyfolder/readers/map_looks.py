@@ -1,0 +1,87 @@
+"""What pixels say of a file: whether it is a map of labels, and whether maps say anything."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from anyfolder.sampling import evenly_spaced
+
+from .mask_values import lossy_kind, values_of
+
+GRID = 64  # pixels along a side at which maps are compared
+MOST_VALUES = 64  # of a map of labels; photographs have thousands
+LEAST_FLAT = 0.8  # of the pixels of a map that equal the one to the right
+MAIN_SHARE = 0.9  # of the pixels of a lossy map that have one of its two main values
+COMPARED_MAPS = 8  # of a set
+LEAST_OVERLAP = 0.85  # of the regions of maps that are nearly the same for all images
+LEAST_REGION = 0.005  # of the pixels; smaller regions are not compared
+
+
+def is_label_map(path: Path) -> bool:
+    """True if a file has few values in flat regions, as no photograph has."""
+    values = _values(path)
+    if values is None or values.shape[1] < 2:
+        return False
+    rows = values[evenly_spaced(len(values), 4 * GRID)]
+    flat = (rows[:, 1:] == rows[:, :-1]).mean()
+    found, counts = np.unique(rows, return_counts=True)
+    if len(found) <= MOST_VALUES:
+        return bool(flat >= LEAST_FLAT)
+    main = np.sort(counts)[-2:].sum() / counts.sum()
+    return bool(lossy_kind(path)) and bool(main >= MAIN_SHARE)
+
+
+def are_nearly_the_same(maps: Sequence[Path]) -> bool:
+    """True if the regions of all maps overlap, as those of a camera's field of view do."""
+    grids = [grid for grid in map(_grid, _sample(maps)) if grid is not None]
+    overlaps = [_overlap(one, other) for one, other in pairwise(grids)]
+    return bool(overlaps) and float(np.median(overlaps)) >= LEAST_OVERLAP
+
+
+def says_nothing_new(maps: Sequence[Path], others: Sequence[Path]) -> bool:
+    """True if each value of the maps follows from those of the others, as colors from numbers.
+
+    Args:
+        maps, others: two maps of each image.
+    """
+    for map_, other in zip(_sample(maps), _sample(others), strict=True):
+        own, known = _grid(map_), _grid(other)
+        if own is None or known is None:
+            return False
+        pairs = {*zip(known.ravel().tolist(), own.ravel().tolist(), strict=True)}
+        if max(Counter(value for value, _ in pairs).values()) > 1:
+            return False
+    return True
+
+
+def _sample(maps: Sequence[Path]) -> list[Path]:
+    return [maps[i] for i in evenly_spaced(len(maps), COMPARED_MAPS)]
+
+
+def _values(path: Path) -> np.ndarray | None:
+    """The values (H, W) of a map, None of a file that cannot be one."""
+    with suppress(Exception):  # whatever a decoder trips over
+        return values_of(path)
+    return None
+
+
+def _grid(path: Path) -> np.ndarray | None:
+    values = _values(path)
+    if values is None:
+        return None
+    return cv2.resize(values, (GRID, GRID), interpolation=cv2.INTER_NEAREST)
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> float:
+    """The intersection over union of the region of a value, of that where it is least."""
+    values, counts = np.unique(one, return_counts=True)
+    large = values[counts >= LEAST_REGION * one.size]
+    return min(
+        ((one == value) & (other == value)).sum() / ((one == value) | (other == value)).sum()
+        for value in large.tolist()
+    )

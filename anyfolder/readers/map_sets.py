@@ -1,0 +1,125 @@
+"""Folders of maps beside folders of images: which they are, and which of them are the labels.
+
+A folder has the kind that its name says, or else its pixels. Maps are told apart by the folders
+that their image does not have: ``mask`` and ``1st_manual`` of DRIVE.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+from anyfolder.errors import InputError
+from anyfolder.sampling import evenly_spaced
+
+from .findings import Findings
+from .identity import KINDS
+from .image_tree import Tree
+from .map_looks import are_nearly_the_same, is_label_map, says_nothing_new
+from .name_keys import first_word, keys_of
+from .named_folders import Folders
+from .splits import split_of, without_split
+
+MAX_GROUPS = 64  # of folders that are looked at
+LOOKED_AT = 3  # files of a group
+NAMES_COMPARED = 50  # of each folder
+Kind = Literal['image', 'mask', 'other', '']
+Role = tuple[str, ...]  # the folders of a map that its image does not have
+MapsByRole = Mapping[Role, Mapping[Path, Path]]  # of each image
+
+
+@cache
+def kind_by_name(folders: Folders) -> Kind:
+    """The kind of files by their folders, the innermost one first; nothing if none says it."""
+    for part in reversed(folders):
+        for kind, names in KINDS.items():
+            if kind != 'label' and not names.isdisjoint({part.casefold(), without_split(part)}):
+                return kind
+    return ''
+
+
+def label_maps(tree: Tree, folders: Iterable[Folders]) -> list[Path]:
+    """The files in those of some folders that have maps of labels by their pixels.
+
+    Only folders are looked at that share names with another one, and of many folders that are in
+    one folder, a few.
+    """
+    groups = defaultdict[str, list[Folders]](list)
+    folders = sorted(folders)
+    for place in folders:
+        key = '/'.join(place) if len(folders) <= MAX_GROUPS else _without_splits(place)[:1]
+        groups[str(key)].append(place)
+    if len(groups) > MAX_GROUPS:
+        return []
+    found: list[Path] = []
+    for places in groups.values():
+        images = [image for place in places for image in tree.images_in[place]]
+        if all(map(is_label_map, (images[i] for i in evenly_spaced(len(images), LOOKED_AT)))):
+            found += images
+    return found
+
+
+def _without_splits(folders: Folders) -> Role:
+    return tuple(part for part in folders if not split_of(part))
+
+
+def share_names(tree: Tree, folders: Sequence[Folders]) -> bool:
+    """True if two of some folders have images of the same names, but for words that all have.
+
+    Of a name such as ``3_hair`` the first word is enough, since an image may have several maps.
+    """
+    places = [folders[i] for i in evenly_spaced(len(folders), MAX_GROUPS)] if folders else []
+    names = []
+    for place in places:
+        keys = keys_of(tree.images_in[place][:NAMES_COMPARED]).values()
+        words = {key for key in keys if key}
+        names.append((words, {*map(first_word, words)}))
+    return any(
+        2 * len(one[i] & other[i]) > min(len(one[i]), len(other[i])) > 1
+        for one, other in combinations(names, 2)
+        for i in (0, 1)
+    )
+
+
+def role_of(map_: Path, image: Path, tree: Tree) -> Role:
+    """The folders that a map has and its image does not, but for splits."""
+    own = {part.casefold() for part in tree.parts(image)}
+    return tuple(part for part in _without_splits(tree.parts(map_)) if part.casefold() not in own)
+
+
+def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
+    """Of several maps of each image, those that are the labels.
+
+    Maps that are nearly the same for all images say nothing of them, and neither do those whose
+    values follow from the others'.
+
+    Raises:
+        InputError: if several are left, or none.
+    """
+    roles = sorted(maps, key=lambda role: (kind_by_name(role) != 'mask', -len(maps[role]), role))
+    constant = [role for role in roles if are_nearly_the_same([*maps[role].values()])]
+    left = [role for role in roles if role not in constant] or roles
+    what = 'maps left out, which are nearly the same for all images, as a field of view is'
+    _leave_out({role: maps[role] for role in roles if role not in left}, what, findings)
+    first, *others = left
+    for role in others:
+        both = [image for image in maps[role] if image in maps[first]]
+        own, known = ([maps[one][image] for image in both] for one in (role, first))
+        if not both or not says_nothing_new(own, known):
+            image = next(iter(both), next(iter(maps[role])))
+            examples = [
+                maps[one].get(image, next(iter(maps[one].values()))) for one in (first, role)
+            ]
+            raise InputError(
+                f'which maps are the labels of {str(image)!r}: {str(examples[0])!r} or '
+                f'{str(examples[1])!r}? Keep these, and move the others out of the folder.'
+            )
+        what = 'maps left out, whose values follow from those of the others'
+        _leave_out({role: maps[role]}, what, findings)
+    return first
+
+
+def _leave_out(maps: MapsByRole, what: str, findings: Findings) -> None:
+    findings.warn_all(what, (map_ for own in maps.values() for map_ in own.values()))
