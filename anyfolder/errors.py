@@ -1,5 +1,6 @@
 """Errors for wrong input and for missing packages, each in one sentence."""
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -51,9 +52,10 @@ def named_line(error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True for Python's own error, and for those of torch on a GPU and on a CPU."""
+    """True for the errors of Python, of the system, and of torch on a GPU and on a CPU."""
     return (
         isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
         or type(error).__name__ == 'OutOfMemoryError'  # torch is not imported for its name
         or 'DefaultCPUAllocator: ' in str(error)  # a RuntimeError
     )

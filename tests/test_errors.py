@@ -140,3 +140,12 @@ def test_errors_that_have_their_own_remedy_pass(error):
     with pytest.raises(type(error)) as found, rejecting('It fails', 'change it', kinds):
         raise error
     assert found.value is error
+
+
+def test_too_little_memory_for_a_library_is_named():
+    text = 'libtorch_cuda.so: failed to map segment from shared object'
+    with (
+        pytest.raises(MissingExtraError, match='not enough memory for libtorch_cuda.so; free some'),
+        needed_by('This'),
+    ):
+        raise ImportError(text)

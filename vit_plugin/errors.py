@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from anyfolder.errors import (
-    InputError as ConfigError,  # a wrong folder and a wrong config: one error
-)
+from anyfolder.errors import InputError as ConfigError  # for wrong folders and wrong configs
 from anyfolder.errors import (
     MissingExtraError,
     first_line,
@@ -90,6 +88,12 @@ def needed_by(feature: str) -> Iterator[None]:
             raise MissingExtraError(
                 f'{feature} needs {module}, which is not installed; in a clone of vit_plugin: '
                 f'pip install {EXTRAS[module]}.',
+                name=module,
+            ) from error
+        if library := re.match(r'(\S+): (?:failed to map segment|cannot allocate)', f'{error}'):
+            raise MissingExtraError(
+                f'{feature} cannot be imported, since there is not enough memory for {library[1]}; '
+                'free some, or raise the limit of this process (ulimit -v).',
                 name=module,
             ) from error
         if library := re.match(r'(\S+): cannot open shared object file', f'{error}'):

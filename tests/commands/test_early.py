@@ -3,10 +3,12 @@
 import argparse
 import json
 import logging
+import os
 import subprocess
 import sys
 import warnings
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from rejection import rejects
@@ -44,6 +46,7 @@ SAID: dict[str, tuple[int, str]] = {
     'train --data not/there': (1, "--data: there is no folder 'not/there'."),
     'train --data doc': (1, "there is no folder 'doc'; did you mean 'docs'?"),
     'train --data README.md': (1, "--data: 'README.md' is a file; give the folder of the images"),
+    'train --data /dev/null': (1, "--data: '/dev/null' is a file; give the folder of the images"),
     'train --data . --weights not/there': (1, "There is no checkpoint file 'not/there'."),
     'train --data . --teacher READMEmd': (1, "file 'READMEmd'; did you mean 'README.md'?"),
     'train CONFIG --resume not/there': (1, "There is no checkpoint file 'not/there'."),
@@ -112,6 +115,15 @@ def test_help_and_errors_need_no_torch(said, line):
     words = SAID[line][1]
     assert words.partition('.*')[0] in f'{text}\n'
     assert words.rpartition('.*')[2] in f'{text}\n'
+
+
+def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
+    line = f'mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m vit_plugin zoo'
+    env = {**os.environ, 'PYTHONPATH': str(Path.cwd())}
+    done = subprocess.run(line, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith('Error: the working directory cannot be used (No such file')
+    assert done.stderr.count('\n') == 1
 
 
 def test_the_names_are_those_of_the_tables():

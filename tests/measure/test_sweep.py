@@ -67,7 +67,8 @@ def program(folder: Path, text: str) -> tuple[str, str]:
 
 
 def test_what_trains_is_a_command_that_starts(tmp_path):
-    done = subprocess.run([*TRAIN, '--help'], cwd=tmp_path, capture_output=True, text=True)
+    env = {**os.environ, 'PYTHONPATH': str(Path.cwd())}
+    done = subprocess.run([*TRAIN, '--help'], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith('usage: vit-plugin train --data FOLDER')
 

@@ -22,6 +22,7 @@ from .flags import a_file, add_flags, at_least
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
 IDLE = 0.5  # a load of more is other people's work
+LESS_MEMORY = 'give a smaller --batch-size or --img-size'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

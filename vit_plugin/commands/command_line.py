@@ -28,7 +28,7 @@ from vit_plugin.engine.checkpoints.chosen import LAST
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
-from vit_plugin.engine.faults.explain import explained, sentence
+from vit_plugin.engine.faults.explain import LESS_MEMORY, explained, sentence
 from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.engine.work_dir import alone_in
@@ -142,24 +142,35 @@ class TrainingError(RuntimeError):
 
 
 @contextmanager
-def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
-    """End the program after an error with one sentence or traceback. Read checkpoints safely."""
+def one_sentence_errors(traceback: bool = False, memory: str = LESS_MEMORY) -> Iterator[None]:
+    """End the program after an error with one sentence or traceback. Read checkpoints safely.
+
+    Args:
+        traceback: whether the error is raised as it is.
+        memory: what to do where there is not enough memory.
+    """
     try:
         with reading_safely():
             yield
     except Exception as error:
         if traceback or isinstance(error, TrainingError):
             raise
-        raise SystemExit(f'Error: {printable_lines(report_of_rank(sentence(error)))}') from error
+        raise SystemExit(
+            f'Error: {printable_lines(report_of_rank(sentence(error, memory)))}'
+        ) from error
 
 
-def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> None:
+def run_main(
+    main: Callable[[argparse.Namespace], None],
+    args: argparse.Namespace,
+    memory: str | None = None,
+) -> None:
     """Run a tool with its arguments, see :func:`one_sentence_errors`."""
     leave_out_multimodal()
     if not getattr(args, 'verbose', False):
         # For what the frameworks log when they are imported.
         quieten(MMLogger.get_current_instance())
-    with one_sentence_errors(args.traceback):
+    with one_sentence_errors(args.traceback, memory or LESS_MEMORY):
         main(args)
     if getattr(args, 'launcher', 'none') != 'none' and dist.is_initialized():
         dist.destroy_process_group()  # otherwise its threads may abort a rank that has ended

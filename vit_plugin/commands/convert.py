@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
+LESS_MEMORY = 'free some, since a model is held as a whole'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from vit_plugin.errors import needed_by
 from .flags import add_flags, add_model_arguments, at_least, load_model
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
+LESS_MEMORY = 'give a smaller --img-size'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """What is wrong with a command line, found before torch is imported."""
 
 import argparse
+import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,17 @@ from vit_plugin.suggestions import closest, guess
 
 CHECKPOINTS = ('checkpoint', 'weights', 'teacher', 'resume')  # the flags that name one
 CONFIG = '.py', 'vit_plugin::'  # the end or the beginning of a config's name
+
+
+def check_working_directory() -> None:
+    """End the program if its working directory was removed, where no path can be found."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise SystemExit(
+            f'Error: the working directory cannot be used ({error.strerror}); change to one that '
+            'is there, with cd.'
+        ) from None
 
 
 def check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -42,7 +54,7 @@ def check_checkpoints(args: argparse.Namespace) -> None:
 
 def check_data(folder: str) -> None:
     """Raise a ``ConfigError`` if there is no such folder of images."""
-    if Path(folder).is_file():
+    if Path(folder).exists() and not Path(folder).is_dir():
         raise ConfigError(
             f'--data: {folder!r} is a file; give the folder of the images, extracted if this is an '
             'archive.'
@@ -60,4 +72,5 @@ def _neighbor(path: str, others: Collection[str] = ()) -> str:
         *closest(path, others),
         *(str(Path(path).with_name(name)) for name in closest(Path(path).name, names)),
     ]
+    near = [one for one in near if one != path]  # which is there, but not what is asked for
     return f'; did you mean {near[0]!r}?' if near else '.'

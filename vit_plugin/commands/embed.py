@@ -9,6 +9,8 @@ from argparse import ArgumentParser, Namespace
 
 from .flags import a_file, add_flags, add_model_arguments, load_model
 
+LESS_MEMORY = 'give a smaller --batch-size'
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
 
-from .early import check_checkpoints, check_options
+from .early import check_checkpoints, check_options, check_working_directory
 from .flag_rules import RULES, check_rules, given_flags
 
 
@@ -35,6 +35,7 @@ def run_command(command: ModuleType) -> None:
     Args:
         command: a module of :mod:`vit_plugin.commands`.
     """
+    check_working_directory()
     parser = parser_of(command)
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     check_options(parser, sys.argv[1:])
@@ -53,7 +54,7 @@ def run_command(command: ModuleType) -> None:
         leave_out_false_alarms()
         from .command_line import run_main  # which imports torch
 
-        run_main(command.main, args)
+        run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
     except KeyboardInterrupt:
         raise interrupted() from None
     except (ConfigError, MissingExtraError) as error:  # before torch was there

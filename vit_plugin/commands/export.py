@@ -15,6 +15,8 @@ from .flags import a_file, add_flags, add_target, load_model
 if TYPE_CHECKING:
     from vit_plugin.deploy.input_sizes import Sizes
 
+LESS_MEMORY = 'give a smaller --img-size'
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'checkpoint', '--checkpoint', '--config', '--cfg-options')

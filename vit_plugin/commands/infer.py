@@ -19,6 +19,8 @@ from vit_plugin.inference import SCORE_THR, TABLE_SUFFIXES
 
 from .flags import a_folder, add_flags, add_model_arguments, at_least, load_model
 
+LESS_MEMORY = 'give a smaller --batch-size, or smaller images'
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)

@@ -43,6 +43,7 @@ COLUMNS = (
     'step s',
     'days',
 )
+LESS_MEMORY = 'give a smaller --batch-size'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

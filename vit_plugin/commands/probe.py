@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PROBES = ('knn', 'linear', 'fewshot')
 DENSE_PROBES = PROBES[:2]
+LESS_MEMORY = 'give a smaller val_dataloader.batch_size, or --img-size with --masks'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -37,6 +37,7 @@ SHOW_HOOKS = {
 
 # The suffixes of --out, by what it has.
 WRITTEN = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
+LESS_MEMORY = 'give a smaller test_dataloader.batch_size, or --amp'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

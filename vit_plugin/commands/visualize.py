@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OF_EACH = ('attention', 'rollout', 'cam')
 OF_ALL = ('distance', 'posembed', 'features')
+LESS_MEMORY = 'give a smaller --img-size'
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 from torch.utils.data import DataLoader
 
@@ -36,8 +38,16 @@ def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
             ),
             'there is not enough memory; give a smaller',
         ),
+        (OSError(errno.ENOMEM, 'Cannot allocate memory'), 'there is not enough memory; give'),
+        (RuntimeError("can't start new thread"), 'raise the limit of processes (ulimit -u)'),
         (ModuleNotFoundError("No module named 'mmcv._ext'"), "imports=['vit_plugin.detection']"),
     ],
 )
 def test_what_the_frameworks_say_gets_its_remedy(error, words):
     assert words in sentence(error)
+
+
+def test_the_remedy_for_too_little_memory_is_that_of_the_command():
+    assert sentence(MemoryError(), 'give a smaller --img-size') == (
+        'there is not enough memory; give a smaller --img-size.'
+    )

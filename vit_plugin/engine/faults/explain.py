@@ -7,6 +7,11 @@ import socket
 from vit_plugin.arguments import why_not_built
 from vit_plugin.errors import ConfigError, MissingExtraError, is_out_of_memory, named_line
 
+# What to do in a training where there is not enough memory.
+LESS_MEMORY = (
+    'give a smaller train_dataloader.batch_size (--batch-size with --data), '
+    'model.backbone.with_cp=True or --amp'
+)
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
     (
@@ -51,6 +56,11 @@ KNOWN = (
         'fewer with --cfg-options train_dataloader.num_workers=NUMBER',
     ),
     (
+        r"can't start new thread",
+        'the system starts no more threads; raise the limit of processes (ulimit -u) or of memory '
+        '(ulimit -v), or give fewer with OMP_NUM_THREADS=1 and num_workers=0 in the data loaders',
+    ),
+    (
         r'unable to (?:open shared memory|mmap|write to file </torch)',
         'the shared memory for data workers is full; make /dev/shm larger, or give num_workers=0 '
         'in the data loaders',
@@ -58,31 +68,33 @@ KNOWN = (
 )
 
 
-def explained(error: BaseException) -> str | None:
-    """The sentence to print instead of a traceback, or None for an error that is not known."""
+def explained(error: BaseException, memory: str = LESS_MEMORY) -> str | None:
+    """The sentence to print instead of a traceback, or None for an error that is not known.
+
+    Args:
+        error: what was raised.
+        memory: what to do where there is not enough memory.
+    """
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
         # torch puts the traceback of a process that loads data before the sentence.
         is_caught = text.startswith('Caught ')
         return text.strip().splitlines()[-1].partition(': ')[2] if is_caught else text
-    known = _of_machine(error) or why_not_built(error)
+    known = _of_machine(error, memory) or why_not_built(error)
     return known and (known if known.endswith(('.', '?')) else f'{known}.')
 
 
-def sentence(error: BaseException) -> str:
+def sentence(error: BaseException, memory: str = LESS_MEMORY) -> str:
     """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
-    return explained(error) or (
+    return explained(error, memory) or (
         f'{named_line(error)}; give --traceback to see where it comes from.'
     )
 
 
-def _of_machine(error: BaseException) -> str | None:
+def _of_machine(error: BaseException, memory: str) -> str | None:
     """The sentence for an error of the machine or the settings."""
     if is_out_of_memory(error):
-        return (
-            'there is not enough memory; give a smaller train_dataloader.batch_size, '
-            'model.backbone.with_cp=True or --amp'
-        )
+        return f'there is not enough memory; {memory}'
     for pattern, known in KNOWN:
         if match := re.search(pattern, str(error)):
             return known.format(*(group for group in match.groups() if group))
