@@ -31,8 +31,9 @@ def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
         case {'metainfo': {'classes': [*classes]}, 'data_list': [*images]}:
             for image in _objects(images):
                 number = image.get('gt_label')
-                known = isinstance(number, int) and 0 <= number < len(classes)
-                yield {'file': image.get('img_path'), 'label': classes[number] if known else number}
+                if isinstance(number, int) and 0 <= number < len(classes):
+                    number = classes[number]
+                yield {'file': image.get('img_path'), 'label': number}
         case [*_]:
             yield from _of_list(content)
         case {}:

@@ -141,7 +141,7 @@ def read_labeled(folder: str) -> 'Labeled':
     from anyfolder.readers.drawn_masks import class_map
     from anyfolder.readers.image_tree import Tree
     from anyfolder.readers.mask_folders import read_mask_folder
-    from vit_plugin.from_folder.reading import reading_folder
+    from vit_plugin.from_folder.folder_reading import reading_folder
     from vit_plugin.measure.dense_probing import Labeled
 
     with reading_folder('--masks'):

@@ -26,7 +26,7 @@ from .depth_estimation import DepthEstimation
 from .detection import Detection, InstanceSegmentation
 from .panoptic_segmentation import PanopticSegmentation
 from .pretraining import Pretraining
-from .reading import reading_folder
+from .folder_reading import reading_folder
 from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request
 from .run_folder import NAME, free_folder

@@ -8,7 +8,7 @@ from anyfolder.errors import InputError
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.wording import option
-from vit_plugin.from_folder.reading import as_train_flag, reading_folder
+from vit_plugin.from_folder.folder_reading import as_train_flag, reading_folder
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 
