@@ -101,7 +101,12 @@ setup(
     packages=find_packages(include=['anyfolder*', 'vit_plugin*']),
     package_data={'anyfolder.layouts': ['known/*.yaml']},
     cmdclass={'build_py': BuildWithRecipes, 'sdist': ReproducibleArchive},
-    entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
+    entry_points={
+        'console_scripts': [
+            'vit-plugin = vit_plugin.__main__:main',
+            'anyfolder = anyfolder.__main__:main',
+        ]
+    },
     python_requires='>=3.10',
     classifiers=[f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)],
     install_requires=[

@@ -1,3 +1,52 @@
-"""Reads whatever folder of labeled images people have, checked against the pixels."""
+"""Reads whatever folder of labeled images people have, checked against the pixels.
+
+    import anyfolder
+
+    data = anyfolder.read('my/folder', task='detection')
+    for image in data.splits['train']:
+        print(image.path, [(found.label, found.box) for found in image.objects])
+
+The names below are imported when they are first used, so that ``import anyfolder`` is cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dataset import Dataset, Image, Note, Object, object_mask
+    from .errors import InputError, MissingExtraError
+    from .reading import TASKS, read
 
 __version__ = '0.1.0'
+_PLACES = {
+    'Dataset': 'dataset',
+    'Image': 'dataset',
+    'InputError': 'errors',
+    'MissingExtraError': 'errors',
+    'Note': 'dataset',
+    'Object': 'dataset',
+    'TASKS': 'reading',
+    'object_mask': 'dataset',
+    'read': 'reading',
+}
+__all__ = [
+    'TASKS',
+    'Dataset',
+    'Image',
+    'InputError',
+    'MissingExtraError',
+    'Note',
+    'Object',
+    'object_mask',
+    'read',
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        return getattr(import_module(f'anyfolder.{_PLACES[name]}'), name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,6 +9,7 @@ from pathlib import Path
 from mmengine.registry import DATASETS, DefaultScope
 
 from anyfolder.complete import write_text
+from anyfolder.facts import as_text, facts_of
 from vit_plugin.config import read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
@@ -100,7 +101,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
     if chosen != first:
         files = files_in(chosen)
     folder = Path(chosen)
-    facts = data_report.facts_of(listing)
+    facts = facts_of(listing)
     if not holds_run(folder):
         task.write_maps(folder)
         files['data_report.md'] = data_report.as_markdown(facts)
@@ -108,7 +109,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         for name, text in files.items():
             write_text(folder / name, text)
     print(
-        f'{request.data}: {contents(listing)}. {recipe.text}\n{data_report.as_text(facts)}'
+        f'{request.data}: {contents(listing)}. {recipe.text}\n{as_text(facts)}'
         f'\n{decoded}'
         + f'\n{first} holds another run or config; this one has a folder of its own.'
         * (chosen != first and not resume)

@@ -1,0 +1,191 @@
+"""What :func:`anyfolder.read` gives: images by split, with their labels, and what was noticed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .pixels.depth_maps import read_depth
+from .pixels.images import read_image
+from .readers.drawn_masks import class_map
+from .readers.listing import Listing
+from .readers.panoptic import numbers_in
+from .readers.records import ImageRecord, Instance
+from .readers.run_lengths import mask_of
+from .readers.splits import Split
+
+
+class Note(NamedTuple):
+    """Something that was repaired, left out or noticed.
+
+    Attributes:
+        what: in the plural, such as ``'boxes cut at the edges of their image'``.
+        count: how often.
+        examples: the first ones, at most 1000.
+    """
+
+    what: str
+    count: int
+    examples: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object in an image.
+
+    Attributes:
+        label: the name of its class. Nothing for a region to be ignored, whatever its class.
+        box: left, top, width and height in pixels of the image as it is displayed.
+        segmentation: polygons ``[[x, y, x, y, ...], ...]`` in pixels, or COCO's run lengths as a
+            dict of ``size`` (height, width) and ``counts``; None for a box alone.
+        area: of the segmentation or the box in pixels, as annotated where that is possible.
+        crowd: whether it is a group, difficult or to be ignored: neither trained on nor counted.
+        segment: its number in :meth:`Dataset.segments`, 0 in other data.
+    """
+
+    label: str
+    box: tuple[float, float, float, float]
+    segmentation: Sequence[Sequence[float]] | Mapping[str, Any] | None = None
+    area: float = 0.0
+    crowd: bool = False
+    segment: int = 0
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image and its labels.
+
+    Attributes:
+        path: the file.
+        size: width and height in pixels as it is displayed, with the orientation in EXIF applied;
+            (0, 0) where more than 100,000 images are classified and it was not read.
+        bands: the number of bands; 0 for a photograph.
+        labels: its classes: one in most data, any number in multi-label data; those that its mask
+            has for segmentation; nothing for objects.
+        objects: those in it.
+        mask: the file with the class, depth or segment of each pixel, or None.
+    """
+
+    path: Path
+    size: tuple[int, int]
+    bands: int = 0
+    labels: tuple[str, ...] = ()
+    objects: tuple[Object, ...] = ()
+    mask: Path | None = None
+
+    def pixels(self) -> np.ndarray:
+        """The pixels (H, W, 3) in BGR as displayed, uint8; of bands the values (H, W, bands).
+
+        Raises:
+            InputError: if the file cannot be read.
+        """
+        return read_image(self.path)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A folder as it was understood, checked against the pixels of its images.
+
+    Attributes:
+        task: what the labels are for, one of :data:`anyfolder.TASKS`.
+        format: what the folder is, in words: ``'COCO'``, ``'folders of classes'``.
+        folder: of the data.
+        classes: their names in the order of their numbers, from 0; none for depth.
+        splits: the images of ``'train'``, ``'val'`` and ``'test'``.
+        held_out: whether ``'val'`` was drawn from the images to train on, since none were for it.
+        multi_label: whether an image may have several classes, or none.
+        stuff: for panoptic data, the number of classes that are no things, the last ones.
+        scale: for depth, meters of a value of 1 in the maps.
+        notes: what was repaired, left out or noticed.
+        listing: the same as the readers have it, which may change between versions.
+    """
+
+    task: str
+    format: str
+    folder: Path
+    classes: tuple[str, ...]
+    splits: Mapping[Split, Sequence[Image]]
+    held_out: bool
+    multi_label: bool
+    stuff: int
+    scale: float
+    notes: Sequence[Note]
+    listing: Listing
+
+    def images(self) -> Iterator[tuple[Split, Image]]:
+        """All images with their split."""
+        for split, images in self.splits.items():
+            for image in images:
+                yield split, image
+
+    def name_of(self, image: Image) -> str:
+        """The path of an image within the innermost folder of all images, with ``/``."""
+        return self.listing.name_of(ImageRecord(image.path))
+
+    def number_of(self, label: str) -> int:
+        """The number of a class, from 0."""
+        return self.listing.numbers[label]
+
+    def class_map(self, image: Image) -> np.ndarray:
+        """For segmentation: the class of each pixel (H, W), uint8; 255 where there is none."""
+        instances = [_instance(found) for found in image.objects]
+        record = ImageRecord(image.path, size=image.size, instances=instances, mask=image.mask)
+        return class_map(self.listing, record)
+
+    def segments(self, image: Image) -> np.ndarray:
+        """For panoptic data: the number of the segment of each pixel (H, W), int32; 0 is none."""
+        assert image.mask is not None
+        return numbers_in(image.mask)
+
+    def depth(self, image: Image) -> np.ndarray:
+        """The depth of each pixel (H, W) in meters, float32; 0 where it is not known."""
+        assert image.mask is not None
+        return read_depth(image.mask, self.scale)
+
+
+def object_mask(found: Object, size: tuple[int, int]) -> np.ndarray:
+    """The pixels (H, W), bool, of an object with a segmentation, in an image of a size (W, H)."""
+    import cv2
+
+    if isinstance(found.segmentation, Mapping):
+        return mask_of(found.segmentation['counts'], size)
+    mask = np.zeros(size[::-1], np.uint8)
+    for polygon in found.segmentation or ():
+        points = np.round(np.reshape(polygon, (1, -1, 2))).astype(np.int32)
+        cv2.fillPoly(mask, list(points), 1)
+    return mask.astype(bool)
+
+
+def _instance(found: Object) -> Instance:
+    kind: Any = found.segmentation
+    return Instance(found.label, found.box, kind, found.crowd, found.area)
+
+
+def as_dataset(task: str, listing: Listing, scale: float) -> Dataset:
+    """The dataset of a listing; ``scale`` is that of maps of depth."""
+
+    def converted(record: ImageRecord) -> Image:
+        objects = []
+        for one in record.instances:
+            left, top, width, height = map(float, one.box)
+            box, number = (left, top, width, height), getattr(one, 'number', 0)
+            area = float(one.area)
+            objects.append(Object(one.name, box, one.segmentation, area, one.crowd, number))
+        size, labels = record.size, record.labels
+        return Image(record.path, size, record.bands or 0, labels, tuple(objects), record.mask)
+
+    return Dataset(
+        task,
+        listing.form,
+        listing.folder,
+        listing.classes,
+        {split: [*map(converted, part)] for split, part in listing.parts.items()},
+        listing.held_out,
+        listing.multi_label,
+        listing.stuff or 0,
+        scale,
+        [Note(*row) for row in listing.findings.rows()],
+        listing,
+    )

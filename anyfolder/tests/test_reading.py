@@ -1,0 +1,126 @@
+"""anyfolder.read: what a folder is, and its images, labels and notes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foreign_data import BOXES, CLASSES, MASKS, cvat_coco, labelme
+from image_folders import scenes, write_depth, write_digits, write_masks, write_panoptic
+from rejection import rejects
+
+import anyfolder
+
+
+@pytest.mark.parametrize('write', BOXES, ids=lambda write: write.__name__)
+def test_boxes_are_those_that_were_drawn(tmp_path, write):
+    write(tmp_path)
+    data = anyfolder.read(tmp_path)
+    assert data.task == ('instance' if write in (cvat_coco, labelme) else 'detection') or (
+        write.__name__.endswith('coco') and data.task == 'instance'
+    )
+    assert (data.format, data.classes) == (BOXES[write][0], CLASSES)
+    true = {
+        tuple(sorted((name, (a, b, c - a, d - b)) for name, (a, b, c, d) in boxes))
+        for _, boxes in scenes(10)
+    }
+    found = {
+        tuple(sorted((one.label, tuple(map(round, one.box))) for one in image.objects))
+        for _, image in data.images()
+    }
+    assert found == true
+    assert all(image.size == (64, 48) for _, image in data.images())
+
+
+@pytest.mark.parametrize('write', MASKS, ids=lambda write: write.__name__)
+def test_a_class_map_has_numbers_of_classes(tmp_path, write):
+    write(tmp_path)
+    data = anyfolder.read(tmp_path, 'segmentation')
+    assert tuple(map(len, data.splits.values())) == MASKS[write]
+    image = data.splits['val'][0]
+    shown = data.class_map(image)
+    assert (shown.shape, shown.dtype) == ((48, 64), np.uint8)
+    assert {*np.unique(shown).tolist()} == {0, 1, 2}
+    assert data.classes[shown[42, 40]] == 'bar'
+
+
+@pytest.mark.parametrize(
+    ('write', 'task'),
+    [
+        (write_digits, 'classification'),
+        (write_masks, 'segmentation'),
+        (write_panoptic, 'panoptic'),
+        (write_depth, 'depth'),
+        (labelme, 'instance'),
+    ],
+)
+def test_a_folder_says_its_task(tmp_path, write, task):
+    write(tmp_path)
+    assert anyfolder.read(tmp_path).task == task
+
+
+def test_each_kind_of_map_is_read(tmp_path):
+    panoptic = anyfolder.read(write_panoptic(tmp_path / 'panoptic'))
+    image = panoptic.splits['train'][0]
+    segments = panoptic.segments(image)
+    assert {one.segment for one in image.objects} == {*np.unique(segments).tolist()} - {0}
+    assert (panoptic.classes, panoptic.stuff) == (('square', 'bar', 'floor'), 1)
+    depth = anyfolder.read(write_depth(tmp_path / 'depth'))
+    meters = depth.depth(depth.splits['train'][0])
+    assert (meters[:4] == 0).all()
+    assert meters.max() == pytest.approx(3.15)
+    assert meters.dtype == np.float32
+
+
+def test_polygons_become_masks(tmp_path):
+    labelme(tmp_path)
+    data = anyfolder.read(tmp_path)
+    image = data.splits['train'][0]
+    for found in image.objects:
+        left, top, width, height = map(round, found.box)
+        mask = anyfolder.object_mask(found, image.size)
+        assert mask.shape == (48, 64)
+        assert mask[top + 1 : top + height, left + 1 : left + width].all()
+    assert image.pixels().shape == (48, 64, 3)
+
+
+def test_classes_have_numbers_and_notes_examples(tmp_path):
+    (write_digits(tmp_path) / 'notes.md').write_text('-')
+    data = anyfolder.read(tmp_path)
+    assert data.classes == ('digit 0', 'digit 1', 'digit 2')
+    image = data.splits['train'][0]
+    assert data.number_of(image.labels[0]) == int(image.path.parent.name[-1])
+    assert data.name_of(image) == f'{image.path.parent.name}/{image.path.name}'
+    assert [(note.what, note.count, note.examples) for note in data.notes] == [
+        ('files left out, .md', 1, ['notes.md'])
+    ]
+    assert data.held_out
+
+
+def test_errors_name_the_folder_and_arguments(tmp_path):
+    with rejects('^there is no folder .*none'):
+        anyfolder.read(tmp_path / 'none')
+    with rejects("^task='speech' is not one of classification, detection"):
+        anyfolder.read(tmp_path, 'speech')
+    write_depth(tmp_path)
+    for file in (tmp_path / 'depth').iterdir():
+        file.write_bytes(b'')
+    with rejects('maps of depth cannot be read .*leave them out by skip_invalid=True') as error:
+        anyfolder.read(tmp_path, 'depth')
+    assert str(tmp_path) in str(error.value)
+
+
+def test_importing_the_package_imports_no_reader():
+    done = subprocess.run(
+        [sys.executable, '-c', "import anyfolder, sys; print('numpy' in sys.modules)"],
+        env={'PATH': '', 'PYTHONPATH': str(Path(anyfolder.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == 'False\n'
+    assert {*anyfolder.__all__} <= {*dir(anyfolder)}
+    assert all(getattr(anyfolder, name) is not None for name in anyfolder.__all__)
+    with pytest.raises(AttributeError, match="module 'anyfolder' has no attribute 'red'"):
+        anyfolder.red  # noqa: B018
