@@ -16,7 +16,8 @@ DEPTH_SUFFIXES = ('.png', '.npy', '.tif', '.tiff', '.exr')
 def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
     """The depth (H, W) of each pixel in meters, in float32; 0 where it is not known.
 
-    What is not known is 0, negative, infinite or NaN in the file.
+    What is not known is 0, negative, infinite or NaN in the file, or the largest value of its
+    type of integers, as cameras and renderers write it.
 
     Args:
         path: a file with one value for each pixel.
@@ -45,4 +46,7 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
     if path.suffix.lower() == '.png' and values.dtype == np.uint8:
         raise ValueError('it has 8 bits, as pictures have; depth in PNG has 16')
     depth = values.astype(np.float32) * np.float32(scale)
-    return np.where(np.isfinite(depth) & (depth > 0), depth, np.float32(0))
+    known = np.isfinite(depth) & (depth > 0)
+    if values.dtype.kind in 'ui':
+        known &= values != np.iinfo(values.dtype).max
+    return np.where(known, depth, np.float32(0))

@@ -17,6 +17,7 @@ from .label_tables import TableLabels, read_tables
 from .label_values import are_measured
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
+from .other_labels import check_other_labels
 from .records import ImageRecord, Records
 from .split_lists import Lists, read_lists
 from .splits import split_of
@@ -60,8 +61,10 @@ def read_class_folders(
 
     Raises:
         InputError: if its folders are no classes, or fewer than two, or some have no images to
-            train on, if ``work_dir`` lies among them, or if a table may have the classes instead.
+            train on, if ``work_dir`` lies among them, if a table may have the classes instead, or
+            if it has boxes, masks or depth.
     """
+    check_other_labels(tree)
     findings = Findings(skip_invalid)
     labeled = _labeled(tree, Path(work_dir) if work_dir else None, findings)
     records = labeled.records

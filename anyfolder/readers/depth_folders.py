@@ -1,51 +1,31 @@
-"""Folders of images and maps of depth: which belong together, and what range they have."""
+"""Folders of images and maps of depth: which belong together."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
+from PIL import Image
 
 from anyfolder.errors import InputError
-from anyfolder.pixels.depth_maps import DEPTH_SUFFIXES, read_depth
-from anyfolder.sampling import evenly_spaced
+from anyfolder.pixels.depth_maps import DEPTH_SUFFIXES
 from anyfolder.wording import option
 
-from .division import divide
+from .build_listing import DEPTH, Draft, build_listing
+from .depth_range import DepthRange, check_depth
 from .findings import Findings
-from .identity import KINDS, Index
-from .image_tree import Tree, read_sizes, warn_unused
+from .identity import KINDS, Index, Pairs
+from .image_tree import Tree
 from .listing import Listing
-from .pixel_maps import probe_maps
+from .name_keys import keys_of
 from .records import Records
-from .split_lists import read_lists
 from .splits import without_split
 
-# The word for depth in a name, and what the name of its image may have in its place: nothing, or
-# rgb_00000.jpg of NYU's sync_depth_00000.png, or image of KITTI's groundtruth_depth.
-WORD = re.compile(r'(^|[_-])((sync|groundtruth|gt)_)?depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)
-IMAGE_WORDS = ('', 'rgb', 'image', 'img', 'color')
+WORD = re.compile(r'(^|[_-])depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)  # in the name of a map
 KITTI = re.compile(r'proj_depth|groundtruth_depth')
 MILLIMETERS, KITTIS = 1e-3, 1 / 256  # meters of a value in PNG, which has integers alone
-MOST_MAPS = 500  # of which the values are read
-FARTHEST = 500.0  # meters, of a median that is believed
-
-
-class DepthRange(NamedTuple):
-    """What is known of the depth in a folder.
-
-    Attributes:
-        scale: meters of a value of 1.
-        nearest, median, farthest: of known pixels, in meters.
-        maps: number of maps of which the values were read.
-    """
-
-    scale: float
-    nearest: float
-    median: float
-    farthest: float
-    maps: int
+PICTURES = ('1', 'L', 'LA', 'P', 'RGB', 'RGBA')  # modes of Pillow with 8 bits
 
 
 def read_depth_folder(
@@ -68,32 +48,86 @@ def read_depth_folder(
             image, or if the values are no depth in meters.
     """
     findings = Findings(skip_invalid)
-    maps = {path: _names_of_image(path) for path in _maps_of(tree)}
-    images = [path for path in tree.images if path not in maps]
-    pairs = Index(tree.folder, images).pair(maps, findings)
+    maps = _maps_of(tree)
+    images, pairs = _paired(tree, maps, findings)
     if not pairs.image_of:
+        findings.check()  # of two maps of each image
         raise InputError(
             f"{str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
             f'by the same names, as PNG of 16 bits, .npy or .tiff, for {option("task", "depth")}.'
         )
-    lists = read_lists(tree, findings)
     map_of = {image: path for path, image in pairs.image_of.items()}
-    records = [
-        tree.record(image, path, lists.splits.get(image), mask=path)
-        for image, path in map_of.items()
-    ]
-    findings.warn_all(
-        'images left out, which have no map of depth',
-        (path for path in images if path not in map_of),
-    )
+    records = [tree.record(image, path, mask=path) for image, path in map_of.items()]
+    without = [path for path in images if path not in map_of and path not in pairs.unclear]
+    findings.warn_all('images left out, which have no map of depth', without)
     findings.warn_all('maps of depth left out, which have no image of their name', pairs.lost)
-    warn_unused(tree, records, [*images, *maps, *lists.files], findings)
-    records = read_sizes(tree, records, findings)
-    found = scale or _scale_of(tree, [record.mask for record in records if record.mask])
-    records, depths = check_depth(records, found, check_all, findings)
-    findings.check()
-    parts, held_out, _ = divide(records, tree, findings)
-    return Listing('images and maps of depth', tree.folder, (), parts, held_out, findings), depths
+    found = list[DepthRange]()
+
+    def compare(records: Records) -> Records:
+        own = scale or _scale_of(tree, [record.mask for record in records if record.mask])
+        kept, depths = check_depth(records, own, check_all, findings)
+        found.append(depths)
+        return kept
+
+    draft = Draft(
+        DEPTH,
+        'images and maps of depth',
+        tree,
+        records,
+        used=[*images, *maps],
+        listed=Index(tree.folder, images),
+    )
+    return build_listing(draft, findings, compare), found[0]
+
+
+def has_depth(tree: Tree) -> bool:
+    """True if a folder has images and maps of depth, in folders or by names that say so."""
+    maps = [
+        path
+        for path in _maps_of(tree)
+        if WORD.search(path.stem) or any('depth' in part.casefold() for part in tree.parts(path))
+    ]
+    if not maps:
+        return False
+    images, pairs = _paired(tree, maps, Findings())
+    paired = len(pairs.image_of) + len(pairs.unclear)
+    return 2 * paired > len(images)
+
+
+def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
+    """The images, and that of each map. Pictures of maps beside maps are left out."""
+    taken = {*maps}
+    images = [path for path in tree.images if path not in taken]
+    index, by_key = Index(tree.folder, images), defaultdict[str, set[str]](set)
+    for image, key in keys_of(images).items():
+        by_key[key].add(image.stem)
+    names = {
+        path: [
+            path.stem,
+            WORD.sub('', path.stem).strip('_-'),
+            *(sorted(by_key.get(key, ())) if key else ()),
+        ]
+        for path, key in keys_of(maps).items()
+    }
+    maps_of = defaultdict[Path, list[Path]](list)
+    for path, own in names.items():
+        found = next(filter(None, (index.match(name, path) for name in own)), [])
+        if len(found) == 1:
+            maps_of[found[0]].append(path)
+    left_out: set[Path] = set()
+    for several in (found for found in maps_of.values() if len(found) > 1):
+        pictures = {path for path in several if _is_picture(path)}
+        left_out |= pictures if len(pictures) < len(several) else set()
+    what = 'pictures of depth with 8 bits left out, beside a map of depth'
+    findings.warn_all(what, sorted(left_out))
+    names = {path: own for path, own in names.items() if path not in left_out}
+    return images, index.pair(names, findings)
+
+
+def _is_picture(path: Path) -> bool:
+    with suppress(Exception), Image.open(path) as image:  # else its reader says what is wrong
+        return image.mode in PICTURES
+    return False
 
 
 def _maps_of(tree: Tree) -> list[Path]:
@@ -114,11 +148,6 @@ def _maps_of(tree: Tree) -> list[Path]:
     return maps
 
 
-def _names_of_image(path: Path) -> list[str]:
-    forms = (rf'\g<1>{word}' if word else '' for word in IMAGE_WORDS)
-    return [path.stem, *(WORD.sub(form, path.stem).strip('_-') for form in forms)]
-
-
 def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
     """The scale where nobody says it, by the layout and the type of the values."""
     if any(KITTI.search('/'.join(tree.parts(path)).casefold()) for path in maps):
@@ -130,40 +159,3 @@ def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
             f'one of them, or give {option("depth_scale")}, the meters of a value of 1.'
         )
     return MILLIMETERS if suffixes == {'.png'} else 1.0
-
-
-def check_depth(
-    records: Records, scale: float, check_all: bool, findings: Findings
-) -> tuple[Records, DepthRange]:
-    """The images without those whose map is wrong, and the range of depth.
-
-    Raises:
-        InputError: if there is no depth, or none that can be in meters.
-    """
-
-    def probe(path: Path) -> tuple[Sequence[int], tuple[float, ...]]:
-        depth = read_depth(path, scale)
-        known = depth[depth > 0]
-        return depth.shape, (known.min(), np.median(known), known.max()) if known.size else ()
-
-    count = len(records)
-    chosen = records if check_all else [records[i] for i in evenly_spaced(count, MOST_MAPS)]
-    looked = list(probe_maps(chosen, probe, 'maps of depth', findings))
-    unknown = (record.mask for record, ends in looked if not ends)
-    findings.warn_all('maps of depth without a known pixel', unknown)
-    values = [ends for _, ends in looked if ends]
-    findings.check()
-    if not values:
-        raise InputError('no map of depth has a value above 0; look at how they were saved.')
-    least, middle, most = np.array(values).T
-    nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
-    if median > FARTHEST:
-        raise InputError(
-            f'at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is '
-            f'no photograph; give {option("depth_scale")}, the meters of a value of 1, such as '
-            '0.001 for '
-            'millimeters.'
-        )
-    wrong = {one.path for one in chosen} - {one.path for one, _ in looked}
-    kept = [record for record in records if record.path not in wrong]
-    return kept, DepthRange(scale, nearest, median, farthest, len(chosen))

@@ -25,10 +25,11 @@ class NoNamesError(ValueError):
     """A structure without names. Its arguments are what it is, and the remedy."""
 
 
+# The remedy may name the task, whose option has other words in each program.
 OTHER = NoNamesError('JSON', 'write the names of the classes in place of it')
 REGIONS = NoNamesError(
     'JSON of regions',
-    'export these as COCO or YOLO and give {detection}, or write one name for each image',
+    'export these as COCO or YOLO and give {task}, or write one name for each image',
 )
 VECTORS = NoNamesError(
     'vectors of 0 and 1',
@@ -63,7 +64,7 @@ def structure_reader(
                 found[value] = [class_name(name) for name in _names(content)]
         except NoNamesError as error:
             what, remedy = error.args
-            remedy = remedy.format(detection=option('task', 'detection'))
+            remedy = remedy.format(task=option('task', 'detection'))
             shown = value[:SHOWN_LETTERS] + '...' * (len(value) > SHOWN_LETTERS)
             raise InputError(
                 f'the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '

@@ -4,14 +4,11 @@ import math
 from functools import cached_property
 from typing import ClassVar
 
-from anyfolder.readers.box_formats import formats_of
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable
-from anyfolder.readers.mask_pairs import has_masks
 from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
-from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import classifier_parts
 
@@ -177,17 +174,8 @@ def read_classes(tree: Tree, request: Request) -> Listing:
     Raises:
         ConfigError: see
             :func:`~anyfolder.readers.class_folders.read_class_folders`. For a folder
-            with boxes or masks it names ``--task``.
+            with boxes, masks or depth it names ``--task``.
     """
-    forms = ' and '.join(form.name for form in formats_of(tree))
-    if forms or has_masks(tree):
-        has, task = (
-            (f'boxes as {forms}', 'detection') if forms else ('images and masks', 'segmentation')
-        )
-        raise ConfigError(
-            f'{request.data!r} has {has}; give --task {task}, or to classify, a folder '
-            'that has folders of classes alone.'
-        )
     return read_class_folders(tree, request.work_dir, request.skip_invalid)
 
 

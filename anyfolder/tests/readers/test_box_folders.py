@@ -137,8 +137,9 @@ def test_boxes_of_another_form_than_yolo_has_are_one_sentence(tmp_path, as_writt
 def test_what_is_wrong_can_be_left_out(tmp_path):
     write_coco(tmp_path)
     change(tmp_path / TRAIN, '[30, 40, 30, 4]', '[90, 40, 30, 4]')
-    words = r'boxes lie outside of their image \(10, .* or leave them out by skip_invalid=True'
-    with rejects(words):
+    with rejects(
+        r'boxes lie outside of their image \(10, .* or leave them out by skip_invalid=True'
+    ):
         read(tmp_path)
     found = read(tmp_path, skip_invalid=True)
     assert {name for name, *_ in boxes_of(found)} == {'square'}

@@ -51,7 +51,7 @@ BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
     [
         (
             [json.dumps([BOX]), 'Car'],
-            r'has JSON of regions such as \[\{"x": 10, .*--task detection',
+            r'has JSON of regions such as \[\{"x": 10, .*task=.detection',
         ),
         (['{"bbox": [1, 2, 3, 4], "label": "cat"}', 'dog'], 'has JSON of regions such as'),
         (

@@ -1,0 +1,142 @@
+"""The depth that maps hold: its range, without values that stand for pixels of no depth."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from anyfolder.errors import InputError
+from anyfolder.pixels.depth_maps import read_depth
+from anyfolder.sampling import evenly_spaced
+from anyfolder.wording import option
+
+from .findings import Findings
+from .pixel_maps import probe_maps
+from .records import ImageRecord, Records
+
+MAX_SAMPLED_MAPS = 500  # of which the values are read, unless all are
+MAX_BELIEVED_METERS = 500.0
+MIN_MARKER_SHARE = 0.005  # of the known pixels of a map that hold its largest value
+FAR_RATIO = 2.0  # of a value to the next lower ones, from which on it is apart from them
+MAIN_PERCENT = 95.0  # of the pixels, whose depth is believed
+
+
+class DepthRange(NamedTuple):
+    """What is known of the depth in a folder.
+
+    Attributes:
+        scale: meters of a value of 1.
+        nearest, median, farthest: of known pixels, in meters.
+        maps: number of maps of which the values were read.
+    """
+
+    scale: float
+    nearest: float
+    median: float
+    farthest: float
+    maps: int
+
+
+class MapDepth(NamedTuple):
+    """What is seen of a map.
+
+    Attributes:
+        ends: nearest, median and farthest depth in meters; nothing without a known pixel.
+        believed: the same of the pixels that are not far beyond the others.
+        top: the largest value.
+        share: of the known pixels that are not among those believed.
+    """
+
+    ends: tuple[float, ...] = ()
+    believed: tuple[float, ...] = ()
+    top: float = 0.0
+    share: float = 0.0
+
+
+def check_depth(
+    records: Records, scale: float, check_all: bool, findings: Findings
+) -> tuple[Records, DepthRange]:
+    """The images without those whose map is wrong, and the range of depth.
+
+    Args:
+        records: the images, each with its map.
+        scale: meters of a value of 1.
+        check_all: whether all maps are read, rather than 500.
+        findings: gets maps that are wrong, and values that are no depth.
+
+    Raises:
+        InputError: if there is no depth, or none that can be in meters.
+    """
+    every = evenly_spaced(len(records), len(records) if check_all else MAX_SAMPLED_MAPS)
+    chosen = [records[i] for i in every]
+    seen = [*probe_maps(chosen, lambda path: _probe(path, scale), 'maps of depth', findings)]
+    findings.check()
+    values = _believed(seen, findings)
+    if not values:
+        raise InputError('no map of depth has a value above 0; look at how they were saved.')
+    least, middle, most = np.array(values).T
+    nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
+    if median > MAX_BELIEVED_METERS:
+        raise InputError(
+            f'at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is no '
+            f'photograph; give {option("depth_scale")}, the meters of a value of 1, such as 0.001 '
+            'for millimeters.'
+        )
+    wrong = {one.path for one in chosen} - {one.path for one, _ in seen}
+    kept = [record for record in records if record.path not in wrong]
+    return kept, DepthRange(scale, nearest, median, farthest, len(chosen))
+
+
+def _believed(
+    seen: Sequence[tuple[ImageRecord, MapDepth]], findings: Findings
+) -> list[tuple[float, ...]]:
+    """Nearest, median and farthest depth of each map that has a known pixel.
+
+    A value that stands for no depth in one map stands for it in all.
+    """
+    markers = {depth.top for _, depth in seen if depth.share}
+    values = []
+    for record, depth in seen:
+        ends = depth.believed if depth.top in markers else depth.ends
+        if depth.share:
+            what = 'maps of depth with values far beyond the others, taken as pixels without depth'
+            findings.warn(what, f'{100 * depth.share:.2g} % up to {depth.top:g} m in {record.mask}')
+        if ends:
+            values.append(ends)
+        else:
+            findings.warn('maps of depth without a known pixel', record.mask)
+    return values
+
+
+def _probe(path: Path, scale: float) -> tuple[Sequence[int], MapDepth]:
+    """The shape (H, W) of a map, and what is seen of it."""
+    depth = read_depth(path, scale)
+    known = np.sort(depth[depth > 0])
+    if not known.size:
+        return depth.shape, MapDepth()
+    top = float(known[-1])
+    below = known[known < top]
+    at_top = len(known) - len(below)
+    believed = below  # nothing of a map of one value, which may stand for no depth elsewhere
+    if below.size:
+        main = np.percentile(below, MAIN_PERCENT)
+        is_marker = at_top >= MIN_MARKER_SHARE * len(known) and top >= FAR_RATIO * main
+        is_marker |= top > MAX_BELIEVED_METERS > FAR_RATIO * main
+        believed = _up_to_gap(below, main) if is_marker else known
+    share = 1 - len(believed) / len(known) if below.size else 0.0
+    return depth.shape, MapDepth(_ends(known), _ends(believed), top, share)
+
+
+def _up_to_gap(values: np.ndarray, main: float) -> np.ndarray:
+    """Sorted values up to the first one above ``main`` that is far from the next lower one.
+
+    Edges of what has no depth may be mixed with it, by a renderer that smooths them.
+    """
+    tail = values[values >= main]
+    gaps = np.flatnonzero(tail[1:] >= FAR_RATIO * tail[:-1])
+    return values[values <= tail[gaps[0]]] if gaps.size else values
+
+
+def _ends(values: np.ndarray) -> tuple[float, ...]:
+    return (float(values[0]), float(np.median(values)), float(values[-1])) if values.size else ()
