@@ -11,7 +11,7 @@ from .records import ImageRecord, Instance, Records
 BEYOND = 0.05  # of the image, by which a share of it may exceed it by rounding
 
 
-def to_pixels(records: Records, findings: Findings) -> None:
+def to_pixels(records: Records, findings: Findings, is_certain: bool = False) -> None:
     """Bring the boxes and polygons of all images into pixels, and the boxes into one form.
 
     Objects whose numbers cannot be right are rejected and taken out. A box is that around its
@@ -20,13 +20,15 @@ def to_pixels(records: Records, findings: Findings) -> None:
     Args:
         records: images whose size is known.
         findings: gets what is wrong.
+        is_certain: whether somebody has stated the form of these boxes, so that it is not judged.
 
     Raises:
         InputError: if all boxes are of another form than stated, see :mod:`.box_meaning`.
     """
     for record in records:
         record.instances = [found for found in record.instances if _has_numbers(found, findings)]
-    check_meaning(records)
+    if not is_certain:
+        check_meaning(records)
     for record in records:
         record.instances = [one for one in record.instances if _is_in_pixels(one, record, findings)]
     _count_from_0(records)

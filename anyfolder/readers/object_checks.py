@@ -16,7 +16,9 @@ from .records import ImageRecord, Instance, Records
 CORRECT = 'correct them'
 
 
-def check_instances(records: Records, findings: Findings, with_masks: bool = False) -> None:
+def check_instances(
+    records: Records, findings: Findings, with_masks: bool = False, is_certain: bool = False
+) -> None:
     """Compare objects with their images: clip what is outside, reject what cannot be right.
 
     Afterward every box has finite sides of at least a pixel within its image, and an area.
@@ -26,11 +28,12 @@ def check_instances(records: Records, findings: Findings, with_masks: bool = Fal
         findings: gets what was clipped, left out or is wrong.
         with_masks: whether polygons are needed, so that they are checked, too. They are dropped
             otherwise.
+        is_certain: see :func:`~.boxes_in_pixels.to_pixels`.
 
     Raises:
         InputError: if all boxes are of another form than stated, see :mod:`.box_meaning`.
     """
-    to_pixels(records, findings)
+    to_pixels(records, findings, is_certain)
     for record in records:
         for found in record.instances:
             found.segmentation = (found.segmentation or None) if with_masks else None

@@ -25,9 +25,9 @@ from .choices import DIGITS
 from .classification import Classification
 from .depth_estimation import DepthEstimation
 from .detection import Detection, InstanceSegmentation
+from .folder_reading import reading_folder
 from .panoptic_segmentation import PanopticSegmentation
 from .pretraining import Pretraining
-from .folder_reading import reading_folder
 from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request
 from .run_folder import NAME, free_folder

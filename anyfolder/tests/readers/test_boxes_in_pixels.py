@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rejection import rejects
 
 from anyfolder.readers.boxes_in_pixels import to_pixels
 from anyfolder.readers.findings import Findings
@@ -47,6 +48,15 @@ def test_polygons_come_into_pixels_too():
     assert one.segmentation == [[32, 24, 64, 24, 64, 48]]
     [one], _ = moved(Instance('a', (), [[5, 7, 25, 7, 25, 31]], from_1=True))
     assert one.segmentation == [[4, 6, 24, 6, 24, 30]]
+
+
+def test_a_form_that_somebody_has_stated_is_not_judged():
+    corners = [Instance('a', (30, 20, 40, 30 + i)) for i in range(10)]
+    record, findings = ImageRecord(Path('0.jpg'), size=(64, 48), instances=corners), Findings()
+    with rejects('seem to be left, top, right, bottom'):
+        to_pixels([record], findings)
+    to_pixels([record], findings, is_certain=True)
+    assert record.instances[0].box == (30, 20, 40, 30)
 
 
 def test_pixels_are_counted_from_1_unless_a_corner_is_0():
