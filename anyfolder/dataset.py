@@ -27,7 +27,7 @@ class Note(NamedTuple):
     """
 
     what: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple's own, which nobody calls
     examples: Sequence[str]
 
 

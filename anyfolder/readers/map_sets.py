@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
 
 from anyfolder.errors import InputError
 from anyfolder.sampling import evenly_spaced
@@ -25,7 +24,7 @@ from .splits import split_of, without_split
 MAX_GROUPS = 64  # of folders that are looked at
 LOOKED_AT = 3  # files of a group
 NAMES_COMPARED = 50  # of each folder
-Kind = Literal['image', 'mask', 'other', '']
+Kind = str  # 'image', 'mask', 'other' or nothing
 Role = tuple[str, ...]  # the folders of a map that its image does not have
 MapsByRole = Mapping[Role, Mapping[Path, Path]]  # of each image
 

@@ -35,7 +35,7 @@ class MaskedImages(NamedTuple):
 
     records: Records
     lists: Lists
-    index: Index
+    index: Index  # type: ignore[assignment]  # hides tuple's own, which nobody calls
     unused: list[Path]
 
 
