@@ -7,6 +7,7 @@ from anyfolder.errors import InputError
 from anyfolder.readers.depth_folders import DepthRange
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
+from anyfolder.wording import option
 
 from .known_layouts import PlacedLayouts, layouts_in
 from .layout import Layout
@@ -42,7 +43,7 @@ def read_laid_out(
             folder.
     """
     if layout and not Path(layout).is_file():
-        raise InputError(f'--layout: there is no file {str(layout)!r}.')
+        raise InputError(f'there is no file {str(layout)!r}.', option='layout')
     placed = layouts_in(Path(folder), Path(layout) if layout else None)
     if placed is None:
         return None
@@ -56,10 +57,12 @@ def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
     """The layout for a task, the first of several whose labels are there."""
     found = [layout for layout in placed.layouts if task in (layout.task or layout.tasks)]
     if not found:
-        tasks = [task for layout in placed.layouts for task in layout.task or layout.tasks]
+        tasks = dict.fromkeys(
+            one for layout in placed.layouts for one in layout.task or layout.tasks
+        )
         raise InputError(
-            f'{str(placed.folder)!r} is {placed.layouts[0].title}, which has no labels for '
-            f'--task {task}, but for {" or ".join(dict.fromkeys(tasks))}; give that task.'
+            f'{str(placed.folder)!r} is {placed.layouts[0].title}, whose labels are not for '
+            f'{option("task", task)}; give {" or ".join(option("task", one) for one in tasks)}.'
         )
     files = [*tree.others, *tree.images]
     for layout in found[:-1]:

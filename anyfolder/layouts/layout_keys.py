@@ -139,13 +139,14 @@ def _classes(value: Any, where: str) -> dict[str, Any]:
 
 def _units(value: Any, where: str) -> dict[str, Any]:
     """Words for boxes, or the meters of a value of 1 for depth."""
-    if isinstance(value, str) and value in METERS:
-        return dict(meters=METERS[value])
+    words = texts(value, where)
+    if words[0] in METERS:
+        return dict(meters=METERS[words[0]])
     try:
-        meters = float(value) if isinstance(value, str) else 0.0
+        meters = float(words[0])
     except ValueError:
-        words = tuple(choose(word, {*WORDS, *METERS}, where) for word in texts(value, where))
-        return dict(units=BoxUnits.of(words, where))
+        known = [*WORDS, *METERS]
+        return dict(units=BoxUnits.of([choose(word, known, where) for word in words], where))
     if not 0 < meters < float('inf'):
         raise InputError(f'{where}: {value!r} are no meters of a value of 1; correct it.')
     return dict(meters=meters)

@@ -50,7 +50,7 @@ class LayoutSplits:
         self._others, self._findings = others, findings
         self.lists: list[Path] = []
         stated: dict[Path, set[Split]] = defaultdict(set)
-        known = {*values.values()}
+        known = dict.fromkeys(values.values())
         for split, items in layout.splits.items():
             for item in items:
                 if item not in known:

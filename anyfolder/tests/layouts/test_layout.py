@@ -1,0 +1,93 @@
+"""Layout files: their keys and values, and one sentence for what is wrong with them."""
+
+import pytest
+from rejection import rejects
+
+from anyfolder.layouts.layout import layout_of, read_layouts
+from anyfolder.layouts.layout_keys import KEYS
+
+
+def test_there_are_at_most_ten_keys():
+    assert len(KEYS) <= 10
+
+
+WRONG = {
+    'fromat: table': r"'fromat' is none of .*; did you mean 'format'\?",
+    'format: tabel': r"'tabel' is none of .*; did you mean 'table'\?",
+    'images: a': 'has no format; give one of folders',
+    'format: folders\nimages: [a, b]': r'needs the field \{class\}',
+    'format: folders\nimages: "{class}/**"\nlabels: a': 'needs no labels',
+    'format: coco': 'needs labels',
+    'format: table\nlabels: a': 'needs columns',
+    'format: coco\nlabels: a\ncolumns: [image]': 'has no columns',
+    'format: masks\nlabels: a': 'needs classes',
+    'format: depth\nlabels: a': 'needs units',
+    'format: coco\nlabels: a\ntask: depth': 'has no labels for task: depth, but detection',
+    'task: detct': r"did you mean 'detection'\?",
+    'units: relatve': r"did you mean 'relative'\?",
+    'units: [size, center]': 'size and center contradict each other',
+    'units: -1': 'no meters of a value of 1',
+    'splits: {trian: a}': r"did you mean 'train'\?",
+    'splits: train.txt': 'is no mapping',
+    'images: {split}/a': 'is not YAML',
+    'images: **/*.jpg': r'is not YAML .* put what begins with \*, \{ or # into quotes',
+    'images: {a: b}': 'neither text nor a list of text',
+    'images: ../secret/*': 'is no path below the folder',
+    'images: /etc/*': 'is no path below the folder',
+    'images: "{name"': 'has a { alone',
+    'images: "{name:(a+)+}"': 'has a group',
+    'images: "*_*_*_*_*.jpg"': 'more than 4 wildcards',
+    'images: "a/**/b/**/**"': r'more than two \*\*',
+    'columns: [clas, image]': r"'clas' is no column with a meaning.*did you mean 'class'\?",
+    'columns: [left, top]': 'left, top are no box',
+    'columns: [image, image]': "names 'image' twice",
+    'columns: [..., image]': 'before the end',
+    'columns: {image: [a, b]}': 'only classes can have several titles',
+    'classes: {0: [a]}': 'each code has one name',
+    'a: &a [1]\nb: *a': r'has an anchor',
+    'a: !!python/object/apply:os.system [ls]': 'has the tag',
+    'a: 1\na: 2': "has the key 'a' twice",
+    'a: {b: {c: {d: {e: 1}}}}': 'more than 4 deep',
+    '- format': 'is no mapping',
+    '': 'is empty',
+}
+
+
+@pytest.mark.parametrize('text', WRONG)
+def test_what_is_wrong_is_one_sentence_with_the_nearest_word(tmp_path, text):
+    file = tmp_path / 'anyfolder.yaml'
+    file.write_text(text)
+    with rejects(WRONG[text]) as raised:
+        read_layouts(file)
+    assert '\n' not in str(raised.value)
+    assert str(raised.value)[-1] in '.?'
+
+
+def test_scalars_stay_what_they_are_written_as(tmp_path):
+    """In YAML, no is false and 010 is 8."""
+    file = tmp_path / 'anyfolder.yaml'
+    file.write_text(
+        "format: folders\nimages: '{class}/*'\nclasses: {010: no, 1: ~, 2: '~', 3: 1.0}\n"
+    )
+    codes = read_layouts(file)[0].classes
+    assert codes.names == {'010': 'no', '1': None, '2': '~', '3': '1.0'}
+
+
+def test_documents_are_layouts_for_other_tasks(tmp_path):
+    file = tmp_path / 'anyfolder.yaml'
+    file.write_text("format: folders\nimages: '{class}/*'\n---\nformat: coco\nlabels: a.json\n")
+    assert [layout.format for layout in read_layouts(file)] == ['folders', 'coco']
+
+
+@pytest.mark.parametrize(
+    ('columns', 'tasks'),
+    [
+        (['image', 'class'], ('classification',)),
+        (['image', 'class', 'box'], ('detection',)),
+        (['image', 'class', 'points'], ('detection', 'instance', 'segmentation')),
+        (['image', 'mask'], ('segmentation', 'depth')),
+    ],
+)
+def test_columns_say_the_tasks_of_a_table(columns, tasks):
+    content = dict(format='table', labels='a.csv', columns=columns)
+    assert layout_of(content, 'file').tasks == tasks

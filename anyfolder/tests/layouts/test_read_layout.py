@@ -1,0 +1,259 @@
+"""Folders that no rule could know are read by what their layout says."""
+
+import numpy as np
+import pytest
+from listings import notes_of, sizes_of
+from public_scene import Scene
+from rejection import rejects
+
+from anyfolder.layouts.find_layout import read_laid_out
+from anyfolder.readers.image_tree import Tree
+
+
+def read(scene, task, **options):
+    found, _ = read_laid_out(Tree(scene.folder), scene.folder, task, **options)
+    return found
+
+
+def lay_out(scene, *lines):
+    scene.text('anyfolder.yaml', *lines)
+
+
+@pytest.fixture
+def scene(tmp_path):
+    return Scene(tmp_path)
+
+
+def boxes_of(found):
+    return {(one.name, *map(round, one.box)) for record in found.train for one in record.instances}
+
+
+def write_lines(scene, line, **more):
+    for i in range(6):
+        scene.images(f'pics/{i}.jpg')
+        scene.text(f'notes/{i}.lbl', line)
+    texts = [f'{name}: {value}' for name, value in more.items()]
+    lay_out(
+        scene,
+        'format: table',
+        'images: pics/{name}.jpg',
+        'labels: notes/{name}.lbl',
+        *texts,
+    )
+
+
+@pytest.mark.parametrize(
+    ('line', 'columns', 'units'),
+    [
+        ('cat 5 6 25 16', '[class, left, top, right, bottom]', 'pixels'),
+        ('5;6;20;10;cat', '[left, top, width, height, class]', 'pixels'),
+        ('cat 15 11 20 10', '[class, x, y, width, height]', 'center'),
+        ('cat 0.375 0.36667 0.5 0.33333', '[class, x, y, width, height]', '[relative, center]'),
+        ('cat 5 6 25 16', '[class, x, y, width, height]', 'size'),
+        ('cat,"[5, 6, 25, 16]"', '[class, box]', 'corners'),
+        ('cat 6 7 26 17', '[class, left, top, right, bottom]', 'from 1'),
+        ('cat 5 6 25 6 25 16 5 16', '[class, points]', 'pixels'),
+        ('cat 5 6 25 6 25 16 5 16', '[class, x1, y1, x2, y2, x3, y3, x4, y4]', 'pixels'),
+        ('0.9 cat 5 6 20 10 7 8', '[_, class, left, top, width, height, ...]', 'pixels'),
+    ],
+)
+def test_boxes_of_any_units(scene, line, columns, units):
+    write_lines(scene, line, columns=columns, units=units)
+    size = (25, 16) if units == 'size' else (20, 10)
+    assert boxes_of(read(scene, 'detection')) == {('cat', 5, 6, *size)}
+
+
+def test_the_only_class_needs_no_column(scene):
+    write_lines(scene, '5 6 25 16', columns='[left, top, right, bottom]', classes='[cat]')
+    assert boxes_of(read(scene, 'detection')) == {('cat', 5, 6, 20, 10)}
+
+
+@pytest.mark.parametrize(
+    ('classes', 'names'),
+    [
+        ('[cat, dog]', {'dog'}),
+        ('{1: dog, 3: ~}', {'dog', ''}),
+        ('{1-2: dog, "*": ~}', {'dog', ''}),
+        ('names.txt', {'dog'}),
+        ('{file: names.txt, 0: ~}', {'dog'}),
+    ],
+)
+def test_classes_as_a_list_a_file_or_a_mapping(scene, classes, names):
+    for i in range(6):
+        scene.images(f'{i}.jpg')
+        more = ['3 1 1 9 9'] if '3: ~' in classes or '*' in classes else []
+        scene.text(f'{i}.txt', '01 5 6 25 16', *more)
+    scene.text('names.txt', 'cat', 'dog')
+    lay_out(
+        scene,
+        'format: table',
+        "images: '{name}.jpg'",
+        "labels: '{name:\\d+}.txt'",
+        'columns: [class, left, top, right, bottom]',
+        f'classes: {classes}',
+    )
+    assert {name for name, *_ in boxes_of(read(scene, 'detection'))} == names
+
+
+def test_a_class_without_a_name_is_an_error(scene):
+    write_lines(scene, '7 5 6 25 16', columns='[class, left, top, right, bottom]', classes='[cat]')
+    with rejects(r"have a class without a name \(6, the first is '7', line 1 of .*name it in clas"):
+        read(scene, 'detection')
+
+
+def test_lines_that_do_not_fit_are_an_error(scene):
+    write_lines(scene, 'cat 5 6 25 16', columns='[class, left, top, right, bottom]')
+    scene.text('notes/3.lbl', 'cat 5 6 25 16', 'cat 5 6 25')
+    with rejects(
+        r'do not have the columns that the layout names \(1, the first is line 2 of .*3.lbl'
+    ):
+        read(scene, 'detection')
+
+
+SPLITS = {
+    "images: 'set{split}/*.jpg'": 'splits: {train: [A, B], val: C}',
+    "images: 'set{split:A|B|C}/*.jpg'": 'splits: {train: [A, B], val: C}',
+    'images: set*/*.jpg': "splits: {train: [lists/a.txt], val: 'lists/b*.txt', test: 'lists/no*'}",
+    'images: "*/*.jpg"': "splits: {train: ['setA/**', 'setB/**'], val: 'setC/**'}",
+    "images: '*/{name}.jpg'": 'splits: {train: [first], val: [second]}',
+}
+
+
+@pytest.mark.parametrize('images', SPLITS)
+def test_splits_by_folders_lists_patterns_and_columns(scene, images):
+    names = [f'set{part}/{part}{i}.jpg' for part in 'ABC' for i in range(2)]
+    scene.images(*names)
+    scene.text('lists/a.txt', *names[:3], 'B1', 'gone.jpg')
+    scene.text('lists/b1.txt', *(name.removesuffix('.jpg') for name in names[4:]))
+    rows = [
+        f'{name},{"xy"[i % 2]},{"first" if i < 4 else "second"}' for i, name in enumerate(names)
+    ]
+    scene.text('labels.csv', 'file,kind,part', *rows)
+    by_column = 'first' in SPLITS[images]
+    columns = '{image: file, class: kind' + ', split: part' * by_column + '}'
+    lay_out(
+        scene, 'format: table', images, 'labels: labels.csv',
+        f'columns: {{labels.csv: {columns}}}', SPLITS[images],
+    )  # fmt: skip
+    found = read(scene, 'classification')
+    assert (sizes_of(found), found.classes) == ([4, 2, 0], ('x', 'y'))
+    left_out = ('lines of a.txt left out, whose image is not there', 1)
+    assert (left_out in notes_of(found)) == ('lists' in SPLITS[images])
+
+
+def test_a_list_or_a_split_that_is_not_there_is_an_error(scene):
+    scene.images('a/1.jpg', 'b/2.jpg', 'a/3.jpg', 'b/4.jpg')
+    start = 'format: folders', "images: '{class}/*'"
+    lay_out(scene, *start, 'splits: {train: train.txt}')
+    with rejects("splits: train: 'train.txt' is no list that is there, no pattern of images"):
+        read(scene, 'classification')
+    lay_out(scene, 'format: folders', "images: '{split}/{class:\\d+}.jpg'")
+    with rejects(r"the split 'a' is none of train, val and test; add splits"):
+        read(scene, 'classification')
+
+
+def test_a_group_is_not_divided(scene):
+    rows = []
+    for i in range(20):
+        scene.images(f'{i}.jpg')
+        rows.append(f'{i},{"cat" if i // 4 % 2 else "dog"},patient {i // 4}')
+    scene.text('labels.csv', 'file,kind,who', *rows)
+    start = 'format: table', 'labels: labels.csv'
+    lay_out(scene, *start, 'columns: {image: file, class: kind, group: who}')
+    found = read(scene, 'classification')
+    train, val = ({record.group for record in part} for part in (found.train, found.val))
+    assert len(val) == 2
+    assert not train & val
+    scene.text('val.txt', '0')
+    more = 'columns: {labels.csv: {image: file, class: kind, group: who}}', 'splits: {val: val.txt}'
+    lay_out(scene, *start, *more)
+    with rejects(r"images of one group are in several splits \(3, the first is 'patient 0'"):
+        read(scene, 'classification')
+
+
+def test_groups_by_several_fields(scene):
+    scene.images(
+        *(f'{kind}/{kind}{track}_{i}.jpg' for kind in 'ab' for track in 'xyz' for i in '12')
+    )
+    lay_out(scene, 'format: folders', "images: '{class}/{group_kind:[ab]}{group_track}_{_}.jpg'")
+    found = read(scene, 'classification')
+    train, val = (sorted(record.group for record in part) for part in (found.train, found.val))
+    assert len(val) == 4
+    assert {group[0] for group in val} == {'a', 'b'}
+    assert {group[1:] for group in val} <= {'/x', '/y', '/z'}
+    assert not {*train} & {*val}
+
+
+def test_several_classes_of_an_image(scene):
+    rows = ['a b', 'b', '', 'a', 'b a', 'a']
+    scene.images(*(f'{i}.jpg' for i in range(6)))
+    scene.text('labels.csv', 'file,tags', *(f'{i}.jpg,{tags}' for i, tags in enumerate(rows)))
+    lay_out(scene, 'format: table', 'labels: labels.csv', 'columns: {image: file, classes: tags}')
+    found = read(scene, 'classification')
+    assert found.multi_label
+    labels = {
+        record.path.stem: set(record.labels) for part in found.parts.values() for record in part
+    }
+    assert labels == {str(i): set(tags.split()) for i, tags in enumerate(rows)}
+
+
+def test_values_and_colors_of_masks(scene):
+    colors = np.zeros((30, 40, 3), np.uint8)
+    colors[:9], colors[9:20] = (255, 0, 0), (7, 7, 7)
+    for i in range(4):
+        scene.images(f'x/{i}.jpg')
+        scene.array(f'y/{i}-z.png', colors)
+    start = 'format: masks', "images: 'x/{name}.jpg'", "labels: 'y/{name}-z.png'"
+    lay_out(scene, *start, "classes: {'#ff0000': red, 7 7 7: gray, 0: ~}")
+    found = read(scene, 'segmentation')
+    assert found.classes == ('red', 'gray')
+    assert found.masks.by_color
+    assert found.masks.numbers[0] == 255
+    lay_out(scene, *start, "classes: {'#ff0000': red, 0: ~}")
+    with rejects(
+        r"names no class of the value 7 of masks; name it in classes, or all others by '\*'"
+    ):
+        read(scene, 'segmentation')
+
+
+def test_masks_and_depth_that_a_table_names(scene):
+    rows = []
+    for i in range(4):
+        scene.images(f'frames/{i}.jpg')
+        scene.array(f'maps/m{i}.png', np.full((30, 40), 2000 + i, np.uint16))
+        rows.append(f'data/frames/{i}.jpg,data/maps/m{i}.png')
+    scene.text('pairs.csv', *rows)
+    lay_out(
+        scene, 'task: depth', 'format: table', "images: '**/*.jpg'", 'labels: pairs.csv',
+        'columns: [image, mask]', 'units: millimeters',
+    )  # fmt: skip
+    found, depths = read_laid_out(Tree(scene.folder), scene.folder, 'depth')
+    assert (sizes_of(found), round(depths.farthest, 3)) == ([3, 1, 0], 2.003)
+
+
+def test_a_layout_in_another_place(scene, tmp_path_factory):
+    scene.images('a/1.jpg', 'b/2.jpg', 'a/3.jpg', 'b/4.jpg')
+    file = tmp_path_factory.mktemp('elsewhere') / 'mine.yaml'
+    file.write_text("format: folders\nimages: '{class}/*'\n")
+    assert read(scene, 'classification', layout=file).form == 'mine'
+    with rejects('there is no file'):
+        read(scene, 'classification', layout='nowhere.yaml')
+
+
+def test_files_that_are_not_there_are_one_sentence(scene):
+    scene.images('a/1.jpg')
+    lay_out(scene, 'format: coco', 'images: a/*', 'labels: instances.json')
+    with rejects(r"has no file 'instances.json'. Correct labels in .*anyfolder.yaml"):
+        read(scene, 'detection')
+
+
+def test_another_task_names_the_one_that_fits(scene):
+    scene.images('a/1.jpg')
+    lay_out(scene, 'format: folders', "images: '{class}/*'")
+    with rejects("whose labels are not for task='detection'; give task='classification'"):
+        read(scene, 'detection')
+
+
+def test_without_a_layout_nothing_is_read(scene):
+    scene.images('a/1.jpg')
+    assert read_laid_out(Tree(scene.folder), scene.folder, 'classification') is None
