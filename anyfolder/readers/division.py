@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,31 +18,6 @@ from .object_checks import without_repeats
 from .probe import digest_of
 from .records import ImageRecord, Parts, Records
 from .splits import SEED, SPLITS, Split, hold_out
-
-
-class Division(NamedTuple):
-    """The images by split.
-
-    Attributes:
-        parts: the images of each.
-        held_out: whether those for validation were held out from training.
-        known: the classes that have something to train on.
-    """
-
-    parts: Parts
-    held_out: bool
-    known: set[str]
-
-
-def divide(
-    records: Records,
-    tree: Tree,
-    findings: Findings,
-    by: Callable[[ImageRecord], str] = lambda record: '',
-) -> Division:
-    """See :func:`assign_splits` and :func:`check_classes`."""
-    parts, held_out = assign_splits(records, tree, findings, by)
-    return Division(parts, held_out, check_classes(parts, held_out, findings))
 
 
 def assign_splits(

@@ -12,14 +12,15 @@ from anyfolder.errors import InputError
 from anyfolder.limits import read_within
 from anyfolder.pixels.images import decode
 
+from .build_listing import SEGMENTS, Draft, build_listing
 from .class_names import class_name, warn_merged
-from .division import divide
 from .file_contents import reading
 from .findings import Findings
 from .formats.coco import categories_of, images_by_id
 from .formats.json_values import is_yes, key_of
 from .geometry import box_of_mask
-from .image_tree import Tree, read_sizes, warn_unused, with_right_size
+from .identity import Index
+from .image_tree import Tree
 from .listing import Listing
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Instance, Records
@@ -79,26 +80,23 @@ def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         with reading(file, 'an image or a segment', 'COCO panoptic'):
             records += _records(tree, file, content, kinds, findings)
     warn_merged(kinds, findings)
-    warn_unused(tree, records, files, findings)
-    records = with_right_size(read_sizes(tree, records, findings), findings)
-    looked = list(probe_maps(records, _probe_all, 'PNGs of segments', findings))
-    for record, found in looked:
-        _compare(record, found, findings)
-    findings.check(sum(len(record.instances) for record in records))
-    records = [record for record, _ in looked]
-    parts, held_out, known = divide(records, tree, findings)
-    for record in parts['val']:
-        record.instances = [found for found in record.instances if found.name in known]
-    unused = (name for name in kinds if name not in known)
-    findings.warn_all('names of classes left out, which no segment to train on has', unused)
     things, stuff = (
-        [name for name, is_thing in kinds.items() if name in known and is_thing is wanted]
-        for wanted in (True, False)
+        [name for name, is_thing in kinds.items() if is_thing is wanted] for wanted in (True, False)
     )
-    classes = (*things, *stuff)
-    return Listing(
-        'COCO panoptic', tree.folder, classes, parts, held_out, findings, stuff=len(stuff)
+
+    def compare(records: Records) -> Records:
+        seen = [*probe_maps(records, _probe_all, 'PNGs of segments', findings)]
+        for record, found in seen:
+            _compare(record, found, findings)
+        return [record for record, _ in seen]
+
+    images = Index(tree.folder, [record.path for record in records])  # PNGs have their names
+    draft = Draft(
+        SEGMENTS, 'COCO panoptic', tree, records, [*things, *stuff], used=files, listed=images
     )
+    listing = build_listing(draft, findings, compare)
+    listing.stuff = sum(name in stuff for name in listing.classes)
+    return listing
 
 
 def _records(

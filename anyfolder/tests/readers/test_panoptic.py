@@ -76,3 +76,21 @@ def test_what_does_not_fit_together_is_one_sentence(folder, tmp_path):
     (tmp_path / 'empty').mkdir()
     with rejects('has no panoptic annotations; put a panoptic_'):
         read_panoptic_folder(Tree(tmp_path / 'empty'))
+
+
+def test_nothing_is_written_for_a_folder_without_a_segment_to_train_on(folder):
+    def change(content):
+        for one in content['annotations']:
+            one['segments_info'] = []
+
+    changed(folder, 'train', change)
+    changed(folder, 'val', change)
+    with rejects('no image of .* to train on has a segment'):
+        read_panoptic_folder(Tree(folder))
+
+
+def test_a_list_takes_images_from_training(folder):
+    """The names in it are those of the images and of their PNGs."""
+    (folder / 'test.txt').write_text('train/3\n')
+    listing = read_panoptic_folder(Tree(folder))
+    assert [len(listing.parts[split]) for split in ('train', 'val', 'test')] == [3, 2, 1]
