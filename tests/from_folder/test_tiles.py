@@ -14,7 +14,6 @@ import torch
 from image_folders import scenes, write_coco
 from mmengine.registry import DATASETS, init_default_scope
 
-from vit_plugin.commands import entry, train
 from vit_plugin.config import check_config, read_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import TASKS, write_config
@@ -141,6 +140,5 @@ def test_objects_that_are_in_no_view_are_said(tmp_path, monkeypatch, capsys):
 def test_what_has_no_tiles_is_one_sentence(shapes):
     with rejects('--tiles 64: the longest side .* has 64 pixels; give'):
         write_config(Request('shapes', task='detection', tiles=64))
-    args = entry.parser_of(train).parse_args(['--data', 'shapes', '--tiles', '32'])
-    with rejects('--tiles is for --task detection or instance'):
-        train.check(args)
+    with rejects('--tiles needs --task detection or instance'):
+        write_config(Request('shapes', tiles=32))

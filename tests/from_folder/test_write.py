@@ -46,6 +46,19 @@ def request_for(**arguments) -> Request:
     return Request(**dict(dict(data='digits', arch=ARCH), **arguments))
 
 
+@pytest.mark.parametrize(
+    ('arguments', 'patch'),
+    [
+        (dict(arch=''), 8),
+        (dict(task='pretraining'), 16),
+        pytest.param(dict(task='detection'), 16, marks=needs_mmdet),
+    ],
+)
+def test_images_below_a_patch_are_refused_before_the_folder_is_read(arguments, patch):
+    with rejects(f'^--img-size 1: a patch of the model has {patch} x {patch} pixels; give {patch}'):
+        write_config(request_for(data='not there', img_size=1, **arguments))
+
+
 def test_a_patience_that_ends_nothing_is_said(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
     write_config(request_for(epochs=3, patience=3))

@@ -211,6 +211,10 @@ class StartingPoint:
             * bool(missing)
         )
 
+    def patch_side(self, size: int) -> int:
+        """The side of a patch in pixels, for images with this shorter side; of a detector, 1."""
+        return 1 if self.detector else self.meta_backbone(size).patch_embed.stride
+
     def meta_backbone(self, size: int, **arguments: Any) -> VisionTransformer:
         """The backbone without memory for its weights."""
         with torch.device('meta'):

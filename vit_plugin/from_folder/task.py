@@ -80,6 +80,17 @@ class Task:
                 f'--weights {request.weights!r} are of a model for --task '
                 f'{" or ".join(saved.tasks)}; give this task, or the weights of a backbone.'
             )
+        if request.img_size:
+            self._check_side(request.img_size)
+
+    def _check_side(self, side: int) -> None:
+        """Raise a ``ConfigError`` for images that are smaller than a patch, before any is read."""
+        patch = self.start.patch_side(side)
+        if side < max(patch, LEAST):
+            raise ConfigError(
+                f'--img-size {side}: a patch of the model has {patch} x {patch} pixels; give '
+                f'{max(patch, LEAST)} or more, or an --arch of smaller patches.'
+            )
 
     def tree(self) -> Tree:
         """The files of the data."""
