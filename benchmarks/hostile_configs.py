@@ -60,8 +60,9 @@ from vit_plugin.arguments import Signature
 from vit_plugin.commands import probe, test
 from vit_plugin.commands.entry import parser_of
 from vit_plugin.engine.runner import Runner
-from vit_plugin.errors import ConfigError, leave_out_multimodal
+from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.starting_point import StartingPoint
+from vit_plugin.importable import make_importable
 from vit_plugin.inference import load, saved_model
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.untrusted.table import PATHS
@@ -710,7 +711,7 @@ def main() -> None:
     part, parts = map(int, args.part.split('/'))
     import vit_plugin.detection  # noqa: F401  before the detectors
 
-    leave_out_multimodal()
+    make_importable()
     for framework in FRAMEWORKS:
         import_module(f'{framework}.registry')
     logging.disable(logging.CRITICAL)

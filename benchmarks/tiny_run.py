@@ -229,9 +229,9 @@ def main() -> None:
     parser.add_argument('--cfg-options', nargs='+', action=DictAction, default={})
     args = parser.parse_args()
     from vit_plugin.commands.command_line import build_runner, one_sentence_errors
-    from vit_plugin.errors import leave_out_multimodal
+    from vit_plugin.importable import make_importable
 
-    leave_out_multimodal()
+    make_importable()
     cfg = tiny_cfg(
         args.work_dir,
         args.loop,

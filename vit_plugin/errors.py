@@ -4,8 +4,6 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 
 from anyfolder.errors import InputError as ConfigError  # for wrong folders and wrong configs
 from anyfolder.errors import (
@@ -22,7 +20,6 @@ __all__ = [
     'MissingExtraError',
     'first_line',
     'is_out_of_memory',
-    'leave_out_multimodal',
     'named_line',
     'naming',
     'needed_by',
@@ -111,21 +108,3 @@ def needed_by(feature: str) -> Iterator[None]:
             f'together, in a clone of vit_plugin: pip install {_FRAMEWORK}.',
             name=module,
         ) from error
-
-
-def leave_out_multimodal() -> None:
-    """Let MMPretrain import its other models where transformers 5 and pycocotools are installed.
-
-    It imports its multimodal models as soon as both are installed, and transformers 5 lacks what
-    they need. This sets the flag that MMPretrain would set if one were missing, so that a config
-    with such a model is told what to install. It does nothing where they can be imported, and
-    nothing after MMPretrain's models have been imported.
-    """
-    try:
-        installed = int(version('transformers').partition('.')[0])
-    except (PackageNotFoundError, ValueError):
-        return
-    if installed >= 5 and 'mmpretrain.models' not in sys.modules and find_spec('mmpretrain'):
-        from mmpretrain.utils import dependency
-
-        dependency.WITH_MULTIMODAL = False

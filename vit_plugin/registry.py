@@ -14,13 +14,8 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import Any
 
-from vit_plugin.errors import (
-    EXTRAS,
-    ConfigError,
-    MissingExtraError,
-    leave_out_multimodal,
-    needed_by,
-)
+from vit_plugin.errors import EXTRAS, ConfigError, MissingExtraError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.project import declared, projects
 from vit_plugin.suggestions import guess, suggestion, unscoped
 
@@ -150,7 +145,7 @@ def needed_class(feature: str, place: str) -> Any:
         others = {key: at for one in declared('stand_ins').values() for key, at in one.items()}
         place = f'{others.get(name, module)}:{name}'
     with needed_by(feature):
-        leave_out_multimodal()
+        make_importable()
         return resolve_name(place)
 
 

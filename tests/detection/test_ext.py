@@ -62,28 +62,3 @@ def test_a_script_has_the_ops_from_its_first_line(tmp_path):
     (tmp_path / 'beside.py').write_text('')
     script.write_text('import sys, mmcv.ops, beside\nprint(__name__, sys.argv[1:])\n')
     assert "__main__ ['--flag']" in run('-m', 'vit_plugin.detection', str(script), '--flag')
-
-
-@pytest.mark.nightly
-def test_after_the_rest_of_mmcv_is_in_time():
-    run(
-        '-c',
-        'import mmcv.cnn.bricks.transformer, vit_plugin.detection\n'
-        'from mmcv.cnn.bricks.transformer import MultiScaleDeformableAttention',
-    )
-
-
-def test_too_late_is_said():
-    pytest.importorskip('mmdet')
-    output = run(
-        '-c',
-        """if True:
-        import importlib.util, mmdet.structures
-        compiled = importlib.util.find_spec('mmcv._ext')
-        try:
-            import vit_plugin.detection
-            print('in time' if compiled else 'nothing said')
-        except ValueError as error:
-            print(error)""",
-    )
-    assert 'in time' in output or 'python -m vit_plugin.detection SCRIPT' in output

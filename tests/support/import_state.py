@@ -14,10 +14,10 @@ import warnings
 from contextlib import suppress
 from itertools import groupby
 
-from vit_plugin.errors import leave_out_multimodal
+from vit_plugin.importable import make_importable
 
 warnings.simplefilter('ignore')
-leave_out_multimodal()
+make_importable()
 for name in (
     'cv2',
     'PIL.TiffImagePlugin',

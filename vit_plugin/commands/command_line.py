@@ -32,8 +32,9 @@ from vit_plugin.engine.faults.explain import LESS_MEMORY, explained, sentence
 from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.engine.work_dir import alone_in
-from vit_plugin.errors import ConfigError, leave_out_multimodal
+from vit_plugin.errors import ConfigError
 from vit_plugin.files.standard_streams import interrupted
+from vit_plugin.importable import make_importable
 from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
 from vit_plugin.weights.for_mmengine import reading_safely
 
@@ -166,7 +167,7 @@ def run_main(
     memory: str | None = None,
 ) -> None:
     """Run a tool with its arguments, see :func:`one_sentence_errors`."""
-    leave_out_multimodal()
+    make_importable()
     if not getattr(args, 'verbose', False):
         # For what the frameworks log when they are imported.
         quieten(MMLogger.get_current_instance())

@@ -1,6 +1,8 @@
 """A trained model from a checkpoint with its config, or from weights with their arch."""
 
+import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ from torch import Tensor, nn
 from vit_plugin.arguments import look_up
 from vit_plugin.config import check_channels, of_framework
 from vit_plugin.config.scope import import_data_sets, in_scope
-from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, rejecting
+from vit_plugin.errors import ConfigError, naming, rejecting
+from vit_plugin.importable import make_importable
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.models.loading.loadable import LoadableBackbone
 from vit_plugin.models.protocol import innermost
-from vit_plugin.registry import needed_class
+from vit_plugin.registry import CLASSIFIERS, needed_class
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM_SCHEME
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -55,6 +58,9 @@ def load(
     No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.untrusted.admission`. A
     ``config`` is a program.
 
+    One process can hold models of all tasks, and load them in any order, after any import, and in
+    threads. In a child that is forked afterward, torch has one thread.
+
     Args:
         checkpoint: a checkpoint of a training by MMEngine, the folder of a run, or what
             ``vit-plugin convert`` made of it for a hub, as a folder or ``hf://USER/NAME``; weights
@@ -79,16 +85,29 @@ def load(
         raise ConfigError('--config and --arch both say what the model is; give one of them.')
     device = device or get_device()
     check_device(device)
-    leave_out_multimodal()
+    make_importable()
+    _compute_in_forks()
     arch = arch or (checkpoint if checkpoint.startswith(TIMM_SCHEME) and not config else None)
     with in_scope(None), reading_safely():
         if arch:
-            trained = from_arch(arch, checkpoint, cfg_options, classify, which)
+            with in_scope(CLASSIFIERS):  # a run in this process may have left another
+                trained = from_arch(arch, checkpoint, cfg_options, classify, which)
         else:
             saved = open_model(checkpoint, config, cfg_options, 'predict', which)
             trained = from_config(saved, only_backbone=not classify)
     trained.model.to(device)
     return trained
+
+
+@cache
+def _compute_in_forks() -> None:
+    """Let torch compute in processes that are forked from this one.
+
+    GNU's OpenMP does not start its threads again after a fork, and waits for them without end. So a
+    child has one thread, as the workers of a data loader have.
+    """
+    if hasattr(os, 'register_at_fork'):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def check_device(device: str) -> None:
@@ -108,7 +127,7 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
     """
     checkpoint, cfg = saved
     path = checkpoint.source
-    cfg.setdefault('default_scope', 'mmpretrain')
+    cfg.setdefault('default_scope', CLASSIFIERS)
     of_framework(TASKS, cfg)
     import_data_sets(cfg.default_scope)
     with in_scope(cfg.default_scope):
@@ -181,7 +200,7 @@ def from_arch(
     shape = (backbone.patch_embed.in_channels, *backbone.img_size)
     return TrainedModel(
         model,
-        Config(dict(default_scope='mmpretrain')),
+        Config(dict(default_scope=CLASSIFIERS)),
         dict(classes=classes),
         TimmTransform(dict(pixels, input_size=shape)),
     )

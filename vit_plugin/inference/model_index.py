@@ -2,8 +2,9 @@
 
 import mmengine
 
-from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.errors import needed_by
 from vit_plugin.files.shipped import shipped
+from vit_plugin.importable import make_importable
 
 
 def register_models() -> None:
@@ -16,7 +17,7 @@ def register_models() -> None:
         MissingExtraError: if MMPretrain is not installed.
     """
     with needed_by('register_models'):
-        leave_out_multimodal()
+        make_importable()
         from mmpretrain.apis.model import ModelHub
     index = shipped('model-index.yml')
     for path in mmengine.load(index)['Import']:

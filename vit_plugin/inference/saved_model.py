@@ -16,6 +16,7 @@ from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.place import moved
+from vit_plugin.registry import CLASSIFIERS
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -56,7 +57,7 @@ def open_model(
     if cfg is None:
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
-    with in_scope(cfg.get('default_scope')):
+    with in_scope(cfg.get('default_scope', CLASSIFIERS)):
         check_channels(cfg.model)
     return SavedModel(checkpoint, cfg)
 

@@ -11,6 +11,7 @@ from mmengine.structures import InstanceData
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import LOOPS
 
 from .image_transforms import PipelineTransform
@@ -18,6 +19,7 @@ from .slices import Sliced
 from .trained_model import TrainedModel
 
 with needed_by('SlicedValLoop'):
+    make_importable()
     from mmdet.models.utils.misc import samplelist_boxtype2tensor
 
 MOST = 100  # boxes of a slice: COCO's average precision counts no more of a whole image

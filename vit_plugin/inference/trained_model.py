@@ -1,7 +1,7 @@
 """A trained model: a checkpoint, its config, its pixels and its classes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +19,7 @@ from vit_plugin.config import of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import resized
+from vit_plugin.importable import make_importable
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
@@ -36,6 +37,13 @@ TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
 WHOLE = 0.97  # of both sides of a photograph, from which on it counts as seen completely
+
+
+class _ImportableFirst:
+    """What lets the frameworks be imported, in a process that unpickles a model of theirs."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return make_importable, ()
 
 
 class TrainedModel:
@@ -71,6 +79,12 @@ class TrainedModel:
             min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmTransform) else None
         )
         self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
+
+    def __getstate__(self) -> list[Any]:
+        return [_ImportableFirst(), vars(self)]  # unpickled in this order
+
+    def __setstate__(self, state: Sequence[Any]) -> None:
+        vars(self).update(state[1])
 
     def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         """An image as the model's test has it, before it is normalized.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import torch
@@ -44,6 +45,11 @@ CheckpointLoader.register_scheme(
 )
 
 
+# MMEngine's reader, if there are others, and those of the contexts that threads are in.
+_readers: list[staticmethod] = []
+_switching = Lock()
+
+
 @contextmanager
 def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -> Iterator[None]:
     """Within this context, MMEngine uses our reader (``load_from``, ``resume``, ``init_cfg``).
@@ -51,7 +57,7 @@ def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -
     Our reader runs no code from a file. It accepts the schemes of
     :func:`~vit_plugin.weights.opening.open_checkpoint` and rejects others. Outside the context,
     MMEngine reads as usual. Our tools use this context, and so does the ``init_cfg`` of our
-    backbone.
+    backbone. Threads may be in it at the same time.
 
     Some of MMEngine's strategies read without its ``CheckpointLoader`` (DeepSpeed, ColossalAI,
     sharded FSDP). This context does not cover them.
@@ -70,9 +76,17 @@ def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -
             meta.pop('config', None)
         return content
 
-    theirs = CheckpointLoader.__dict__['load_checkpoint']
-    CheckpointLoader.load_checkpoint = staticmethod(load_checkpoint)
+    ours = staticmethod(load_checkpoint)
+    with _switching:
+        if not _readers:
+            _readers.append(CheckpointLoader.__dict__['load_checkpoint'])
+        _readers.append(ours)
+        CheckpointLoader.load_checkpoint = ours
     try:
         yield
     finally:
-        CheckpointLoader.load_checkpoint = theirs
+        with _switching:
+            _readers.remove(ours)
+            CheckpointLoader.load_checkpoint = _readers[-1]
+            if len(_readers) == 1:
+                _readers.clear()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.arch import Arch, ArchCfg, parse_arch
-from vit_plugin.errors import leave_out_multimodal
+from vit_plugin.importable import make_importable
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS
 
@@ -60,7 +60,7 @@ def _timm(arch: Arch, size: int) -> nn.Module:
 
 
 def _mmpretrain(arch: Arch, size: int) -> nn.Module:
-    leave_out_multimodal()
+    make_importable()
     from mmpretrain.models import VisionTransformer as MMVisionTransformer
 
     sizes = {key: value for key, value in asdict(arch).items() if key != 'patch_embed'}

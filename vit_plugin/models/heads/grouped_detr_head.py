@@ -7,13 +7,14 @@ import torch
 from mmengine.structures import InstanceData
 from torch import Tensor
 
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.models.layers.block_cfg import Grid
 
 from .matching import Pairs, match
 
 with needed_by('GroupedDETRHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmdet.models.dense_heads import DETRHead
     from mmdet.models.losses import QualityFocalLoss
     from mmdet.models.task_modules import HungarianAssigner

@@ -5,11 +5,12 @@ from mmengine.dataset import BaseDataset
 from anyfolder.pixels.depth_maps import read_depth
 from vit_plugin.arguments.fields import Positive
 from vit_plugin.data.images import reading
-from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
 with needed_by('LoadDepthAnnotations'):
-    leave_out_multimodal()
+    make_importable()
     from mmcv.transforms import BaseTransform
 
 

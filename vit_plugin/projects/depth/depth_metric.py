@@ -7,14 +7,15 @@ import torch
 from torch import Tensor
 
 from vit_plugin.arguments.fields import Positive
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import METRICS
 
 from .depth_head import NEAREST, inverse
 from .depth_losses import fitted
 
 with needed_by('DepthMetric'):
-    leave_out_multimodal()
+    make_importable()
     from mmseg.evaluation.metrics import DepthMetric as OfMMSegmentation
 
 NAMES = {  # MMSegmentation's names, and those of the papers

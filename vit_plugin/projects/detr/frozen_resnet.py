@@ -6,11 +6,12 @@ from typing import Any, Literal
 from torch import nn
 
 from vit_plugin.arguments.fields import Indices, InitConfig
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 with needed_by('FrozenResNet'):
-    leave_out_multimodal()
+    make_importable()
     from mmdet.models.backbones import ResNet
     from mmdet.models.backbones.resnet import BasicBlock
 

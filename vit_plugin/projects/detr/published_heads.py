@@ -8,11 +8,12 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section, Typed
-from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 with needed_by('PublishedDETRHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmdet.models.dense_heads import ConditionalDETRHead, DeformableDETRHead, DETRHead
 
     from vit_plugin.models.heads.class_rows import class_rows

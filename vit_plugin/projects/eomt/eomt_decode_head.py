@@ -8,14 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 from .eomt_head import EoMTHead
 from .mask_queries import Prediction
 
 with needed_by('EoMTDecodeHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmseg.models.decode_heads import Mask2FormerHead
 
 

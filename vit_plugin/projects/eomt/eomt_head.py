@@ -16,13 +16,14 @@ from vit_plugin.arguments.fields import (
     PositiveInt,
     Section,
 )
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 from .mask_queries import Prediction
 
 with needed_by('EoMTHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmdet.models.dense_heads import AnchorFreeHead, Mask2FormerHead
     from mmdet.models.task_modules import HungarianAssigner, MaskPseudoSampler
     from mmdet.registry import MODELS as MMDET_MODELS

@@ -5,11 +5,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vit_plugin.arguments.fields import Positive, Rate
-from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 with needed_by('IoUAwareBCELoss'):
-    leave_out_multimodal()
+    make_importable()
     from mmdet.models.losses import QualityFocalLoss
 
 

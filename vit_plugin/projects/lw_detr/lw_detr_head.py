@@ -9,14 +9,15 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import Depth, InitConfig, NotNegative, PositiveInt, Section, Typed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 from .decoder_memory import DecoderMemory, Sizes, moved
 from .query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
 
 with needed_by('LWDETRHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
 
     from vit_plugin.models.heads.class_rows import class_rows

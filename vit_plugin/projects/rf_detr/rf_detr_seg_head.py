@@ -10,13 +10,14 @@ from mmengine.structures import InstanceData
 from torch import Tensor
 
 from vit_plugin.arguments.fields import Positive
-from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 from .query_masks import QueryMasks
 
 with needed_by('RFDETRSegHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmcv.ops import point_sample
     from mmdet.models.utils import get_uncertain_point_coords_with_randomness
     from mmdet.registry import MODELS as MMDET_MODELS

@@ -17,7 +17,8 @@ from vit_plugin.arguments.fields import (
     PositiveInt,
     Typed,
 )
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import MODELS
 
 from .dinov2 import block_masks, koleo
@@ -25,7 +26,7 @@ from .masked import IBOTViT
 from .views import MultiViewSelfSupervisor, precise
 
 with needed_by('DINO'):
-    leave_out_multimodal()
+    make_importable()
     from mmpretrain.models.utils import CosineEMA
 
 Momentum = Annotated[float, Field(gt=0, lt=1)]

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, Typed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 
 with needed_by('Self-supervised learning'):
-    leave_out_multimodal()
+    make_importable()
     from mmpretrain.models.selfsup.base import BaseSelfSupervisor
 
 

@@ -17,12 +17,13 @@ from vit_plugin.arguments.fields import (
     PositiveInts,
     Rate,
 )
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.registry import MODELS
 
 with needed_by('TransUNetHead'):
-    leave_out_multimodal()
+    make_importable()
     from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=6)]

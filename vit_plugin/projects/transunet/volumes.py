@@ -14,11 +14,12 @@ from anyfolder.pixels.volume_slices import (
     read_slice,
 )
 from vit_plugin.data.images import Window, reading, windowed
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
 with needed_by('VolumeSlices'):
-    leave_out_multimodal()
+    make_importable()
     from mmcv.transforms import BaseTransform
     from mmseg.datasets import BaseSegDataset
 

@@ -1,0 +1,111 @@
+"""Mends the modules of the frameworks that were imported while mmcv had no ops.
+
+They import ops within ``try``. In place of an op that is not there, some put a function that raises
+an error, others None or another base class. Such a ``try`` statement is run again, and what stood
+in for the op is replaced under its name in every module of the frameworks.
+"""
+
+import ast
+import sys
+import warnings
+from abc import update_abstractmethods
+from collections.abc import Iterator
+from contextlib import suppress
+from inspect import getsource
+from types import ModuleType
+from typing import Any
+
+FRAMEWORKS = ('mmcv', 'mmdet', 'mmpretrain', 'mmseg')
+# Where ops are, and what cannot be imported without them.
+NEED_OPS = ('mmcv.ops.', 'mmcv.cnn.bricks.transformer.', 'mmdet.')
+ABSENT = object()
+
+
+def retry() -> None:
+    """Run the imports of ops that have failed again."""
+    for module in _imported():
+        for statement in _attempts(module):
+            with suppress(ImportError), warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                if _has_failed(statement, module):
+                    _run_again(statement, module)
+
+
+def _imported() -> list[ModuleType]:
+    """The modules of the frameworks that are there, a framework before those that import it."""
+    found = {framework: list[ModuleType]() for framework in FRAMEWORKS}
+    for name, module in [*sys.modules.items()]:
+        if module and (of_framework := found.get(name.partition('.')[0])) is not None:
+            of_framework.append(module)
+    return [module for of_framework in found.values() for module in of_framework]
+
+
+def _attempts(module: ModuleType) -> Iterator[ast.Try]:
+    """The statements of a module that try to import what needs ops."""
+    try:
+        source = getsource(module)
+    except (OSError, TypeError):  # a package without a file, or installed without its source
+        return
+    if 'except' in source:
+        for statement in ast.parse(source).body:
+            if isinstance(statement, ast.Try) and any(map(_needs_ops, statement.body)):
+                yield statement
+
+
+def _needs_ops(statement: ast.stmt) -> bool:
+    """True for ``from mmcv.ops import ...`` and the like."""
+    return (
+        isinstance(statement, ast.ImportFrom)
+        and not statement.level
+        and f'{statement.module}.'.startswith(NEED_OPS)
+    )
+
+
+def _execute(statements: list[ast.stmt], names: dict[str, Any], module: ModuleType) -> None:
+    exec(compile(ast.Module(statements, []), str(module.__file__), 'exec'), names)
+
+
+def _has_failed(attempt: ast.Try, module: ModuleType) -> bool:
+    """Whether the module has other things than those that the statement imports.
+
+    Raises:
+        ImportError: if they still cannot be imported.
+    """
+    names = dict(__name__=module.__name__, __package__=module.__package__)
+    before = {*names, '__builtins__'}
+    imports = [one for one in attempt.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+    _execute(imports, names, module)
+    here = vars(module)
+    return any(here.get(name, ABSENT) is not names[name] for name in names.keys() - before)
+
+
+def _run_again(attempt: ast.Try, module: ModuleType) -> None:
+    names = vars(module)
+    before = dict(names)
+    _execute(attempt.body, names, module)
+    for name, value in names.items():
+        stand_in = before.get(name, ABSENT)
+        if stand_in is not value and stand_in is not ABSENT:
+            _replace(name, stand_in, value, module)
+            _replace_base(module, stand_in, value)
+
+
+def _replace(name: str, stand_in: Any, value: Any, module: ModuleType) -> None:
+    """Replace it in the modules that have imported it from this module."""
+    for other in _imported():
+        # The same name is None in other modules, too, and in the packages of this one it is this.
+        is_same = stand_in is not None or module.__name__.startswith(f'{other.__name__}.')
+        if is_same and vars(other).get(name, ABSENT) is stand_in:
+            setattr(other, name, value)
+
+
+def _replace_base(module: ModuleType, stand_in: Any, value: Any) -> None:
+    """Replace it as the base of a module's classes."""
+    for kind in [*vars(module).values()]:
+        if (
+            isinstance(kind, type)
+            and kind.__module__ == module.__name__
+            and stand_in in kind.__bases__
+        ):
+            kind.__bases__ = tuple(value if base is stand_in else base for base in kind.__bases__)
+            update_abstractmethods(kind)
