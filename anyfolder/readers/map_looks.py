@@ -1,6 +1,5 @@
 """What pixels say of a file: whether it is a map of labels, and whether maps say anything."""
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -43,20 +42,19 @@ def are_nearly_the_same(maps: Sequence[Path]) -> bool:
     return bool(overlaps) and float(np.median(overlaps)) >= LEAST_OVERLAP
 
 
-def says_nothing_new(maps: Sequence[Path], others: Sequence[Path]) -> bool:
-    """True if each value of the maps follows from those of the others, as colors from numbers.
+def says_the_same(maps: Sequence[Path], others: Sequence[Path]) -> bool:
+    """True if maps have the regions of others, with one value for each value, such as a color.
 
     Args:
         maps, others: two maps of each image.
     """
+    pairs: set[tuple[int, int]] = set()
     for map_, other in zip(_sample(maps), _sample(others), strict=True):
         own, known = _grid(map_), _grid(other)
         if own is None or known is None:
             return False
-        pairs = {*zip(known.ravel().tolist(), own.ravel().tolist(), strict=True)}
-        if max(Counter(value for value, _ in pairs).values()) > 1:
-            return False
-    return True
+        pairs |= {*zip(own.ravel().tolist(), known.ravel().tolist(), strict=True)}
+    return all(len({pair[i] for pair in pairs}) == len(pairs) for i in (0, 1))
 
 
 def _sample(maps: Sequence[Path]) -> list[Path]:

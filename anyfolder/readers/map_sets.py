@@ -16,7 +16,7 @@ from anyfolder.sampling import evenly_spaced
 from .findings import Findings
 from .identity import KINDS
 from .image_tree import Tree
-from .map_looks import are_nearly_the_same, is_label_map, says_nothing_new
+from .map_looks import are_nearly_the_same, is_label_map, says_the_same
 from .name_keys import first_word, keys_of
 from .named_folders import Folders
 from .splits import split_of, without_split
@@ -91,8 +91,8 @@ def role_of(map_: Path, image: Path, tree: Tree) -> Role:
 def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
     """Of several maps of each image, those that are the labels.
 
-    Maps that are nearly the same for all images say nothing of them, and neither do those whose
-    values follow from the others'.
+    Maps that are nearly the same for all images say nothing of them, and maps that are equal to
+    others but for their values or colors say nothing more.
 
     Raises:
         InputError: if several are left, or none.
@@ -106,7 +106,7 @@ def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
     for role in others:
         both = [image for image in maps[role] if image in maps[first]]
         own, known = ([maps[one][image] for image in both] for one in (role, first))
-        if not both or not says_nothing_new(own, known):
+        if not both or not says_the_same(own, known):
             image = next(iter(both), next(iter(maps[role])))
             examples = [
                 maps[one].get(image, next(iter(maps[one].values()))) for one in (first, role)
@@ -115,7 +115,7 @@ def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
                 f'which maps are the labels of {str(image)!r}: {str(examples[0])!r} or '
                 f'{str(examples[1])!r}? Keep these, and move the others out of the folder.'
             )
-        what = 'maps left out, whose values follow from those of the others'
+        what = 'maps left out, which say the same as the others'
         _leave_out({role: maps[role]}, what, findings)
     return first
 

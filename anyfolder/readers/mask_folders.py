@@ -12,6 +12,7 @@ from .drawn_masks import from_polygons
 from .findings import Findings
 from .image_tree import Tree
 from .listing import Listing
+from .map_looks import are_nearly_the_same
 from .mask_names import NamedValues, names_in_files
 from .mask_pairs import masked_images
 from .mask_values import (
@@ -52,6 +53,9 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         records = [record for record in records if record.mask in probes]
         if not probes:
             return []
+        if are_nearly_the_same([record.mask for record in records if record.mask]):
+            what = 'masks that are nearly the same for all images, as a field of view is'
+            findings.warn(what, records[0].mask)
         values = _values(probes, named, findings)
         for record in records:
             counts = probes[record.mask].counts
