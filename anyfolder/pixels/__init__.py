@@ -1,0 +1,1 @@
+"""Pixels of images, bands, slices and depth in files, by OpenCV and Pillow."""
