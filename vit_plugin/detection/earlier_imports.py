@@ -9,7 +9,7 @@ import ast
 import sys
 import warnings
 from abc import update_abstractmethods
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from inspect import getsource
 from types import ModuleType
@@ -61,8 +61,8 @@ def _needs_ops(statement: ast.stmt) -> bool:
     )
 
 
-def _execute(statements: list[ast.stmt], names: dict[str, Any], module: ModuleType) -> None:
-    exec(compile(ast.Module(statements, []), str(module.__file__), 'exec'), names)
+def _execute(statements: Sequence[ast.stmt], names: dict[str, Any], module: ModuleType) -> None:
+    exec(compile(ast.Module([*statements], []), str(module.__file__), 'exec'), names)
 
 
 def _has_failed(attempt: ast.Try, module: ModuleType) -> bool:
