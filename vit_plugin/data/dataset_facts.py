@@ -1,9 +1,39 @@
-"""The classes of a built data set."""
+"""The classes of a built data set, and which of its images are trained on."""
 
+import os
+from hashlib import blake2b
 from typing import Any
+
+import numpy as np
+
+COMPARED = 10_000  # samples of a data set that are compared with those of another one
 
 
 def classes_of(dataset: Any) -> tuple[str, ...]:
     """The names of the classes of a data set; empty if it has none."""
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
     return tuple(map(str, (classes,) if isinstance(classes, str) else classes))
+
+
+def trained_on(val: Any, train: Any) -> int | None:
+    """The number of samples of a data set to validate that are trained on, too.
+
+    None if that is not known: a data set names no images, or one has more than 10,000.
+    """
+    if any(
+        not hasattr(part, '__len__') or len(part) > COMPARED or not hasattr(part, 'get_data_info')
+        for part in (val, train)
+    ):
+        return None
+    names, others = (
+        [name_of(part.get_data_info(i)) for i in range(len(part))] for part in (val, train)
+    )
+    return None if None in {*names, *others} else len({*names} & {*others})
+
+
+def name_of(info: dict[str, Any]) -> str | None:
+    """What tells an image from others: its path, or a digest of its pixels; None without both."""
+    if path := info.get('img_path'):
+        return os.path.abspath(path)
+    pixels = info.get('img')
+    return blake2b(pixels.tobytes()).hexdigest() if isinstance(pixels, np.ndarray) else None

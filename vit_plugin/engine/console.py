@@ -14,6 +14,7 @@ from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
+from vit_plugin.data.dataset_facts import trained_on
 from vit_plugin.files.untrusted_text import PrintableMessages
 
 from .sharding import unwrapped
@@ -184,7 +185,9 @@ def summary(runner: Runner) -> str:
     frozen = f', of which {learning / 1e6:.2f} M learn' if learning < total else ''
     data = runner.train_dataloader.dataset
     classes = getattr(data, 'metainfo', {}).get('classes')
-    held_out = len(runner.val_dataloader.dataset) if runner._val_loop is not None else 0
+    validated = ''
+    if runner._val_loop is not None:
+        validated = f', {validated_images(runner.val_dataloader.dataset, data)}'
     processes, batch = get_world_size(), runner.train_dataloader.batch_size
     epochs = (
         f' in {runner.max_epochs} epoch{"s" * (runner.max_epochs > 1)}'
@@ -204,10 +207,19 @@ def summary(runner: Runner) -> str:
         'Model': f'{" with ".join(parts)}, {total / 1e6:.2f} M parameters{frozen}',
         'Data': f'{len(data):,} images'
         + (f' of {len(classes)} classes' if classes else '')
-        + (f', {held_out:,} held out to validate' if held_out else ''),
+        + validated,
         'Run': f'{runner.max_iters:,} iterations{epochs}'
         + (f', {batch * processes} images in each' if batch else ''),
         'Device': f'{device}, {precision}, {processes} process{"es" * (processes > 1)}',
         'Log': ', '.join(files) or 'none',
     }
     return '\n'.join(f'{name + ":":<8} {text}' for name, text in rows.items())
+
+
+def validated_images(val: Any, train: Any) -> str:
+    """How many images are validated, and whether they are trained on, as far as that is known."""
+    shared = trained_on(val, train)
+    if not shared:
+        return f'{len(val):,} {"held out " if shared == 0 else ""}to validate'
+    some = 'all' if shared >= len(val) else f'{shared:,}'
+    return f'{len(val):,} to validate, {some} of them also trained on'
