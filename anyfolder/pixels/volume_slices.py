@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from anyfolder.errors import rejecting
+
 from .arrays import hdf5_array, open_archive
 
 SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
@@ -38,12 +40,14 @@ def slices_of(path: str) -> list[str]:
     """The names of the slices in a file; of any other file, or of one named, its own name.
 
     Raises:
+        InputError: if a volume cannot be read.
         MissingExtraError: for HDF5 without h5py.
     """
     file, number = file_and_number(path)
     if number is not None or not SLICE_NAME.fullmatch(path) or file.lower().endswith(SLICE):
         return [path]
-    count = number_of_slices(path)
+    with rejecting(f'The volume {path!r} cannot be read', 'leave it out, or save it again'):
+        count = number_of_slices(path)
     return [f'{path}[{i:0{len(str(count - 1))}}]' for i in range(count)]  # in the order of names
 
 

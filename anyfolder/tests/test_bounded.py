@@ -1,6 +1,8 @@
 """Small files that ask for much end in a sentence, before they cost anything."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from rejection import rejects
@@ -90,3 +92,11 @@ def test_limits_can_be_raised(monkeypatch):
     monkeypatch.setenv(limits.VARIABLE, 'many')
     with rejects("ANYFOLDER_LIMITS='many' in the environment is not a positive number"):
         limits.limit('levels of JSON')
+
+
+def test_every_limit_is_on_the_page():
+    page = Path(limits.__file__).parents[1] / 'docs/data.md'
+    if not page.is_file():
+        pytest.skip('the library is alone')
+    rows = re.findall(r'^\| ([^|]+) \| ([\d,]+) \|$', page.read_text(), re.MULTILINE)
+    assert rows == [(what, f'{most:,}') for what, most in limits.LIMITS.items()]

@@ -15,7 +15,7 @@ from anyfolder.pixels.bands import check_bands
 from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open, PositiveInt
-from vit_plugin.errors import ConfigError, needed_by, rejecting
+from vit_plugin.errors import ConfigError, naming, needed_by, rejecting
 from vit_plugin.inference.predictions import Prediction, names_of
 from vit_plugin.inference.unusual_sizes import say_if_far
 
@@ -76,7 +76,8 @@ class OnnxModel:
         self.inputs = [given.name for given in self.session.get_inputs()]
         _, self.channels, *size = self.session.get_inputs()[0].shape
         self.size = tuple(size)  # height and width, or the names of what is open
-        self._compare_steps(str(path))
+        with naming(str(path)):
+            self._compare_steps(str(path))
         names = {output.name for output in self.session.get_outputs()}
         # Else the framework's own code makes segments of them.
         self.answers = bool({'logits', 'boxes', 'depth'} & names)

@@ -1,0 +1,208 @@
+"""Small files that ask for much at every door of the commands: each is refused at once, or a mark.
+
+    python benchmarks hostile_files [--doors NAMES GRAPHS ...]
+
+A door is a command as a user starts it, in a process of its own. The files are in
+:mod:`hostile_kinds`: checkpoints, folders of a hub, configs, graphs, names of classes, boxes,
+polygons, tables, images, masks and folders. A refusal ends with status 1 or 2 and a sentence that
+names the file. A file may be read, too, such as YAML whose tag is text then. A mark is a refusal
+that does not name the file, a traceback, a signal, more than 10 s of processor time beyond what the
+command takes for a harmless file that it refuses, more than 2 GB in all of its processes together,
+or a file ``RAN``, which the code in a file would make. There must be none. The machine may be busy,
+since the time is that of the processor. It takes a quarter of an hour on an idle one.
+"""
+
+import argparse
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+from PIL import Image
+
+from benchmarks import hostile_kinds as kinds
+
+SECONDS, BYTES = 10.0, 2 << 30
+ENDED_AFTER = 6  # times the limit: the campaign ends a process
+INTERVAL = 0.05
+MODEL = 'plain.onnx'  # that images are asked of
+
+
+class Outcome(NamedTuple):
+    """What a command did.
+
+    Attributes:
+        status: its end, negative for a signal.
+        seconds: of the processor, in all of its processes.
+        bytes: the most that they had in memory together.
+        output: what was said.
+        ran: whether code in a file was run.
+    """
+
+    status: int
+    seconds: float
+    bytes: int
+    output: str
+    ran: bool
+
+
+@dataclass
+class Door:
+    """A command, and the files that it is given.
+
+    Attributes:
+        command: its words. ``{file}`` is the one that a kind names.
+        files: makes the files of each kind.
+        harmless: makes a file that is refused at once.
+    """
+
+    command: str
+    files: Mapping[str, kinds.Kind]
+    harmless: kinds.Kind
+
+
+DETECTION = 'train --data data --task detection --check --work-dir work'
+DOORS = dict(
+    CHECKPOINTS=Door('infer {file} i.png --arch Ti/16', kinds.CHECKPOINTS, kinds.text('x.pth', '')),
+    CONVERT=Door('convert {file} --out out.pth', kinds.CHECKPOINTS, kinds.text('x.pth', '')),
+    WITH_CONFIGS=Door('infer {file} i.png', kinds.WITH_CONFIGS, kinds.text('x.pth', '')),
+    HUBS=Door('infer hub i.png', kinds.HUBS, kinds.in_a_hub('{}')),
+    CONFIGS=Door(
+        'plan {file} --gpus 8 --gpu-memory 80', kinds.CONFIGS, kinds.text('c.yaml', 'a: [')
+    ),
+    GRAPHS=Door('infer {file} i.png', kinds.GRAPHS, kinds.text('m.onnx', '')),
+    NAMES=Door(DETECTION, kinds.NAMES, kinds.yolo('data.yaml', 'names: [')),
+    BOXES=Door(DETECTION, kinds.BOXES, kinds.coco('{')),
+    POLYGONS=Door(
+        DETECTION.replace('--check', '--model mask-rcnn --check'), kinds.POLYGONS, kinds.coco('{')
+    ),
+    TABLES=Door(
+        'train --data data --task classification --check --work-dir work',
+        kinds.TABLES,
+        kinds.table('labels.csv', 'filename,label\n'),
+    ),
+    IMAGES=Door(f'infer {MODEL} {{file}}', kinds.IMAGES, kinds.text('a.png', '')),
+    MASKS=Door(
+        'train --data data --task segmentation --check --work-dir work',
+        kinds.MASKS,
+        kinds.text('data/images/a.txt', ''),
+    ),
+    FOLDERS=Door(f'infer {MODEL} data', kinds.FOLDERS, kinds.text('data/a.txt', '')),
+)
+
+
+def run(words: Sequence[str], folder: Path) -> Outcome:
+    """Start a command in a folder, watch it, and end it when it is far beyond the limits."""
+    log = folder / 'log'
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with log.open('w') as output:
+        process = psutil.Popen(
+            [sys.executable, '-m', 'vit_plugin', *words],
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    largest = 0
+    while process.poll() is None:
+        seconds, size = measured(process)
+        largest = max(largest, size)
+        if size > ENDED_AFTER * BYTES or seconds > ENDED_AFTER * SECONDS:
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(INTERVAL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Outcome(
+        process.returncode,
+        seconds,
+        largest,
+        log.read_text(errors='replace'),
+        (folder / 'RAN').exists(),
+    )
+
+
+def measured(process: psutil.Process) -> tuple[float, int]:
+    """Seconds of the processor and bytes in memory of a process and those that it has started."""
+    seconds, size = 0.0, 0
+    try:
+        for one in (process, *process.children(recursive=True)):
+            with one.oneshot():
+                times = one.cpu_times()
+                seconds += times.user + times.system
+                size += one.memory_info().rss
+    except psutil.Error:  # it has just ended
+        pass
+    return seconds, size
+
+
+def marks_of(found: Outcome, name: str, start: float) -> list[str]:
+    """What is wrong with an outcome.
+
+    Args:
+        found: the outcome.
+        name: of the file that a refusal names.
+        start: seconds that the command takes anyway.
+    """
+    lines = [line for line in found.output.splitlines() if line.strip()]
+    said = lines[-1] if lines else ''
+    return [
+        *(['code was run'] if found.ran else []),
+        *([f'status {found.status}'] if found.status not in (0, 1, 2) else []),
+        *(['a traceback'] if 'Traceback (most recent' in found.output else []),
+        *([f'{name} is not named'] if found.status and name not in said else []),
+        *(['too slow'] if found.seconds - start > SECONDS else []),
+        *(['too large'] if found.bytes > BYTES else []),
+    ]
+
+
+def attempt(door: Door, kind: kinds.Kind) -> tuple[Outcome, str]:
+    """The outcome of a kind of file, and the name of the file."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        Image.new('RGB', (32, 32)).save(folder / 'i.png')
+        if MODEL in door.command:
+            kinds.onnx_file(folder / MODEL, kinds.PLAIN_FACTS)
+        name = kind(folder)
+        try:
+            return run(door.command.format(file=name).split(), folder), name
+        finally:  # Python cannot remove folders that are nested too deeply
+            subprocess.run(['rm', '-rf', str(folder / 'data')], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--doors', nargs='+', choices=DOORS, default=[*DOORS])
+    count = marked = 0
+    slowest, largest = 0.0, 0
+    for name in parser.parse_args().doors:
+        door = DOORS[name]
+        start = attempt(door, door.harmless)[0].seconds
+        print(f'\n{name}: {door.command} ({start:.1f} s for a harmless file)', flush=True)
+        for what, kind in door.files.items():
+            found, file = attempt(door, kind)
+            marks = marks_of(found, file, start)
+            count, marked = count + 1, marked + bool(marks)
+            slowest, largest = max(slowest, found.seconds - start), max(largest, found.bytes)
+            last = (found.output.strip().splitlines() or [''])[-1]
+            print(
+                f'{"MARK: " + ", ".join(marks) if marks else "right":<8} {what}: '
+                f'{found.seconds - start:+.1f} s, {found.bytes >> 20:,} MB; {last[:160]}',
+                flush=True,
+            )
+    print(
+        f'\n{count} files, {marked} marks; at most {slowest:.1f} s beyond the start, and '
+        f'{largest / 2**30:.2f} GB'
+    )
+    sys.exit(marked > 0)
+
+
+if __name__ == '__main__':
+    main()
