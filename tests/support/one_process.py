@@ -16,6 +16,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import permutations
+from typing import TextIO
 
 import numpy as np
 
@@ -63,28 +64,29 @@ def in_pool(method: str, models: dict[str, str]) -> dict[str, str]:
 
 def in_all_orders(models: dict[str, str]) -> dict[str, str]:
     """The orders share their beginnings: a process forks for each model that may come next."""
-    lines = tempfile.TemporaryFile('a+')  # noqa: SIM115  a pipe would be full before it is read
-
-    def visit(done: tuple[str, ...]) -> None:
-        for name in models.keys() - {*done}:
-            if child := os.fork():
-                assert os.waitpid(child, 0)[1] == 0, (*done, name)
-            else:
-                status = 1
-                with suppress(BaseException):
-                    order = (*done, name)
-                    print(json.dumps([order, digest(models[name])]), file=lines, flush=True)
-                    visit(order)
-                    status = 0
-                os._exit(status)
-
-    visit(())
-    lines.seek(0)
-    found = {tuple(order): one for order, one in map(json.loads, lines)}
+    with tempfile.TemporaryFile('a+') as lines:  # a pipe would be full before it is read
+        fork_for_each(models, (), lines)
+        lines.seek(0)
+        found = {tuple(order): one for order, one in map(json.loads, lines)}
     assert {order for order in found if len(order) == len(models)} == {*permutations(models)}
     differ = [order for order, one in found.items() if one != found[order[-1:]]]
     assert not differ, differ
     return {name: found[name,] for name in models}
+
+
+def fork_for_each(models: dict[str, str], done: tuple[str, ...], lines: TextIO) -> None:
+    """Load each other model in a child, where the same is done for those that are left."""
+    for name in models.keys() - {*done}:
+        if child := os.fork():
+            assert os.waitpid(child, 0)[1] == 0, (*done, name)
+            continue
+        status = 1
+        with suppress(BaseException):
+            order = (*done, name)
+            print(json.dumps([order, digest(models[name])]), file=lines, flush=True)
+            fork_for_each(models, order, lines)
+            status = 0
+        os._exit(status)
 
 
 if __name__ == '__main__':
