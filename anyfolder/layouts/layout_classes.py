@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from anyfolder.readers.build_listing import ONE_LABEL, SEVERAL_LABELS, build_listing
-from anyfolder.readers.image_tree import MOST_HEADERS
+from anyfolder.readers.image_sizes import MOST_HEADERS
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.records import ImageRecord
 

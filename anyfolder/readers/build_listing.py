@@ -22,10 +22,12 @@ from anyfolder.errors import InputError
 from .division import assign_splits, check_classes, furthest
 from .findings import Findings
 from .identity import Index
-from .image_tree import Tree, read_sizes, warn_unused, with_right_size
+from .image_sizes import read_sizes, with_right_size
+from .image_tree import Tree
 from .listing import Listing
 from .records import ImageRecord, Instance, Parts, Records
 from .split_lists import Lists, read_lists
+from .unused_files import warn_unused
 
 
 class Task(NamedTuple):

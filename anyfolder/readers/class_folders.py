@@ -12,7 +12,8 @@ from .class_layout import by_folders
 from .findings import Findings
 from .hidden_labels import check_tables
 from .identity import ANY_KIND, folder_of
-from .image_tree import MOST_HEADERS, Tree
+from .image_sizes import MOST_HEADERS
+from .image_tree import Tree
 from .label_tables import TableLabels, read_tables
 from .label_values import are_measured
 from .listing import Listing, is_encodable, readable

@@ -12,9 +12,10 @@ from anyfolder.wording import option
 
 from .findings import Findings
 from .identity import KINDS
-from .image_tree import RUNS, Tree, is_run
+from .image_tree import Tree
 from .listing import readable
 from .records import ImageRecord, Records
+from .run_folders import RUNS, is_run
 from .splits import FILLERS, alike_parts, split_of, words_in
 
 TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes

@@ -12,7 +12,8 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
 from anyfolder.readers.findings import Findings
-from anyfolder.readers.image_tree import MOST_HEADERS, Tree, read_sizes
+from anyfolder.readers.image_sizes import MOST_HEADERS, read_sizes
+from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split

@@ -1,0 +1,40 @@
+"""What in a folder was not read, which is named, so that nothing is left out in silence."""
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+
+from anyfolder.text import GUESSED
+
+from .findings import Findings
+from .image_tree import Tree
+from .records import Records
+
+
+def warn_unused(
+    tree: Tree, records: Records, used: Iterable[Path | None], findings: Findings
+) -> None:
+    """Note the files of a folder that were not read, by suffix, and the unused images.
+
+    Args:
+        tree: the files of the folder.
+        records: the images that are used, with their masks.
+        used: other files that were read.
+        findings: gets the rest, and files whose encoding was guessed.
+    """
+    of_images = chain.from_iterable((record.path, record.mask) for record in records)
+    read = set(map(str, chain(of_images, used)))
+    for name in sorted(read & GUESSED.keys()):
+        what, line = GUESSED[name]
+        findings.warn(what, f'{line!r} in {name}')
+    findings.warn_all(
+        'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
+    )
+    for path in tree.others:
+        if str(path) not in read:
+            suffix = path.suffix.lower() or 'without a suffix'
+            findings.warn(f'files left out, {suffix}', path.relative_to(tree.folder))
+    findings.warn_all(
+        'images left out, of which nothing is said or which are in no list',
+        (path.relative_to(tree.folder) for path in tree.images if str(path) not in read),
+    )
