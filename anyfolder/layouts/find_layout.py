@@ -14,6 +14,15 @@ from .layout import Layout
 from .layout_files import matching
 from .read_layout import read_by_layout
 
+LABELS = {  # what an image has for a task, in words
+    'classification': 'classes of images',
+    'detection': 'boxes',
+    'instance': 'outlines of objects',
+    'segmentation': 'masks',
+    'panoptic': 'masks of things and stuff',
+    'depth': 'maps of depth',
+}
+
 
 def read_laid_out(
     tree: Tree,
@@ -60,9 +69,11 @@ def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:
         tasks = dict.fromkeys(
             one for layout in placed.layouts for one in layout.task or layout.tasks
         )
+        labels = ' and '.join(LABELS[one] for one in tasks)
+        remedy = ' or '.join(option('task', one) for one in tasks)
         raise InputError(
-            f'{str(placed.folder)!r} is {placed.layouts[0].title}, whose labels are not for '
-            f'{option("task", task)}; give {" or ".join(option("task", one) for one in tasks)}.'
+            f'{str(placed.folder)!r} is {placed.layouts[0].title}, whose labels are {labels}, not '
+            f'for {option("task", task)}; give {remedy}.'
         )
     files = [*tree.others, *tree.images]
     for layout in found[:-1]:

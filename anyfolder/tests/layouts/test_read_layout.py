@@ -250,7 +250,10 @@ def test_files_that_are_not_there_are_one_sentence(scene):
 def test_another_task_names_the_one_that_fits(scene):
     scene.images('a/1.jpg')
     lay_out(scene, 'format: folders', "images: '{class}/*'")
-    with rejects("whose labels are not for task='detection'; give task='classification'"):
+    words = (
+        "whose labels are classes of images, not for task='detection'; give task='classification'"
+    )
+    with rejects(words):
         read(scene, 'detection')
 
 
