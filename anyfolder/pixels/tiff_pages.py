@@ -27,50 +27,78 @@ def tags_of_pages(file: BinaryIO) -> Iterator[Tags]:
     """The tags of :data:`READ` of each page.
 
     Args:
-        file: at the start of a TIFF.
+        file: a TIFF.
 
     Raises:
         ValueError: if it is damaged, has too many pages, or tags larger than itself.
     """
-    length = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    head = file.read(16)
-    order = 'little' if head.startswith(b'II') else 'big'
-    # Bytes of the number of tags, of an address, and of a tag.
-    of_count, of_place, of_tag = (8, 8, 20) if head.startswith(BIG_TIFFS) else (2, 4, 12)
-
-    def number(content: bytes) -> int:
-        return int.from_bytes(content, 'little' if order == 'little' else 'big')
-
-    def read(size: int) -> bytes:
-        content = file.read(size)
-        if len(content) < size:
-            raise ValueError('its tags are damaged, or it is cut short')
-        return content
-
-    place, seen = number(head[of_place : 2 * of_place]), {0}
+    reader = _Reader(file)
+    place, seen = reader.first, {0}
     while place not in seen:
         seen.add(place)
         if said := beyond('pages', len(seen) - 1):
             raise ValueError(f'it {said}')
-        file.seek(min(place, length))
-        count = number(read(of_count))
-        content = read(count * of_tag if count * of_tag <= length else length + 1)
-        place = number(read(of_place))
+        tags, place = reader.page(place)
+        yield tags
+
+
+class _Reader:
+    """Reads numbers of a TIFF.
+
+    Attributes:
+        first: where the first page is.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.length = file, file.seek(0, os.SEEK_END)
+        file.seek(0)
+        head = file.read(16)
+        self.is_little = head.startswith(b'II')
+        # Bytes of the number of tags, of an address or a number of values, and of a tag.
+        is_big = head.startswith(BIG_TIFFS)
+        self.of_count, self.of_place, self.of_tag = (8, 8, 20) if is_big else (2, 4, 12)
+        self.first = self.number(head[self.of_place : 2 * self.of_place])
+
+    def number(self, content: bytes) -> int:
+        """A whole number in the order of bytes of the file."""
+        return int.from_bytes(content, 'little' if self.is_little else 'big')
+
+    def read(self, size: int) -> bytes:
+        """So many bytes.
+
+        Raises:
+            ValueError: if there are fewer.
+        """
+        content = self.file.read(size) if size <= self.length else b''
+        if len(content) < size:
+            raise ValueError('its tags are damaged, or it is cut short')
+        return content
+
+    def page(self, place: int) -> tuple[Tags, int]:
+        """The tags of a page, and where the next one is.
+
+        Raises:
+            ValueError: see :func:`tags_of_pages`.
+        """
+        self.file.seek(min(place, self.length))
+        content = self.read(self.number(self.read(self.of_count)) * self.of_tag)
+        following = self.number(self.read(self.of_place))
         found, claimed = {}, 0
-        for start in range(0, len(content), of_tag):
-            tag, kind = number(content[start : start + 2]), number(content[start + 2 : start + 4])
-            values = number(content[start + 4 : start + 4 + of_place])
-            inside = content[start + 4 + of_place : start + of_tag]
-            size = SIZES.get(kind, 1)
-            claimed += size * values
-            if tag in READ and kind in WHOLE:
-                if size * values > of_place:
-                    file.seek(min(number(inside), length))
-                    inside = read(size * min(values, VALUES))
-                found[tag] = tuple(
-                    number(inside[i * size : (i + 1) * size]) for i in range(min(values, VALUES))
-                )
-        if claimed > length:
+        for start in range(0, len(content), self.of_tag):
+            entry = content[start : start + self.of_tag]
+            tag, kind = self.number(entry[:2]), self.number(entry[2:4])
+            count, inside = self.number(entry[4 : 4 + self.of_place]), entry[4 + self.of_place :]
+            claimed += SIZES.get(kind, 1) * count
+            if tag in READ and kind in WHOLE and count:
+                found[tag] = self.values(SIZES[kind], count, inside)
+        if claimed > self.length:
             raise ValueError('its tags claim more bytes than the file has')
-        yield found
+        return found, following
+
+    def values(self, size: int, count: int, inside: bytes) -> tuple[int, ...]:
+        """The first values of a tag, which are in it if they fit, or else at the address in it."""
+        count = min(count, VALUES)
+        if size * count > self.of_place:
+            self.file.seek(min(self.number(inside), self.length))
+            inside = self.read(size * count)
+        return tuple(self.number(inside[i * size : (i + 1) * size]) for i in range(count))

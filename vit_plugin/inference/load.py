@@ -179,6 +179,14 @@ def from_arch(
     features alone.
     """
     checkpoint = open_checkpoint(find_checkpoint(source, which))
+    with naming(checkpoint.source):
+        return _of_weights(arch, checkpoint, options, classify)
+
+
+def _of_weights(
+    arch: str, checkpoint: Checkpoint, options: Mapping[str, Any] | None, classify: bool
+) -> TrainedModel:
+    """The model of weights that are open, see :func:`from_arch`."""
     given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
     given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
     parts = classifier_parts(arch, **given.to_dict())
