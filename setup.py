@@ -89,6 +89,7 @@ test = [
     'pillow-heif',
     'h5py',
     'tifffile',
+    'psutil',
 ]
 
 setup(
