@@ -13,7 +13,11 @@ from anyfolder.wording import option
 
 from .class_names import class_name
 
-BRACKETS = ('[', '{')
+BRACKETS = ('[', '{', '(')
+SEQUENCE = re.compile(
+    r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL
+)  # a tuple or a set of Python
+CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # the beginning of JSON
 SHOWN_LETTERS = 80  # of a value in a message
 # 0 and 1 with anything between them that is no letter, one for each class: [0, 1, 0], 0 1 0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
@@ -74,10 +78,18 @@ def structure_reader(
 
 
 def _parsed(value: str, file: Path) -> Any:
-    """The content of JSON, or of a list in Python with ' for quotes; None of other text."""
-    for text in (value, value.replace("'", '"')):
+    """The content of JSON, or of Python's lists, sets and dicts of text; None of other text.
+
+    Raises:
+        NoNamesError: for JSON that is damaged.
+    """
+    sequence = SEQUENCE.fullmatch(value)
+    texts = (value, f'[{sequence[1]}]' if sequence else value)
+    for text in dict.fromkeys((*texts, *(text.replace("'", '"') for text in texts))):
         with suppress(InputError, json.JSONDecodeError):
             return json_in(text, file)
+    if CUT_OFF.match(value):
+        raise OTHER
     return None
 
 
@@ -99,6 +111,7 @@ def _names(content: Any) -> list[str]:
         return [str(name) for name, flag in content.items() if flag]
     if geometry:
         raise REGIONS
-    if said := next((content[key] for key in NAME_KEYS if key in content), None):
-        return _names(said)
+    for key in NAME_KEYS:
+        if key in content:
+            return [] if content[key] is None else _names(content[key])
     raise OTHER

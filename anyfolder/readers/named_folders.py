@@ -66,11 +66,11 @@ class NamedFolders:
         return [image for place in folders for image in self._below[place]]
 
     def beside(self, folders: Sequence[Folders]) -> dict[Path, str]:
-        """The images in these folders or in folders beside them, and the path of that folder."""
-        around = {place[:-1] for place in folders}
+        """The images in folders as deep as these are, and the path of that folder."""
+        depths = {*map(len, folders)}
         return {
             image: '/'.join(place)
             for place, images in self._below.items()
-            if place[:-1] in around
+            if len(place) in depths
             for image in images
         }

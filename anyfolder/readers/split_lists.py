@@ -31,7 +31,7 @@ class Lists:
     Attributes:
         splits: the split of each image; of several, the one furthest from training.
         labels: what stands behind the name of an image.
-        groups: where lists name folders, that of each image in these and in those beside them.
+        groups: where lists name folders, that of each image, also in other folders as deep.
         files: the lists.
     """
 
@@ -81,7 +81,8 @@ def read_lists(
     for file in _candidates(tree, used, task_folder):
         reading.add(file, [*split_lines(tree, file, reading.folders)])
     lists = reading.lists
-    lists.groups |= reading.folders.beside(reading.named)
+    if reading.named:
+        lists.groups |= reading.folders.beside(reading.named)
     return lists
 
 

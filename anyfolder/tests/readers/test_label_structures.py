@@ -35,6 +35,9 @@ def read(folder, values, column: str = 'label') -> Listing:
         (['[{"label": "cat"}]', '[{"label": "dog"}]'], ('cat', 'dog'), False),
         (['{"name": "cat", "id": 3}', '{"name": "dog", "id": 4}'], ('cat', 'dog'), False),
         (['[3]', '[17, 3]'], ('17', '3'), True),
+        (["{'cat'}", "{'dog'}", "{'cat', 'dog'}"], ('cat', 'dog'), True),
+        (["('cat',)", "('dog',)"], ('cat', 'dog'), False),
+        (['{"choices": []}', 'cat', 'dog', 'cat', 'dog'] * 2, ('cat', 'dog'), False),
         (['[cat', 'dog]'], ('cat', 'dog'), False),  # no JSON
     ],
 )
@@ -62,6 +65,7 @@ BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
         (['1 0 0', '0 1 1'], 'has vectors of 0 and 1'),
         (['{"cat": 0.9, "dog": 0.1}', '{"cat": 0.3, "dog": 0.7}'], 'has JSON such as {"cat": 0'),
         (['[null]', '["cat"]'], 'has JSON such as'),
+        (['{"choices": ["cat", "d', 'cat'], 'has JSON such as'),  # cut off
     ],
 )
 def test_structures_that_say_no_names_are_one_sentence(tmp_path, values, words):
