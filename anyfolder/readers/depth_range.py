@@ -115,17 +115,32 @@ def _probe(path: Path, scale: float) -> tuple[Sequence[int], MapDepth]:
     known = np.sort(depth[depth > 0])
     if not known.size:
         return depth.shape, MapDepth()
-    top = float(known[-1])
-    below = known[known < top]
-    at_top = len(known) - len(below)
-    believed = below  # nothing of a map of one value, which may stand for no depth elsewhere
-    if below.size:
-        main = np.percentile(below, MAIN_PERCENT)
-        is_marker = at_top >= MIN_MARKER_SHARE * len(known) and top >= FAR_RATIO * main
-        is_marker |= top > MAX_BELIEVED_METERS > FAR_RATIO * main
-        believed = _up_to_gap(below, main) if is_marker else known
-    share = 1 - len(believed) / len(known) if below.size else 0.0
+    believed = known
+    while (nearer := _without_top(believed)) is not None:
+        believed = nearer
+    top, share = float(known[-1]), 1 - len(believed) / len(known)
+    if known[0] == known[-1]:
+        believed = known[:0]  # one value, which may stand for no depth as it does elsewhere
+        share = 0.0
     return depth.shape, MapDepth(_ends(known), _ends(believed), top, share)
+
+
+def _without_top(known: np.ndarray) -> np.ndarray | None:
+    """Sorted depths without those that stand for no depth, None if there are none.
+
+    These are the largest one, if many pixels share it and it is far from the others, and what is
+    beyond a gap where the largest one is beyond any photograph.
+    """
+    top = known[-1]
+    below = known[known < top]
+    if not below.size:
+        return None
+    main = np.percentile(below, MAIN_PERCENT)
+    is_shared = len(known) - len(below) >= MIN_MARKER_SHARE * len(known)
+    if is_shared and top >= FAR_RATIO * main:
+        return _up_to_gap(below, main)
+    nearer = _up_to_gap(known, main) if top > MAX_BELIEVED_METERS > FAR_RATIO * main else known
+    return nearer if len(nearer) < len(known) else None
 
 
 def _up_to_gap(values: np.ndarray, main: float) -> np.ndarray:

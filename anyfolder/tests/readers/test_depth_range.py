@@ -68,6 +68,15 @@ def test_the_edges_of_what_has_no_depth_may_be_mixed_with_it(tmp_path):
     assert found.farthest == pytest.approx(3.15)
 
 
+def test_two_values_may_stand_for_no_depth(tmp_path):
+    def change(values, number):
+        values[:6], values[:3] = 1000, 1e10
+        return values
+
+    _, found = read(tmp_path, change)
+    assert found.farthest == pytest.approx(3.15)
+
+
 def test_a_map_of_that_value_alone_has_no_known_pixel(tmp_path):
     def change(values, number):
         values[:6] = 1000
@@ -85,6 +94,8 @@ def test_a_map_of_that_value_alone_has_no_known_pixel(tmp_path):
         # seen through a window, at many distances
         (lambda values, number: np.where(values > 3.1, 20 * values, values), 63),
         (lambda values, number: 20 * values, 63),
+        # a landscape without a gap
+        (lambda values, number: np.geomspace(5, 900, values.size).reshape(values.shape), 900),
     ],
 )
 def test_depth_that_is_far_stays(tmp_path, change, farthest):
