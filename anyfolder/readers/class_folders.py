@@ -185,7 +185,7 @@ def _flat_images(tree: Tree, records: Records, lists: Lists, findings: Findings)
         elif label:
             what = 'images have a class in a list that no folder to train on has'
             remedy = 'write the names of the folders, or count them from 0'
-            findings.reject(what, remedy, f'{label!r} of {path}')
+            findings.reject(what, remedy, f'{label!r} of {path} in {lists.sources[path]}')
     return found
 
 

@@ -42,7 +42,7 @@ def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
 
 def _of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The label of each image, or lists of images, one for each split."""
-    named = [key for key in content if key.lower().endswith(IMAGE_SUFFIXES)]
+    named = [key for key, value in content.items() if _is_labeled(key, value)]
     if 2 * len(named) > len(content):
         if not all(split_of(str(content[name])) for name in named):  # else a list of a split
             yield from ({'file': name, 'label': content[name]} for name in named)
@@ -51,6 +51,13 @@ def _of_object(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         if isinstance(value, list) and (key in LIST_KEYS or split_of(key)):
             split = {'split': key} if split_of(key) else {}
             yield from ({**row, **split} for row in _of_list(value))
+
+
+def _is_labeled(key: str, value: Any) -> bool:
+    """True for an image or a folder of images with its label; numbers are of classes."""
+    if key.lower().endswith(IMAGE_SUFFIXES):
+        return True
+    return isinstance(value, (str, int)) and not key.isdecimal()
 
 
 def _of_list(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:

@@ -32,12 +32,14 @@ class Lists:
         splits: the split of each image; of several, the one furthest from training.
         labels: what stands behind the name of an image.
         groups: where lists name folders, that of each image, also in other folders as deep.
+        sources: the list that says the split of each image.
         files: the lists.
     """
 
     splits: dict[Path, Split] = field(default_factory=dict)
     labels: dict[Path, str] = field(default_factory=dict)
     groups: dict[Path, str] = field(default_factory=dict)
+    sources: dict[Path, Path] = field(default_factory=dict)
     files: dict[Path, None] = field(default_factory=dict)
 
 
@@ -100,7 +102,6 @@ class _Reading:
         self.index, self.folders, self.findings = index, folders, findings
         self.lists = Lists()
         self.named: list[Folders] = []  # folders that lists name
-        self._list_of: dict[Path, Path] = {}  # the list that says the split of an image
 
     def add(self, file: Path, lines: Sequence[SplitLine]) -> None:
         """Read the lines of a file."""
@@ -154,7 +155,7 @@ class _Reading:
 
     def _say(self, image: Path, split: Split, label: str, file: Path) -> None:
         """Note the split of an image in a list, the one furthest from training of several."""
-        known, other = self.lists.splits.get(image), self._list_of.get(image)
+        known, other = self.lists.splits.get(image), self.lists.sources.get(image)
         if known and other and known != split and not (is_joint(file.stem) or is_joint(other.stem)):
             if _division(file) != _division(other):
                 raise InputError(
@@ -165,7 +166,7 @@ class _Reading:
             what = 'images in lists of two splits, taken for the one furthest from training'
             self.findings.warn(what, f'{image} in {other.name} and {file.name}')
         if known is None or SPLITS.index(split) > SPLITS.index(known):
-            self.lists.splits[image], self._list_of[image] = split, file
+            self.lists.splits[image], self.lists.sources[image] = split, file
         if label:
             self.lists.labels[image] = label
 

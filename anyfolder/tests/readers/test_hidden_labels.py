@@ -53,10 +53,14 @@ def test_one_class_of_several_numbered_folders_is_a_question(tmp_path):
     assert read(tmp_path).classes == ('benign', 'malignant')
 
 
-def test_a_row_may_be_of_all_images_in_a_folder(tmp_path):
+@pytest.mark.parametrize('as_json', [True, False])
+def test_a_row_may_be_of_all_images_in_a_folder(tmp_path, as_json):
     patients(tmp_path / 'images')
-    rows = [f'p{i:02},{("benign", "malignant")[i % 2]}' for i in range(6)]
-    write_table(tmp_path, 'patient,label', rows)
+    labels = {f'p{i:02}': ('benign', 'malignant')[i % 2] for i in range(6)}
+    if as_json:
+        (tmp_path / 'labels.json').write_text(json.dumps(labels))
+    else:
+        write_table(tmp_path, 'patient,label', map(','.join, labels.items()))
     found = read(tmp_path)
     assert found.classes == ('benign', 'malignant')
     folders = [{one.path.parent.name for one in part} for part in (found.train, found.val)]

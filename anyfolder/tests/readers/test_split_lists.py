@@ -144,7 +144,7 @@ def test_flat_images_to_validate_have_the_labels_of_a_list(tmp_path, line, besid
 
 def test_labels_of_a_list_that_count_from_1_are_an_error(tmp_path):
     imagenet(tmp_path, 'image {i}.png {next}')
-    with rejects("has .*'1' of .*; .* or count them from 0"):
+    with rejects("'1' of .*image 0.png in .*val.txt.*; .* or count them from 0"):
         read_class_folders(Tree(tmp_path))
 
 
