@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from anyfolder.errors import InputError
 from anyfolder.readers.class_names import class_name
-from anyfolder.readers.mask_names import COLOR
+from anyfolder.readers.mask_names import FIRST_COLOR
 
 from .nearest import did_you_mean
 
@@ -23,7 +23,7 @@ def color_of(code: str) -> int | None:
         red, green, blue = map(int, found.groups())
     else:
         return None
-    return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue
+    return red if red == green == blue else FIRST_COLOR + (red << 16) + (green << 8) + blue
 
 
 @dataclass
@@ -127,4 +127,4 @@ class ClassCodes:
 
 
 def _code_of(value: int) -> str:
-    return str(value) if value < COLOR else f'#{value - COLOR:06x}'
+    return str(value) if value < FIRST_COLOR else f'#{value - FIRST_COLOR:06x}'

@@ -6,7 +6,8 @@ from anyfolder.readers.build_listing import DEPTH, MASKS, build_listing
 from anyfolder.readers.depth_folders import DepthRange, check_depth
 from anyfolder.readers.drawn_masks import with_drawn_masks
 from anyfolder.readers.listing import Listing
-from anyfolder.readers.mask_values import NOT_LABELED, MaskValues, probe_mask
+from anyfolder.readers.mask_classes import NOT_LABELED, MaskValues
+from anyfolder.readers.mask_values import probe_mask
 from anyfolder.readers.pixel_maps import probe_maps
 from anyfolder.readers.records import Records
 

@@ -23,7 +23,7 @@ from .records import ImageRecord, Records
 from .split_lists import Lists, read_lists
 from .splits import split_of
 
-TABLES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')  # suffixes
+LABEL_FILE_SUFFIXES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')
 REMEDY = (
     'put the images of each class into a folder with its name, or add a train.csv with the columns '
     'file and label'
@@ -151,7 +151,12 @@ def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
 
 def _unread(tree: Tree, records: Records) -> str:
     """What is to be said of a table that gives no image a class."""
-    others = (file for suffix in TABLES for file in tree.others if file.suffix.lower() == suffix)
+    others = (
+        file
+        for suffix in LABEL_FILE_SUFFIXES
+        for file in tree.others
+        if file.suffix.lower() == suffix
+    )
     first = next(others, None)
     if not first:
         return ''
@@ -199,7 +204,7 @@ def _only_folder(tree: Tree) -> Path | None:
 
 
 def _is_deeper(name: str, labels: Sequence[str]) -> bool:
-    """True for the name of a folder that is neither the class of its images nor a part."""
+    """True for the name of a folder that is neither the class of its images nor a split."""
     return readable(name) not in labels and not split_of(name)
 
 

@@ -1,4 +1,4 @@
-"""Which folders are classes, and which are parts of the data."""
+"""Which folders are classes, and which are splits of the data."""
 
 import re
 from collections import defaultdict
@@ -11,20 +11,28 @@ from anyfolder.pixels.image_files import is_image, is_os_metadata, walk_files
 from anyfolder.wording import option
 
 from .findings import Findings
-from .identity import KINDS
+from .identity import FOLDER_KINDS
 from .image_tree import Tree
 from .listing import readable
 from .records import ImageRecord, Records
 from .run_folders import RUNS, is_run
 from .splits import FILLERS, alike_parts, split_of, words_in
 
-TEXTS = ('.txt', '.csv', '.tsv', '.lst', '.json', '.md', '.mat')  # suffixes of lists and notes
-# Names of folders, without case, that programs write beside the data.
-RESULTS = (
+NOTE_SUFFIXES = (
+    '.txt',
+    '.csv',
+    '.tsv',
+    '.lst',
+    '.json',
+    '.md',
+    '.mat',
+)  # lists and notes
+# Folders that programs write next to the data, in lower case.
+RESULT_FOLDERS = (
     'output', 'outputs', 'result', 'results', 'runs', 'prediction', 'predictions', 'preds',
     'inference', 'logs', 'checkpoints', 'weights', 'plots', 'visualizations',
 )  # fmt: skip
-# The images of a folder by the folder in it, '' for those directly in it.
+# Images by subfolder; '' for those in the folder itself.
 Below = Mapping[str, list[Path]]
 Group = TypeVar('Group', Below, list[Path])
 
@@ -33,7 +41,7 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
     """The images that lie in folders of classes.
 
     Raises:
-        InputError: if the folders are parts of a data set, none of which is to train on, or which
+        InputError: if the folders are splits of a data set, none of which is to train on, or which
             have no such names.
     """
     tops = _tops(tree)
@@ -74,7 +82,7 @@ def _without_results(
     folder: Path, classes: Mapping[str, Group], findings: Findings
 ) -> dict[str, Group]:
     """The folders of classes without those of results. One with images alone may be a class."""
-    named = [name for name in classes if name.casefold() in RESULTS]
+    named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
     if len(classes) - len(named) < 2:
         return {**classes}
     results = [
@@ -114,19 +122,19 @@ def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:
 
 
 def _adds_nothing(part: str, below: str) -> bool:
-    """True for the only folder of a part that is this part again, or is called images."""
+    """True for the only folder in a split that repeats its name, or is called images."""
     split = split_of(part)
-    return bool(split) and (split_of(below) == split or below.casefold() in KINDS['image'])
+    return bool(split) and (split_of(below) == split or below.casefold() in FOLDER_KINDS['image'])
 
 
 def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
-    """The images of folders that are classes, in which there may be folders of parts.
+    """The images of folders that are classes, which may hold folders of splits.
 
     Those of ``images_1`` and ``images_2`` are no classes.
 
     Raises:
-        InputError: if they seem to be parts, not classes: all have two of the same folders in
-            them, or parts with folders, or their names are the same but for ``train`` and ``test``.
+        InputError: if they seem to be splits, not classes: all hold two of the same folders, or
+            splits with folders, or their names are the same but for ``train`` and ``test``.
     """
     inner = [set(below) for below in classes.values()]
     nested = bool(inner) and all(names and '' not in names for names in inner)
@@ -168,7 +176,7 @@ def _subfolders(folder: Path) -> list[str]:
 def _has_texts_alone(folder: Path) -> bool:
     """True for a folder such as ``meta`` with lists beside those of the classes."""
     files = [*walk_files(folder)]
-    return bool(files) and all(file.suffix.lower() in TEXTS for file in files)
+    return bool(files) and all(file.suffix.lower() in NOTE_SUFFIXES for file in files)
 
 
 def _check_part(

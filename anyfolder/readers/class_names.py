@@ -12,16 +12,18 @@ from anyfolder.errors import InputError
 
 from .findings import Findings
 
-# Zero width space, word joiner, byte order mark, soft hyphen, and marks of the direction. The
-# joiners of Persian and of emoji are letters of a name.
+# Zero-width space, word joiner, byte order mark, soft hyphen and direction marks. The joiners of
+# Persian and emoji belong to a name.
 INVISIBLE = dict.fromkeys((0x200B, 0x2060, 0xFEFF, 0xAD, 0x200E, 0x200F))
 JOINERS = dict.fromkeys((0x200C, 0x200D, 0xFE0F))
-# Letters of Cyrillic and Greek, and the Latin ones that look like them.
-ALIKE = str.maketrans(
+# Cyrillic and Greek letters, and the Latin ones that look like them.
+LOOK_ALIKES = str.maketrans(
     'асеорхуіјѕԁһкмтвнАВЕКМНОРСТХУІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνα',
     'aceopxyijsdhkmtbhABEKMHOPCTXYIJSABEZHIKMNOPTYXopva',
 )
-COPY = re.compile(r' (\(\d+\)|- copy( \(\d+\))?)$', re.IGNORECASE)  # of Windows and browsers
+COPY_ENDING = re.compile(
+    r' (\(\d+\)|- copy( \(\d+\))?)$', re.IGNORECASE
+)  # added by Windows and browsers
 
 
 def nfc(name: str) -> str:
@@ -79,7 +81,7 @@ def near_twins(names: Iterable[str]) -> dict[str, str]:
 
 def twin_key(name: str) -> str:
     """What is left of a name where only its look counts."""
-    name = COPY.sub('', name)
-    plain = name.translate(ALIKE).translate(JOINERS).casefold()
+    name = COPY_ENDING.sub('', name)
+    plain = name.translate(LOOK_ALIKES).translate(JOINERS).casefold()
     bare = ''.join(letter for letter in plain if letter not in ' _-')
     return name if bare.isdecimal() else bare

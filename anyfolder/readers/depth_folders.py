@@ -1,4 +1,4 @@
-"""Folders of images and maps of depth: which belong together."""
+"""Match images with their depth maps."""
 
 import re
 from collections import defaultdict
@@ -15,17 +15,17 @@ from anyfolder.wording import option
 from .build_listing import DEPTH, Draft, build_listing
 from .depth_range import DepthRange, check_depth
 from .findings import Findings
-from .identity import KINDS, Index, Pairs
+from .identity import FOLDER_KINDS, Index, Pairs
 from .image_tree import Tree
 from .listing import Listing
 from .name_keys import keys_of
 from .records import Records
 from .splits import without_split
 
-WORD = re.compile(r'(^|[_-])depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)  # in the name of a map
-KITTI = re.compile(r'proj_depth|groundtruth_depth')
-MILLIMETERS, KITTIS = 1e-3, 1 / 256  # meters of a value in PNG, which has integers alone
-PICTURES = ('1', 'L', 'LA', 'P', 'RGB', 'RGBA')  # modes of Pillow with 8 bits
+DEPTH_WORD = re.compile(r'(^|[_-])depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)  # in the name of a map
+KITTI_FOLDER = re.compile(r'proj_depth|groundtruth_depth')
+MILLIMETER, KITTI_METERS = 1e-3, 1 / 256  # meters per unit of PNG, which stores integers
+PICTURE_MODES = ('1', 'L', 'LA', 'P', 'RGB', 'RGBA')  # Pillow modes of at most 8 bits
 
 
 def read_depth_folder(
@@ -85,7 +85,8 @@ def has_depth(tree: Tree) -> bool:
     maps = [
         path
         for path in _maps_of(tree)
-        if WORD.search(path.stem) or any('depth' in part.casefold() for part in tree.parts(path))
+        if DEPTH_WORD.search(path.stem)
+        or any('depth' in part.casefold() for part in tree.parts(path))
     ]
     if not maps:
         return False
@@ -104,7 +105,7 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
     names = {
         path: [
             path.stem,
-            WORD.sub('', path.stem).strip('_-'),
+            DEPTH_WORD.sub('', path.stem).strip('_-'),
             *(sorted(by_key.get(key, ())) if key else ()),
         ]
         for path, key in keys_of(maps).items()
@@ -126,7 +127,7 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
 
 def _is_picture(path: Path) -> bool:
     with suppress(Exception), Image.open(path) as image:  # else its reader says what is wrong
-        return image.mode in PICTURES
+        return image.mode in PICTURE_MODES
     return False
 
 
@@ -139,8 +140,8 @@ def _maps_of(tree: Tree) -> list[Path]:
         if suffix not in DEPTH_SUFFIXES:
             continue
         folders = [part.casefold() for part in tree.parts(path)]
-        named = WORD.search(path.stem) or any(
-            'depth' in part or without_split(part) in KINDS['mask'] for part in folders
+        named = DEPTH_WORD.search(path.stem) or any(
+            'depth' in part or without_split(part) in FOLDER_KINDS['mask'] for part in folders
         )
         beside = path.with_suffix('') in photographs and suffix in ('.npy', '.exr')
         if named or beside:
@@ -150,12 +151,12 @@ def _maps_of(tree: Tree) -> list[Path]:
 
 def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
     """The scale where nobody says it, by the layout and the type of the values."""
-    if any(KITTI.search('/'.join(tree.parts(path)).casefold()) for path in maps):
-        return KITTIS
+    if any(KITTI_FOLDER.search('/'.join(tree.parts(path)).casefold()) for path in maps):
+        return KITTI_METERS
     suffixes = {path.suffix.lower() for path in maps}
     if len(suffixes) > 1 and '.png' in suffixes:
         raise InputError(
             f'maps of depth are {" and ".join(sorted(suffixes))}, whose units differ; keep '
             f'one of them, or give {option("depth_scale")}, the meters of a value of 1.'
         )
-    return MILLIMETERS if suffixes == {'.png'} else 1.0
+    return MILLIMETER if suffixes == {'.png'} else 1.0

@@ -1,4 +1,4 @@
-"""The depth that maps hold: its range, without values that stand for pixels of no depth."""
+"""The range of depth in a folder, without values that mark pixels of unknown depth."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ from .findings import Findings
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Records
 
-MAX_SAMPLED_MAPS = 500  # of which the values are read, unless all are
-MAX_BELIEVED_METERS = 500.0
-MIN_MARKER_SHARE = 0.005  # of the known pixels of a map that hold its largest value
-FAR_RATIO = 2.0  # of a value to the next lower ones, from which on it is apart from them
-MAIN_PERCENT = 95.0  # of the pixels, whose depth is believed
+MAX_SAMPLED_MAPS = 500  # maximum number of depth maps read, unless all are asked for
+MAX_BELIEVED_METERS = 500.0  # median depth beyond which the unit must be wrong
+MIN_MARKER_SHARE = 0.005  # share of a map's known pixels that a marker of missing depth holds
+FAR_RATIO = 2.0  # ratio to the next lower depth that counts as a gap
+MAIN_PERCENT = 95.0  # percentile of depth above which a gap is looked for
 
 
 class DepthRange(NamedTuple):

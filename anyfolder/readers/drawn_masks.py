@@ -13,7 +13,8 @@ from .box_formats import formats_of
 from .findings import Findings
 from .image_tree import Tree
 from .listing import Listing
-from .mask_values import NOT_LABELED, MaskValues, values_of
+from .mask_classes import NOT_LABELED, MaskValues
+from .mask_values import values_of
 from .records import ImageRecord
 from .run_lengths import mask_of
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .findings import Findings
 from .image_tree import Tree
 from .splits import Split
-from .tables import FORMS, read_table
+from .tables import TABLE_SUFFIXES, read_table
 
 
 class Lost(NamedTuple):
@@ -68,7 +68,7 @@ def open_images_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings
     """The names of classes are in a table of two columns, such as ``/m/01g317,Person``."""
     renamed, used = dict[str, str](), []
     for file in tree.others:
-        if file.suffix.lower() in FORMS and file not in files:
+        if file.suffix.lower() in TABLE_SUFFIXES and file not in files:
             head = read_table(file, most=3)
             if all(len(row) == 2 for row in head) and MACHINE_ID.match(head[-1][0] if head else ''):
                 renamed |= dict(row for row in read_table(file) if MACHINE_ID.match(row[0]))

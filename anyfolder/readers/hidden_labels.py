@@ -52,7 +52,7 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
 def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Rows:
     rows: dict[Path, list[Mapping[str, str]]] = {}
     for row in table.rows:
-        own = table.part_of(row) if table.part else tree.split_said(table.file)
+        own = table.split_said(row) if table.split_title else tree.split_said(table.file)
         images = table.match(row, tree.index, own) or table.folders.images(table.in_folder(row))
         for image in images:
             if image in folder_of:

@@ -2,9 +2,9 @@
 
 All readers ask here. A label is a file for each image, or a name in a table or a JSON file. Its
 address are its folders, without those that say what a file is (``images``, ``labels``) but with the
-part of the data set. Of the images of its name it belongs to the one
+split of the data set. Of the images of its name it belongs to the one
 
-1. that is not in another part,
+1. that is not in another split,
 2. that shares as many folders with it as any folder of images does: where ``images/dogs`` is there,
    ``labels/dogs/4.txt`` is of no image elsewhere,
 3. that has the fewest folders more or less. If it has some where another folder has none, the two
@@ -29,9 +29,9 @@ from .class_names import nfc
 from .findings import Findings
 from .splits import Split, split_of
 
-# Names of folders, without case, that say what the files are but not which. 'other' are masks of
-# objects, and masks drawn over images.
-KINDS = {
+# Folder names, in lower case, that say what kind of file they hold, not which image it belongs
+# to. 'other' is for instance masks and for masks drawn over images.
+FOLDER_KINDS = {
     kind: {*names.split()}
     for kind, names in dict(
         image='images image imgs img img_dir jpegimages photos pictures frames input inputs '
@@ -44,17 +44,17 @@ KINDS = {
         'masks_human',
     ).items()
 }
-ANY_KIND = set().union(*KINDS.values())
+ANY_KIND = set().union(*FOLDER_KINDS.values())
 
 
 class Address(NamedTuple):
-    """The part of a file, and the names of its folders that tell it from others."""
+    """The split of a file, and the names of its folders that tell it from others."""
 
     split: Split | None
     folders: frozenset[str]
 
     def shared(self, other: 'Address') -> int:
-        """The number of names in both, of which a part is one; -1 if their parts differ."""
+        """The number of names in both, a split being one of them; -1 if their splits differ."""
         if self.split and other.split and self.split != other.split:
             return -1
         return len(self.folders & other.folders) + bool(self.split and other.split)
@@ -65,7 +65,7 @@ class Address(NamedTuple):
 
 
 def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
-    """The address of folders from the outermost one on; a given part counts first."""
+    """The address of folders from the outermost one on; a given split takes precedence."""
     names = set()
     for folder in folders:
         if part := split_of(folder):
@@ -80,7 +80,7 @@ def address_of(folders: Iterable[str], split: Split | None = None) -> Address:
 def kinds_of(folders: Iterable[str]) -> set[str]:
     """The keys of :data:`KINDS` that the names of folders stand for."""
     names = {folder.casefold() for folder in folders}
-    return {kind for kind, known in KINDS.items() if not names.isdisjoint(known)}
+    return {kind for kind, known in FOLDER_KINDS.items() if not names.isdisjoint(known)}
 
 
 def folder_of(path: Path) -> str:
@@ -158,7 +158,7 @@ class Index:
             name: as written, maybe with folders of another machine, with backslashes, or as a URL
                 of Label Studio.
             near: the annotation.
-            split: the part of the data set that the name of the annotation says, if it does.
+            split: the split that the name of the annotation file states, if any.
         """
         *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
         if '%' in said and not self.has(said):
@@ -219,7 +219,7 @@ class Index:
         return found[0] if len(found) == 1 else None
 
     def _said_in(self, folders: tuple[str, ...], place: str, split: Split | None) -> Address:
-        """The address of a name with these folders, in a file of this folder and part."""
+        """The address of a name with these folders, in a file of this folder and split."""
         written, own = address_of(folders), self._own(place)
         stated = next((part for part in (written.split, split) if part in self._splits), None)
         return Address(stated or own.split, own.folders | written.folders)

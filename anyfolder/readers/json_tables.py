@@ -8,7 +8,7 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from .splits import split_of
 from .tables import Row, text_in_cell
 
-# Keys of a list of images, or of pairs of an image and its label.
+# Keys whose value may be a list of images, or of pairs of an image and its label.
 LIST_KEYS = ('data', 'items', 'samples', 'images', 'labels', 'annotations')
 
 

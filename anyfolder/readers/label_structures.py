@@ -17,9 +17,9 @@ BRACKETS = ('[', '{', '(')
 SEQUENCE = re.compile(
     r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL
 )  # a tuple or a set of Python
-CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # the beginning of JSON
-SHOWN_LETTERS = 80  # of a value in a message
-# 0 and 1 with anything between them that is no letter, one for each class: [0, 1, 0], 0 1 0.
+CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # start of JSON, which may be truncated
+SHOWN_LETTERS = 80  # of a value quoted in a message
+# Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
 NAME_KEYS = ('choices', 'label', 'labels', 'name', 'class', 'category')
 REGION_KEYS = {'x', 'y', 'width', 'height', 'bbox', 'box', 'points', 'segmentation', 'rle'}
@@ -29,7 +29,7 @@ class NoNamesError(ValueError):
     """A structure without names. Its arguments are what it is, and the remedy."""
 
 
-# The remedy may name the task, whose option has other words in each program.
+# {task} is the option that selects detection, worded as the caller passes it.
 OTHER = NoNamesError('JSON', 'write the names of the classes in place of it')
 REGIONS = NoNamesError(
     'JSON of regions',

@@ -14,10 +14,12 @@ from .label_values import names_reader
 from .named_folders import NamedFolders
 from .records import ImageRecord, Records
 from .split_lines import is_list_name
-from .table_columns import BOXES, ON, ImageTable, find_table
-from .tables import FORMS, Row
+from .table_columns import BOX_TITLES, ON_CELLS, ImageTable, find_table
+from .tables import TABLE_SUFFIXES, Row
 
-SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
+SAMPLE_LABELS = (
+    'submission'  # in file names of Kaggle's sample submissions, whose labels are made up
+)
 
 
 class TableLabels(NamedTuple):
@@ -63,7 +65,10 @@ def find_tables(tree: Tree) -> Iterator[ImageTable]:
     for file in tree.others:
         suffix = file.suffix.lower()
         is_text = suffix == '.txt'
-        if suffix not in (*FORMS, '.txt', '.json') or SAMPLE in file.stem.casefold():
+        if (
+            suffix not in (*TABLE_SUFFIXES, '.txt', '.json')
+            or SAMPLE_LABELS in file.stem.casefold()
+        ):
             continue
         with suppress(InputError) if is_text else nullcontext():  # notes in another encoding
             table = find_table(tree, file, folders)
@@ -82,7 +87,9 @@ def names_in(table: ImageTable, findings: Findings) -> NamesOf:
     """
     columns = table.labels()
     if table.flags:
-        return lambda row: [class_name(name) for name in columns if row[name].casefold() in ON]
+        return lambda row: [
+            class_name(name) for name in columns if row[name].casefold() in ON_CELLS
+        ]
     column = columns[0]
     names_of = names_reader(table, column, findings)
     return lambda row: names_of(row[column])
@@ -106,7 +113,7 @@ def _with_classes(
         try:
             found.append((table, names_in(table, findings)))
         except InputError as error:
-            if BOXES & {name.casefold() for name in table.others}:
+            if BOX_TITLES & {name.casefold() for name in table.others}:
                 raise
             faults.append((table.file, error))
     if faults and not found:
@@ -132,7 +139,7 @@ def _read(
     """
     file, split = table.file, tree.split_said(table.file)
     for row in table.rows:
-        own = table.part_of(row) if table.part else split
+        own = table.split_said(row) if table.split_title else split
         found = table.match(row, tree.index, own)
         name, names = row[table.images], names_of(row)
         images, group = [tree.index.only(found, f'{name!r} of {file}', findings)], ''

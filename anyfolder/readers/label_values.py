@@ -8,12 +8,18 @@ from anyfolder.errors import InputError
 from .class_names import class_name, warn_merged
 from .findings import Findings
 from .label_structures import structure_reader
-from .table_columns import LABELS, ImageTable
+from .table_columns import LABEL_TITLES, ImageTable
 
-PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
-QUOTES = ' []\'"'  # around the names in a list of Python's
-MAINLY = 0.9  # of the labels
-MANY = 10  # different numbers, from which on they are measurements unless they count classes
+PLURAL_TITLES = (
+    'labels',
+    'classes',
+    'tags',
+)  # of LABEL_TITLES, whose values may be words with blanks between
+QUOTES = ' []\'"'  # around names in the text of a Python list
+MIN_NUMBER_SHARE = 0.9  # share of a column's values that parse as numbers
+MAX_UNCOUNTED_NUMBERS = (
+    10  # different numbers, from which on they are measurements unless they count classes
+)
 NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', re.IGNORECASE)
 
 
@@ -47,9 +53,9 @@ def separator_in(
         InputError: if the values are no names of classes.
     """
     plain = label.casefold()
-    named = plain in LABELS or not table.has_header
+    named = plain in LABEL_TITLES or not table.has_header
     _check_names(table, label, values, named)
-    several = plain in PLURALS
+    several = plain in PLURAL_TITLES
     mark = _separator(values, several)
     if mark is None:
         unclear = [value for value in values if re.search('[ ,]', value)]
@@ -83,7 +89,7 @@ def _separator(values: Collection[str], plural: bool) -> str | None:
 def numbers_in(values: Collection[str]) -> set[float]:
     """The numbers that nearly all of some values are; nothing of other values."""
     found = [value for value in values if NUMBER.fullmatch(value.strip())]
-    if len(found) <= MAINLY * len(values):
+    if len(found) <= MIN_NUMBER_SHARE * len(values):
         return set()
     return {float(value.replace(',', '.')) for value in found}
 
@@ -97,14 +103,14 @@ def are_measured(values: Collection[str], named: bool = False) -> bool:
     """
     numbers = numbers_in(values)
     counted = named and numbers and min(numbers) in (0, 1) and max(numbers) < 2 * len(numbers)
-    many = len(numbers) > MANY and not counted
+    many = len(numbers) > MAX_UNCOUNTED_NUMBERS and not counted
     return many or any(number % 1 for number in numbers)
 
 
 def _check_names(table: ImageTable, column: str, values: Collection[str], counted: bool) -> None:
     """Raise a ``InputError`` if the labels are measurements, or mostly another in each row."""
     rows, measured = len(table.rows), are_measured(values, counted)
-    if measured or (len(values) > max(MANY, rows / 2) and not counted):
+    if measured or (len(values) > max(MAX_UNCOUNTED_NUMBERS, rows / 2) and not counted):
         kind = 'numbers' if measured else f'values in {rows} rows'
         first = next((value for value in sorted(values) if '.' in value), min(values))
         hint = '' if counted else ', or if they are classes, call it label'

@@ -17,7 +17,7 @@ from anyfolder.text import decode_unknown
 from .class_names import class_name
 from .findings import Findings
 from .identity import folder_of
-from .mask_values import MaskValues
+from .mask_classes import MaskValues
 from .records import ImageRecord, Parts, Records
 
 

@@ -1,4 +1,4 @@
-"""What pixels say of a file: whether it is a map of labels, and whether maps say anything."""
+"""Tell label maps from photographs by their pixels, and compare maps with each other."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,13 +12,13 @@ from anyfolder.sampling import evenly_spaced
 
 from .mask_values import lossy_kind, values_of
 
-GRID = 64  # pixels along a side at which maps are compared
-MOST_VALUES = 64  # of a map of labels; photographs have thousands
-LEAST_FLAT = 0.8  # of the pixels of a map that equal the one to the right
-MAIN_SHARE = 0.9  # of the pixels of a lossy map that have one of its two main values
-COMPARED_MAPS = 8  # of a set
-LEAST_OVERLAP = 0.85  # of the regions of maps that are nearly the same for all images
-LEAST_REGION = 0.005  # of the pixels; smaller regions are not compared
+GRID_SIDE = 64  # side in pixels to which maps are sampled before they are compared
+MAX_MAP_VALUES = 64  # distinct values in a label map; photographs have thousands
+MIN_FLAT_SHARE = 0.8  # share of a label map's pixels that equal their right neighbor
+MIN_MAIN_SHARE = 0.9  # share of a lossy binary map's pixels with its two main values
+COMPARED_MAPS = 8  # maximum number of maps sampled from a folder
+MIN_OVERLAP = 0.85  # intersection over union of regions in maps that nearly coincide
+MIN_REGION_SHARE = 0.005  # share of pixels; smaller regions are not compared
 
 
 def is_label_map(path: Path) -> bool:
@@ -26,20 +26,20 @@ def is_label_map(path: Path) -> bool:
     values = _values(path)
     if values is None or values.shape[1] < 2:
         return False
-    rows = values[evenly_spaced(len(values), 4 * GRID)]
+    rows = values[evenly_spaced(len(values), 4 * GRID_SIDE)]
     flat = (rows[:, 1:] == rows[:, :-1]).mean()
     found, counts = np.unique(rows, return_counts=True)
-    if len(found) <= MOST_VALUES:
-        return bool(flat >= LEAST_FLAT)
+    if len(found) <= MAX_MAP_VALUES:
+        return bool(flat >= MIN_FLAT_SHARE)
     main = np.sort(counts)[-2:].sum() / counts.sum()
-    return bool(lossy_kind(path)) and bool(main >= MAIN_SHARE)
+    return bool(lossy_kind(path)) and bool(main >= MIN_MAIN_SHARE)
 
 
 def are_nearly_the_same(maps: Sequence[Path]) -> bool:
     """True if the regions of all maps overlap, as those of a camera's field of view do."""
     grids = [grid for grid in map(_grid, _sample(maps)) if grid is not None]
     overlaps = [_overlap(one, other) for one, other in pairwise(grids)]
-    return bool(overlaps) and float(np.median(overlaps)) >= LEAST_OVERLAP
+    return bool(overlaps) and float(np.median(overlaps)) >= MIN_OVERLAP
 
 
 def says_the_same(maps: Sequence[Path], others: Sequence[Path]) -> bool:
@@ -72,13 +72,13 @@ def _grid(path: Path) -> np.ndarray | None:
     values = _values(path)
     if values is None:
         return None
-    return cv2.resize(values, (GRID, GRID), interpolation=cv2.INTER_NEAREST)
+    return cv2.resize(values, (GRID_SIDE, GRID_SIDE), interpolation=cv2.INTER_NEAREST)
 
 
 def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     """The intersection over union of the region of a value, of that where it is least."""
     values, counts = np.unique(one, return_counts=True)
-    large = values[counts >= LEAST_REGION * one.size]
+    large = values[counts >= MIN_REGION_SHARE * one.size]
     return min(
         ((one == value) & (other == value)).sum() / ((one == value) | (other == value)).sum()
         for value in large.tolist()

@@ -14,16 +14,16 @@ from anyfolder.errors import InputError
 from anyfolder.sampling import evenly_spaced
 
 from .findings import Findings
-from .identity import KINDS
+from .identity import FOLDER_KINDS
 from .image_tree import Tree
 from .map_looks import are_nearly_the_same, is_label_map, says_the_same
 from .name_keys import first_word, keys_of
 from .named_folders import Folders
 from .splits import split_of, without_split
 
-MAX_GROUPS = 64  # of folders that are looked at
-LOOKED_AT = 3  # files of a group
-NAMES_COMPARED = 50  # of each folder
+MAX_FOLDER_GROUPS = 64  # maximum number of groups of folders whose pixels are sampled
+FILES_PER_GROUP = 3  # files sampled from each group
+NAMES_PER_FOLDER = 50  # names compared with those of other folders
 Kind = str  # 'image', 'mask', 'other' or nothing
 Role = tuple[str, ...]  # the folders of a map that its image does not have
 MapsByRole = Mapping[Role, Mapping[Path, Path]]  # of each image
@@ -33,7 +33,7 @@ MapsByRole = Mapping[Role, Mapping[Path, Path]]  # of each image
 def kind_by_name(folders: Folders) -> Kind:
     """The kind of files by their folders, the innermost one first; nothing if none says it."""
     for part in reversed(folders):
-        for kind, names in KINDS.items():
+        for kind, names in FOLDER_KINDS.items():
             if kind != 'label' and not names.isdisjoint({part.casefold(), without_split(part)}):
                 return kind
     return ''
@@ -48,14 +48,14 @@ def label_maps(tree: Tree, folders: Iterable[Folders]) -> list[Path]:
     groups = defaultdict[str, list[Folders]](list)
     folders = sorted(folders)
     for place in folders:
-        key = '/'.join(place) if len(folders) <= MAX_GROUPS else _without_splits(place)[:1]
+        key = '/'.join(place) if len(folders) <= MAX_FOLDER_GROUPS else _without_splits(place)[:1]
         groups[str(key)].append(place)
-    if len(groups) > MAX_GROUPS:
+    if len(groups) > MAX_FOLDER_GROUPS:
         return []
     found: list[Path] = []
     for places in groups.values():
         images = [image for place in places for image in tree.images_in[place]]
-        if all(map(is_label_map, (images[i] for i in evenly_spaced(len(images), LOOKED_AT)))):
+        if all(map(is_label_map, (images[i] for i in evenly_spaced(len(images), FILES_PER_GROUP)))):
             found += images
     return found
 
@@ -69,10 +69,10 @@ def share_names(tree: Tree, folders: Sequence[Folders]) -> bool:
 
     Of a name such as ``3_hair`` the first word is enough, since an image may have several maps.
     """
-    places = [folders[i] for i in evenly_spaced(len(folders), MAX_GROUPS)] if folders else []
+    places = [folders[i] for i in evenly_spaced(len(folders), MAX_FOLDER_GROUPS)] if folders else []
     names = []
     for place in places:
-        keys = keys_of(tree.images_in[place][:NAMES_COMPARED]).values()
+        keys = keys_of(tree.images_in[place][:NAMES_PER_FOLDER]).values()
         words = {key for key in keys if key}
         names.append((words, {*map(first_word, words)}))
     return any(

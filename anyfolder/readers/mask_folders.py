@@ -13,16 +13,10 @@ from .findings import Findings
 from .image_tree import Tree
 from .listing import Listing
 from .map_looks import are_nearly_the_same
+from .mask_classes import NOT_LABELED, MaskValues
 from .mask_names import NamedValues, names_in_files
 from .mask_pairs import masked_images
-from .mask_values import (
-    NOT_LABELED,
-    MaskProbe,
-    MaskValues,
-    choose_classes,
-    lossy_kind,
-    probe_mask,
-)
+from .mask_values import MaskProbe, choose_classes, lossy_kind, probe_mask
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Records
 

@@ -14,9 +14,9 @@ from anyfolder.text import LONGEST_IN_LIST, read_lines
 from .class_names import check_alike, class_name
 from .image_tree import Tree
 from .name_files import names_by_number
-from .tables import FORMS, read_table
+from .tables import TABLE_SUFFIXES, read_table
 
-NAMES = (
+MASK_NAME_FILES = (
     'classes.txt',
     'labels.txt',
     'class_names.txt',
@@ -25,14 +25,14 @@ NAMES = (
     'class_dict.csv',
 )
 COLOR_LIST = re.compile(r'colou?rs?.*\.txt$', re.IGNORECASE)
-# Words in the header of a table: of the name, of the number, and of one column of colors or three.
-TITLES = ('name', 'label', 'class', 'classes', 'category')
-NUMBERS = ('id', 'index', 'value', 'number')
-COLORS = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
-COLORED = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
-COLOR = 1 << 24  # from here on a value is a color, COLOR + 65536 red + 256 green + blue
+# Column titles of class names, of class numbers, and of colors in one column or three.
+NAME_TITLES = ('name', 'label', 'class', 'classes', 'category')
+NUMBER_TITLES = ('id', 'index', 'value', 'number')
+COLOR_TITLES = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
+COLORED_LINE = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
+FIRST_COLOR = 1 << 24  # values from here on are colors: FIRST_COLOR + 65536 red + 256 green + blue
 CITYSCAPES = re.compile(r'_gt(?:Fine|Coarse)_(\w+)$')
-# Classes of Cityscapes that count in its benchmark, by labelIds and in the order of labelTrainIds.
+# Cityscapes classes that its benchmark evaluates, by labelIds and in the order of labelTrainIds.
 CITYSCAPES_NAMES = {
     7: 'road',
     8: 'sidewalk',
@@ -78,7 +78,7 @@ def names_in_files(tree: Tree, masks: Sequence[Path]) -> NamedValues:
     Raises:
         InputError: if that file is a table of something else.
     """
-    for name in NAMES:
+    for name in MASK_NAME_FILES:
         read = {file: read_names(file) for file in tree.others if file.name.lower() == name}
         check_alike([(file, named[:2]) for file, named in read.items()])
         if not read:
@@ -117,20 +117,20 @@ def read_names(file: Path) -> NamedValues:
     Raises:
         InputError: for a color that is none, or that has two names.
     """
-    if file.suffix.lower() not in FORMS:
+    if file.suffix.lower() not in TABLE_SUFFIXES:
         lines = read_lines(file, LONGEST_IN_LIST)
         if file.name.lower() == 'labelmap.txt':
             pairs = [line.split(':')[1::-1] for line in lines if not line.startswith('#')]
         else:
-            pairs = [found.groups() for line in lines if (found := COLORED.match(line))]
+            pairs = [found.groups() for line in lines if (found := COLORED_LINE.match(line))]
         if pairs:
             return NamedValues(colors=_colors(pairs, file), file=file)
         names = [class_name(name) for name in names_by_number(lines) if name != '__ignore__']
         return NamedValues(dict(enumerate(names)), file=file)
     header, *rows = read_table(file) or [[]]
-    colors = _columns(header, COLORS)
-    numbers = _columns(header, NUMBERS, colors)
-    names = _columns(header, TITLES, [*colors, *numbers])
+    colors = _columns(header, COLOR_TITLES)
+    numbers = _columns(header, NUMBER_TITLES, colors)
+    names = _columns(header, NAME_TITLES, [*colors, *numbers])
     if not names or not (numbers or len(colors) in (1, 3)):
         return NamedValues()
     rows = [row for row in rows if len(row) >= len(header)]
@@ -178,4 +178,4 @@ def _color(text: str, file: Path) -> int:
 
 
 def _value(red: int, green: int, blue: int) -> int:
-    return red if red == green == blue else COLOR + (red << 16) + (green << 8) + blue
+    return red if red == green == blue else FIRST_COLOR + (red << 16) + (green << 8) + blue

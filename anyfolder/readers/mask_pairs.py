@@ -16,11 +16,24 @@ from .name_keys import first_word, keys_of
 from .records import Records
 from .split_lists import Lists, read_lists
 
-# What follows the name of its image in the name of a mask, and what images may have there.
-WORDS = ('mask', 'masks', 'seg', 'segmentation', 'label', 'labels', 'gt', 'groundtruth', 'l', 'ids')
-ENDING = re.compile(rf'[_-]?({"|".join(WORDS[:-1])}|gt(fine|coarse)_label.*ids)$', re.IGNORECASE)
+# Endings of mask names after the name of the image, and endings of image names in their place.
+MASK_WORDS = (
+    'mask',
+    'masks',
+    'seg',
+    'segmentation',
+    'label',
+    'labels',
+    'gt',
+    'groundtruth',
+    'l',
+    'ids',
+)
+MASK_ENDING = re.compile(
+    rf'[_-]?({"|".join(MASK_WORDS[:-1])}|gt(fine|coarse)_label.*ids)$', re.IGNORECASE
+)
 IMAGE_ENDINGS = ('', '_leftImg8bit', '_sat', '_image', '_rgb')
-LEAST_SHARE = 0.5  # of the images that have a map in a folder, so that it may be of labels
+MIN_SHARED_IMAGES = 0.5  # share of a folder's images that another folder has maps of, too
 
 
 class MaskedImages(NamedTuple):
@@ -171,7 +184,7 @@ def _labels(
         role: own
         for role, own in maps.items()
         if any(
-            other is not own and len(own.keys() & other.keys()) >= LEAST_SHARE * len(other)
+            other is not own and len(own.keys() & other.keys()) >= MIN_SHARED_IMAGES * len(other)
             for other in maps.values()
         )
     }
@@ -184,8 +197,8 @@ def _labels(
 
 def _is_named_mask(path: Path) -> bool:
     stem = os.path.splitext(str(path).lower())[0]
-    return stem.endswith(WORDS) and ENDING.search(stem) is not None
+    return stem.endswith(MASK_WORDS) and MASK_ENDING.search(stem) is not None
 
 
 def _names_of_image(mask: Path) -> list[str]:
-    return [ENDING.sub('', mask.stem) + ending for ending in IMAGE_ENDINGS]
+    return [MASK_ENDING.sub('', mask.stem) + ending for ending in IMAGE_ENDINGS]

@@ -9,7 +9,6 @@ order of their values.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,41 +21,22 @@ from anyfolder.limits import read_within
 from anyfolder.pixels.image_headers import check_size, photograph
 
 from .findings import Findings
-from .mask_names import COLOR, NamedValues
+from .mask_classes import NOT_LABELED, MaskValues
+from .mask_names import FIRST_COLOR, NamedValues
 
-NOT_LABELED = 255
-MOST = 254  # classes
-GRAY = 100  # among few values, one from here on is a gray rather than the number of a class
-MAX_GRAY_VALUES = 8  # of a mask without names
-MAINLY = 0.9  # of the pixels
-NEAR = 5  # pixels of a square around an edge
+MAX_CLASSES = 254  # 255 marks pixels without a class
+LEAST_GRAY = (
+    100  # smallest value that is a gray level, not a class number, in masks with few values
+)
+MAX_GRAY_VALUES = 8  # maximum number of gray levels in masks whose classes have no names
+MIN_TWO_GRAYS_SHARE = 0.9  # share of pixels with the two main grays in a smoothed binary mask
+EDGE_WINDOW = 5  # side in pixels of the window in which an edge is looked for
 STRIP = 1 << 22  # pixels of a mask that are looked at in one go
 ENOUGH = 1 << 16  # values of a photograph, which are not counted to the end
 LOOKED_AT = 1 << 28  # pixels times values that are searched for parts
 
-# At the beginning of files that change pixels, or may.
-LOSSY = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
-
-
-@dataclass
-class MaskValues:
-    """The classes, and the class of each value of a mask.
-
-    Attributes:
-        classes: their names.
-        numbers: the number of the class of each value, 255 for none.
-        by_color: whether masks with a palette are read by its colors.
-    """
-
-    classes: tuple[str, ...]
-    numbers: Mapping[int, int]
-    by_color: bool = False
-
-    def apply(self, values: np.ndarray) -> np.ndarray:
-        """The classes (H, W), uint8, of values (H, W)."""
-        found, where = np.unique(values, return_inverse=True)
-        numbers = np.array([self.numbers[value] for value in found.tolist()], np.uint8)
-        return numbers[where].reshape(values.shape)
+# First bytes of formats that are lossy, or may be.
+LOSSY_FORMATS = {'JPEG': b'\xff\xd8', 'WebP': b'RIFF.*VP8 ', 'AVIF or HEIC': b'.{4}ftyp'}
 
 
 class MaskProbe(NamedTuple):
@@ -76,7 +56,9 @@ class MaskProbe(NamedTuple):
 
 
 def values_of(mask: Path, by_color: bool = False) -> np.ndarray:
-    """The values (H, W), int32, of a mask: numbers, or from :data:`COLOR` on, colors.
+    """The values (H, W), int32, of a mask: class numbers, or colors.
+
+    Colors begin at :data:`~.mask_names.FIRST_COLOR`.
 
     Args:
         mask: the file.
@@ -106,7 +88,9 @@ def _values_in(image: Image.Image, by_color: bool) -> np.ndarray:
     colors = np.asarray(image.convert('RGBA'))
     pixels = (colors[..., :3] * (colors[..., 3:] > 0)).astype(np.int32)  # transparent is black
     gray = (pixels == pixels[..., :1]).all(axis=-1)
-    return np.where(gray, pixels[..., 0], COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
+    return np.where(
+        gray, pixels[..., 0], FIRST_COLOR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32)
+    )
 
 
 def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskProbe]:
@@ -122,8 +106,8 @@ def probe_mask(mask: Path, by_color: bool = False) -> tuple[Sequence[int], MaskP
             break
     parts, at_edges = Counter[int](), Counter[int]()
     if len(counts) > 2 and max(counts) < 256:
-        rows = max(LOOKED_AT // (len(counts) * values.shape[1]), NEAR)
-        values, square = values[:rows], np.ones((NEAR, NEAR), np.uint8)
+        rows = max(LOOKED_AT // (len(counts) * values.shape[1]), EDGE_WINDOW)
+        values, square = values[:rows], np.ones((EDGE_WINDOW, EDGE_WINDOW), np.uint8)
         pixels = values.astype(np.uint8)
         between = (cv2.erode(pixels, square) < pixels) & (pixels < cv2.dilate(pixels, square))
         for value in np.unique(values[between]).tolist():
@@ -142,7 +126,9 @@ def lossy_kind(mask: Path) -> str:
     """The kind of a file that changes values at edges: JPEG, WebP unless lossless, AVIF; or ''."""
     with open(mask, 'rb') as file:
         start = file.read(64)
-    return next((kind for kind, mark in LOSSY.items() if re.match(mark, start, re.DOTALL)), '')
+    return next(
+        (kind for kind, mark in LOSSY_FORMATS.items() if re.match(mark, start, re.DOTALL)), ''
+    )
 
 
 def choose_classes(
@@ -155,13 +141,13 @@ def choose_classes(
     """
     counts, values = seen.counts, sorted(seen.counts)
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
-    if lossy and min(np.diff(values), default=0) < GRAY:
+    if lossy and min(np.diff(values), default=0) < LEAST_GRAY:
         raise InputError(
             f'{str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
             f'masks at edges: they have {len(values)}, which are not the numbers of classes; save '
             'masks as PNG.'
         )
-    if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
+    if len(values) > MAX_CLASSES + 1 or (unnamed and _are_smoothed(counts)):
         raise InputError(
             f'the masks have {len(values)} values, up to {_word(values[-1])}, which are '
             'not the numbers of classes; they may be smoothed or JPEG files, which change values: '
@@ -218,7 +204,7 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
 def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskValues:
     """The classes of values, or of colors without names, in their order."""
     chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
-    if names and chosen[-1] >= COLOR:
+    if names and chosen[-1] >= FIRST_COLOR:
         raise InputError(
             f'the masks have colors, such as {_word(chosen[-1])}, and the classes have '
             'names in an order, which says nothing of colors; write class_dict.csv with the '
@@ -248,15 +234,17 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
 def _are_grays(values: list[int]) -> bool:
     """True if few values are far apart, so that they are grays or colors, of which 255 is one."""
     others = [value for value in values if value != NOT_LABELED]
-    return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= GRAY)
+    return len(values) <= MAX_GRAY_VALUES and (len(others) < 2 or max(others) >= LEAST_GRAY)
 
 
 def _are_smoothed(counts: Counter[int]) -> bool:
     """True if many values have gaps between them, or are the few pixels between two grays."""
     largest, total = max(counts), sum(counts.values())
     two = sum(count for _, count in counts.most_common(2))
-    return largest > 2 * len(counts) or (largest >= GRAY and two > MAINLY * total)
+    return largest > 2 * len(counts) or (
+        largest >= LEAST_GRAY and two > MIN_TWO_GRAYS_SHARE * total
+    )
 
 
 def _word(value: int) -> str:
-    return str(value) if value < COLOR else f'#{value - COLOR:06x}'
+    return str(value) if value < FIRST_COLOR else f'#{value - FIRST_COLOR:06x}'

@@ -12,7 +12,7 @@ from anyfolder.text import LONGEST_IN_LIST, read_lines
 from .class_names import check_alike
 from .image_tree import Tree
 
-NAMES = (
+NAME_FILES = (
     'classes.txt',
     '*.names',
     '_darknet.labels',
@@ -20,8 +20,8 @@ NAMES = (
     'names.txt',
     'wnids.txt',
 )  # patterns of files with a name on each line
-# A line of them with a number: ``0: cat``, ``0 cat``, ``cat: 0``.
-NUMBERED = (
+# Forms of a line with a class number: ``0: cat``, ``0 cat``, ``cat: 0``.
+NUMBERED_LINES = (
     r'(?P<number>\d{1,9})(?:\s*[:,;]\s*|\s+)(?P<name>\S.*)',
     r'(?P<name>.*\S)\s*[:,;=]\s*(?P<number>\d{1,9})',
 )
@@ -71,7 +71,7 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
                 f'names of {str(settings[0])!r} must be a list of the classes, or number: name.'
             )
         named = [(settings[0], [str(name).strip() for name in names])]
-    for name in NAMES[:2] if named else NAMES:
+    for name in NAME_FILES[:2] if named else NAME_FILES:
         files = (file for file in tree.others if fnmatch(file.name, name))
         found = [
             *named,
@@ -86,7 +86,7 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
 def names_by_number(lines: list[str]) -> list[str]:
     """The names in the order of the numbers beside them, where all have one, from 0 on."""
     order = range(len(lines))
-    for form in NUMBERED:
+    for form in NUMBERED_LINES:
         names = {
             int(found['number']): found['name']
             for line in lines

@@ -12,7 +12,7 @@ from .image_tree import Tree
 from .splits import split_of
 
 Folders = tuple[str, ...]  # names from the data's folder on
-LONGEST_SUFFIX = 5  # letters with the dot, as in .mpeg of a video whose frames a folder holds
+LONGEST_SUFFIX = 5  # characters, as in .mpeg: a folder of frames may be named by its video
 
 
 class NamedFolders:

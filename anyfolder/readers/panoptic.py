@@ -56,7 +56,7 @@ def numbers_in(file: Path) -> np.ndarray:
 
 
 def read_panoptic_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
-    """Read a folder with a file of panoptic annotations for each part, or for all.
+    """Read a folder with a file of panoptic annotations for each split, or for all.
 
     The PNGs are in a folder of the name of that file, as COCO has them, or beside it. Boxes and
     areas are taken from their pixels.

@@ -26,7 +26,7 @@ def probe_maps(
 
     Args:
         records: the images.
-        look: gives the shape (H, W) of a map, and what is to be known of its values.
+        probe: returns the shape (H, W) of a map and the facts needed about its values.
         what: the maps, in the plural, for messages.
         findings: gets the others.
     """

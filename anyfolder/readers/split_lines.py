@@ -16,18 +16,18 @@ from anyfolder.text import LONGEST_IN_LIST, read_lines
 from .image_tree import Tree
 from .named_folders import NamedFolders
 from .splits import FILLERS, Split, split_in, split_of, words_in
-from .table_columns import CODES, find_table, label_column
-from .tables import FORMS
+from .table_columns import SPLIT_CODES, find_table, label_column
+from .tables import TABLE_SUFFIXES
 
 LIST_SUFFIXES = ('.txt', '.lst', '.csv', '.tsv', '')
-GAP = re.compile(r'[\s,;]+')  # between a name and a label
-SAID = re.compile(r'(?<=[\s,;])[^\W_]+$')  # the word at the end of a line, behind a name
-# Two files of the Caltech birds: a number and its image, and whether this is one to train on.
-BIRDS = 'images.txt', 'train_test_split.txt'
-# Words of a file's name, of which each line says its own split, and other words of such names.
+NAME_GAP = re.compile(r'[\s,;]+')  # between a name and a label
+LAST_WORD = re.compile(r'(?<=[\s,;])[^\W_]+$')  # the last word of a line, after a name
+# CUB-200-2011: the image of each number, and a flag that is 1 for training images.
+CUB_FILES = 'images.txt', 'train_test_split.txt'
+# Words in names of files with a split on each line, and other words in names of lists.
 LINE_BY_LINE = {'split', 'splits', 'partition', 'partitions'}
 LIST_WORDS = {'list', 'lists', 'name', 'names', 'id', 'ids', 'file', 'files', 'filelist', 'index'}
-CODED_LIST = 'list_eval_partition'  # of CelebA, whose lines end in a code
+CODED_LIST = 'list_eval_partition'  # CelebA's list, whose lines end in split codes
 
 
 class SplitLine(NamedTuple):
@@ -62,11 +62,11 @@ def split_lines(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[Split
         InputError: if the file cannot be read.
     """
     suffix = file.suffix.lower()
-    if file.name in BIRDS and all(file.with_name(name).is_file() for name in BIRDS):
+    if file.name in CUB_FILES and all(file.with_name(name).is_file() for name in CUB_FILES):
         yield from _of_birds(file)
     elif suffix == '.json':
         yield from _of_json(tree, file)
-    elif suffix in FORMS and (found := [*_of_table(tree, file, folders)]):
+    elif suffix in TABLE_SUFFIXES and (found := [*_of_table(tree, file, folders)]):
         yield from found
     elif suffix in LIST_SUFFIXES and (suffix or is_list_name(file.stem)):
         with nullcontext() if suffix else suppress(InputError):  # a file of another kind
@@ -76,7 +76,7 @@ def split_lines(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[Split
 def _of_birds(file: Path) -> Iterator[SplitLine]:
     images, flags = (
         [line.partition(' ')[::2] for line in read_lines(file.with_name(name), LONGEST_IN_LIST)]
-        for name in BIRDS
+        for name in CUB_FILES
     )
     to_train = {number for number, flag in flags if flag.strip() == '1'}
     for number, name in images:
@@ -106,11 +106,11 @@ def _strings(value: Any) -> Iterator[str]:
 def _of_table(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[SplitLine]:
     """The rows of a table of images, or of the folders that have these."""
     split, table = split_in(file.stem), find_table(tree, file, folders)
-    if not table or not (table.part or split):
+    if not table or not (table.split_title or split):
         return
     label = label_column(table.others)
     for row in table.rows:
-        if own := table.part_of(row) if table.part else split:
+        if own := table.split_said(row) if table.split_title else split:
             name = '/'.join(row[column] for column in (table.within, table.images) if column)
             yield SplitLine(own, {name: row[label] if label else ''})
 
@@ -121,8 +121,8 @@ def _of_text(file: Path) -> Iterator[SplitLine]:
     if not (split or words & LINE_BY_LINE):
         return
     lines = read_lines(file, LONGEST_IN_LIST)
-    coded = CODES if file.stem.casefold() == CODED_LIST else {}
-    ends = [found[0] if (found := SAID.search(line)) else '' for line in lines]
+    coded = SPLIT_CODES if file.stem.casefold() == CODED_LIST else {}
+    ends = [found[0] if (found := LAST_WORD.search(line)) else '' for line in lines]
     said = [coded.get(end) or split_of(end) for end in ends]
     if 2 * sum(map(bool, said)) > len(lines):
         for line, end, own in zip(lines, ends, said, strict=True):
@@ -130,6 +130,6 @@ def _of_text(file: Path) -> Iterator[SplitLine]:
                 yield SplitLine(own, {line[: -len(end)].rstrip(' ,;\t'): ''})
     elif split:
         for line in lines:
-            gaps = reversed([*GAP.finditer(line)])
-            shorter = {line[: gap.start()]: GAP.split(line[gap.end() :])[0] for gap in gaps}
+            gaps = reversed([*NAME_GAP.finditer(line)])
+            shorter = {line[: gap.start()]: NAME_GAP.split(line[gap.end() :])[0] for gap in gaps}
             yield SplitLine(split, {line: '', **shorter})

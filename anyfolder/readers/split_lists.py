@@ -19,9 +19,9 @@ from .named_folders import Folders, NamedFolders
 from .split_lines import SplitLine, is_list_name, split_lines
 from .splits import SPLITS, Split, is_joint
 
-LABEL_SUFFIXES = ('.xml', '.json', '.txt', '.npy', '.mat')  # of files of labels, which lists name
+LABEL_SUFFIXES = ('.xml', '.json', '.txt', '.npy', '.mat')  # lists may name label files, not images
 PURPOSES: dict[Split, str] = dict(train='train on', val='validate', test='test')
-SETS = 'ImageSets'  # VOC's folder of lists, in which each task has a folder
+VOC_LISTS = 'ImageSets'  # Pascal VOC's folder of lists, with a subfolder for each task
 
 
 @dataclass
@@ -90,8 +90,8 @@ def read_lists(
 
 def _candidates(tree: Tree, used: Collection[Path | None], task_folder: str) -> list[Path]:
     files = [path for path in tree.others if path not in used]
-    of_task = {path for path in files if path.parts[-3:-1] == (SETS, task_folder)}
-    others = {path for path in files if SETS in tree.parts(path)} if of_task else set()
+    of_task = {path for path in files if path.parts[-3:-1] == (VOC_LISTS, task_folder)}
+    others = {path for path in files if VOC_LISTS in tree.parts(path)} if of_task else set()
     return [path for path in files if path not in others - of_task]
 
 

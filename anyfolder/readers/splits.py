@@ -1,4 +1,4 @@
-"""Splits of a data set: their names, and the part that is held out."""
+"""Splits of a data set: the names that stand for them, and the held-out share."""
 
 import re
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ import numpy as np
 
 Split = Literal['train', 'val', 'test']
 SPLITS: tuple[Split, ...] = get_args(Split)
-SHARE, SEED = 0.1, 0  # of the images that are held out where there are none to validate
+HELD_OUT_SHARE, SEED = 0.1, 0  # validation share of training images where no split is given
 
-# The words of public data sets, without case; and words that say nothing about the part:
+# Words for splits in public data sets, in lower case, and words that do not tell splits apart:
 # train_images, val2017, TestSet, x_train.
 _WORDS = {
     kind: {*words.split()}
@@ -24,9 +24,9 @@ _WORDS = {
     ).items()
 }
 FILLERS = _WORDS['none']
-WORDS: dict[str, Split] = {word: split for split in SPLITS for word in _WORDS[split]}
-JOINED = re.compile(r'(set|data|dataset|images|imgs|annot|lists?|files?)$')
-_AT_START = re.compile(rf'^({"|".join(sorted(WORDS, key=len, reverse=True))})[ _-]?')
+SPLIT_WORDS: dict[str, Split] = {word: split for split in SPLITS for word in _WORDS[split]}
+JOINED_WORD = re.compile(r'(set|data|dataset|images|imgs|annot|lists?|files?)$')
+_AT_START = re.compile(rf'^({"|".join(sorted(SPLIT_WORDS, key=len, reverse=True))})[ _-]?')
 
 Item = TypeVar('Item')
 
@@ -41,7 +41,7 @@ def split_of(name: str) -> Split | None:
     words = [word for word in words_in(name) if word not in FILLERS]
     if len(words) != 1:
         return None
-    return WORDS.get(words[0]) or WORDS.get(JOINED.sub('', words[0]))
+    return SPLIT_WORDS.get(words[0]) or SPLIT_WORDS.get(JOINED_WORD.sub('', words[0]))
 
 
 def without_split(name: str) -> str:
@@ -79,6 +79,6 @@ def alike_parts(names: Iterable[str]) -> list[str]:
 
 def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:
     """The tenth of the items that is held out, at least one of two, and the others."""
-    count = max(round(SHARE * len(items)), 1) if len(items) > 1 else 0
+    count = max(round(HELD_OUT_SHARE * len(items)), 1) if len(items) > 1 else 0
     held = set(generator.choice(len(items), count, replace=False).tolist())
     return [items[i] for i in sorted(held)], [item for i, item in enumerate(items) if i not in held]

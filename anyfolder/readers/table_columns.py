@@ -1,4 +1,4 @@
-"""The columns of a table of images: of their names, their classes and their parts."""
+"""The columns of a table of images: their names, their classes and their splits."""
 
 import re
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from .image_tree import Tree
 from .json_tables import rows_in_json
 from .named_folders import Folders, NamedFolders
 from .splits import Split, split_in, split_of
-from .tables import TRIED, Row, read_rows
+from .tables import FIRST_ROWS, Row, read_rows
 
-FILES = (
+IMAGE_TITLES = (
     'file',
     'filename',
     'file_name',
@@ -29,19 +29,21 @@ FILES = (
     'name',
     'id',
 )
-LABELS = (
+LABEL_TITLES = (
     'label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed',
     'choice',  # of Label Studio
 )  # fmt: skip
-# Finding Labels, class_name; and ClassId, which counts where nothing has the name.
-LABELED = re.compile(rf'(^|[ _-])({"|".join(LABELS)})([ _-]names?)?$', re.IGNORECASE)
-NUMBERED = re.compile(r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE)
-PARTS = ('split', 'set', 'subset', 'part', 'partition')
-CODED = 'partition'  # the column of CelebA, with these values
-CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
-FLAG = 'is_'  # at the beginning of a column of yes and no for a part
-BOXES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
-ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
+# Titles such as Finding Labels and class_name, and ClassId, used if there is none of these.
+LABEL_TITLE = re.compile(rf'(^|[ _-])({"|".join(LABEL_TITLES)})([ _-]names?)?$', re.IGNORECASE)
+CLASS_ID_TITLE = re.compile(
+    r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE
+)
+SPLIT_TITLES = ('split', 'set', 'subset', 'part', 'partition')
+CODED_TITLE = 'partition'  # CelebA's column of split codes
+SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
+SPLIT_FLAG = 'is_'  # prefix of a boolean column for one split, such as is_valid
+BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
+ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
 
 
 @dataclass
@@ -74,32 +76,32 @@ class ImageTable:
         return self.folders.match(row[self.images]) if row[self.images] else ()
 
     @cached_property
-    def part(self) -> str | None:
-        """The column of parts, see :func:`part_column`."""
-        return part_column(self.file, self.rows)
+    def split_title(self) -> str | None:
+        """The column of splits, see :func:`split_column`."""
+        return split_column(self.file, self.rows)
 
     @property
     def has_header(self) -> bool:
         """True if the table has names of its columns; else the first row serves as these, too."""
         return self.rows[0][self.images] != self.images
 
-    def part_of(self, row: Row) -> Split | None:
-        """The part that a row says."""
-        return part_of(row[self.part], self.part) if self.part else None
+    def split_said(self, row: Row) -> Split | None:
+        """The split that a row says."""
+        return split_in_cell(row[self.split_title], self.split_title) if self.split_title else None
 
     @cached_property
     def others(self) -> list[str]:
         """The columns that may be of labels."""
-        taken = (self.images, self.part, self.within)
-        return [name for name in self.rows[0] if name not in taken and not _says_part(name)]
+        taken = (self.images, self.split_title, self.within)
+        return [name for name in self.rows[0] if name not in taken and not _is_split_title(name)]
 
     @cached_property
     def flags(self) -> list[str]:
         """The columns of 0 and 1, if all others are such: one for each class."""
         columns = self.others if self.has_header and len(self.others) > 1 else []
-        named = not {*LABELS}.isdisjoint(map(str.casefold, columns))
+        named = not {*LABEL_TITLES}.isdisjoint(map(str.casefold, columns))
         cells = (row[name].casefold() for row in self.rows for name in columns)
-        return columns if not named and all(cell in ON + OFF for cell in cells) else []
+        return columns if not named and all(cell in ON_CELLS + OFF_CELLS for cell in cells) else []
 
     @property
     def is_of_classes(self) -> bool:
@@ -112,7 +114,7 @@ class ImageTable:
         Raises:
             InputError: if there are several columns, and none is called so.
         """
-        if boxes := BOXES & {name.casefold() for name in self.others}:
+        if boxes := BOX_TITLES & {name.casefold() for name in self.others}:
             raise InputError(
                 f'{str(self.file)!r} has boxes in the column {boxes.pop()!r}; '
                 f'give {option("task", "detection")}.'
@@ -132,9 +134,9 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
     is_json = file.suffix.lower() == '.json'
     rows = rows_in_json(tree.contents.json(file)) if is_json else read_rows(file)
     folders = folders or NamedFolders(tree)
-    tried = rows[:TRIED]
-    names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABELS]
-    for column in sorted(names, key=lambda name: name.casefold() not in FILES):
+    tried = rows[:FIRST_ROWS]
+    names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABEL_TITLES]
+    for column in sorted(names, key=lambda name: name.casefold() not in IMAGE_TITLES):
         found = [tree.index.match(row[column], file) for row in tried if row[column]]
         if 2 * sum(map(bool, found)) > len(tried):
             table = ImageTable(file, rows, column, folders)
@@ -153,7 +155,7 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
 def _is_within(table: ImageTable, column: str, tree: Tree) -> bool:
     """True for a column of folders that tells images of one name apart, as of frames of videos."""
     table = replace(table, within=column)
-    found = [table.match(row, tree.index) for row in table.rows[:TRIED]]
+    found = [table.match(row, tree.index) for row in table.rows[:FIRST_ROWS]]
     return 2 * sum(len(images) == 1 for images in found) > len(found)
 
 
@@ -166,28 +168,28 @@ def label_column(columns: Sequence[str]) -> str | None:
 
 def label_columns(columns: Sequence[str]) -> list[str]:
     """The columns that are named as labels: of those with the surest names, one or several."""
-    exact = [name for name in columns if name.casefold() in LABELS][:1]
+    exact = [name for name in columns if name.casefold() in LABEL_TITLES][:1]
     return exact or next(
         (
             found
-            for form in (LABELED, NUMBERED)
+            for form in (LABEL_TITLE, CLASS_ID_TITLE)
             if (found := [name for name in columns if form.search(name)])
         ),
         [],
     )
 
 
-def part_column(file: Path, rows: Sequence[Row]) -> str | None:
-    """The column of parts, if there is one: by its name, or since all its values are parts.
+def split_column(file: Path, rows: Sequence[Row]) -> str | None:
+    """The column of splits, if there is one: by its title, or because all its values are splits.
 
     Raises:
         InputError: if it has the name and no such value.
     """
-    named = next(filter(_says_part, rows[0]), None)
+    named = next(filter(_is_split_title, rows[0]), None)
     if named is None:
-        names = (name for name in rows[0] if name.casefold() not in LABELS)
+        names = (name for name in rows[0] if name.casefold() not in LABEL_TITLES)
         return next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
-    if not any(part_of(row[named], named) for row in rows):
+    if not any(split_in_cell(row[named], named) for row in rows):
         raise InputError(
             f'the column {named!r} of {str(file)!r} has values such as '
             f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
@@ -201,17 +203,19 @@ def _is_split(value: str) -> bool:
     return split_of(value) is not None and not {*'/\\.'} & {*value}
 
 
-def _says_part(column: str) -> bool:
+def _is_split_title(column: str) -> bool:
     """True for a column such as split, or is_valid with true and false."""
     name = column.casefold()
-    return name in PARTS or (name.startswith(FLAG) and split_in(name) is not None)
+    return name in SPLIT_TITLES or (name.startswith(SPLIT_FLAG) and split_in(name) is not None)
 
 
-def part_of(value: str, column: str) -> Split | None:
-    """The part that a row of such a column says."""
-    flag = split_in(column) if column.casefold().startswith(FLAG) else None
+def split_in_cell(value: str, column: str) -> Split | None:
+    """The split that a cell of such a column names."""
+    flag = split_in(column) if column.casefold().startswith(SPLIT_FLAG) else None
     if flag is None:
-        return split_of(value) or (CODES.get(value) if column.casefold() == CODED else None)
-    if value.casefold() in ON:
+        return split_of(value) or (
+            SPLIT_CODES.get(value) if column.casefold() == CODED_TITLE else None
+        )
+    if value.casefold() in ON_CELLS:
         return flag
     return 'val' if flag == 'train' else 'train'

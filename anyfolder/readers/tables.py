@@ -12,10 +12,10 @@ from anyfolder.errors import InputError, rejecting
 from anyfolder.limits import check_limit
 from anyfolder.text import lines_in, read_lines, read_text
 
-FORMS = ('.csv', '.tsv', '.jsonl')  # suffixes
-MARKS = ',;\t|'  # between columns
-TRIED = 20  # lines that must have as many columns as possible
-ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
+TABLE_SUFFIXES = ('.csv', '.tsv', '.jsonl')
+SEPARATORS = ',;\t|'  # between columns
+FIRST_ROWS = 20  # rows from which the separator and the meaning of columns are inferred
+LINE_ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
 
 Row = Mapping[str, str]
 
@@ -31,8 +31,8 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
         InputError: if it is not a table, or exceeds a limit.
     """
     lines = lines_in(read_text(file), file, keepends=True)[:most]
-    marks = MARKS + ' ' * (file.suffix.lower() == '.txt')
-    while lines and (above := ABOVE.match(lines[0])):
+    marks = SEPARATORS + ' ' * (file.suffix.lower() == '.txt')
+    while lines and (above := LINE_ABOVE.match(lines[0])):
         marks = above[1] or marks
         del lines[0]
 
@@ -41,11 +41,13 @@ def read_table(file: Path, most: int | None = None) -> list[list[str]]:
 
     # Such as a quote that never ends.
     with rejecting(f'{str(file)!r} is not a table', 'correct it', (csv.Error,)):
-        mark = max(marks, key=lambda mark: min(map(len, split(lines[:TRIED], mark)), default=0))
+        mark = max(
+            marks, key=lambda mark: min(map(len, split(lines[:FIRST_ROWS], mark)), default=0)
+        )
         check_limit(file, 'cells in a table', sum(1 + line.count(mark) for line in lines))
         rows = split(lines, mark)
     if mark == ' ':  # the last column may have blanks in it
-        width = min(map(len, rows[:TRIED]), default=1)
+        width = min(map(len, rows[:FIRST_ROWS]), default=1)
         rows = [[*row[: width - 1], ' '.join(row[width - 1 :])] for row in rows]
     return [[value.strip() for value in row] for row in rows]
 

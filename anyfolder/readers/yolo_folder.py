@@ -16,7 +16,7 @@ from .format_folder import FormatFolder, Lost
 from .formats.yolo import YoloLabels, are_labels
 from .formats.yolo_line_form import line_form
 from .image_tree import Tree
-from .name_files import NAMES, Settings, find_names, find_settings
+from .name_files import NAME_FILES, Settings, find_names, find_settings
 from .split_lists import images_of
 from .splits import SPLITS, Split
 
@@ -85,7 +85,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
 def _texts(tree: Tree) -> list[Path]:
     """The text files but those that name classes."""
     texts = (file for file in tree.others if file.suffix.lower() == '.txt')
-    return [file for file in texts if not any(fnmatch(file.name, name) for name in NAMES)]
+    return [file for file in texts if not any(fnmatch(file.name, name) for name in NAME_FILES)]
 
 
 def _is_within(tree: Tree, file: Path) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..records import Instance
-from ..table_columns import FILES, LABELS, part_column, part_of
+from ..table_columns import IMAGE_TITLES, LABEL_TITLES, split_column, split_in_cell
 from ..tables import Row
 from .image_lists import NO_BOX
 from .json_values import is_yes, stated_size
@@ -13,7 +13,7 @@ from .parsed import Fault, Parsed, ParsedImage
 
 # Columns, as :func:`_plain` has them.
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
-CLASSES = {*LABELS, 'labelname', 'classname', 'name'}
+CLASSES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
 OPEN_IMAGES = {'imageid', 'labelname', 'xmin', 'isgroupof'}
 NUMBER = re.compile(r'[-+.\deE]*\d[-+.\deE]*')
 ONLY_CLASS = 'object'  # of a table without a column of classes
@@ -46,13 +46,13 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
         return Parsed([])
     others = ((name, title) for name, title in titles.items() if title != image)
     label = next((title for name, title in others if name in CLASSES), '')
-    split_column = part_column(file, rows)
+    title = split_column(file, rows)
     corners, form = [titles[name] for name in columns], 'xyxy' if len(columns) == 4 else 'xywh'
     width, height, group = (titles.get(name, '') for name in ('width', 'height', 'isgroupof'))
     for row in rows:
         name = row[image]
         if (one := images.get(name)) is None:
-            split = part_of(row[split_column], split_column) if split_column else None
+            split = split_in_cell(row[title], title) if title else None
             stated = stated_size(row.get(width), row.get(height))
             one = images[name] = ParsedImage(name, stated=stated, split=split)
         origin = f'{name} in {file}'
@@ -78,7 +78,7 @@ def _titles(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _image_column(titles: dict[str, str]) -> str | None:
-    return next((titles[name] for name in map(_plain, FILES) if name in titles), None)
+    return next((titles[name] for name in map(_plain, IMAGE_TITLES) if name in titles), None)
 
 
 def _box_columns(titles: dict[str, str]) -> Sequence[str] | None:

@@ -8,13 +8,18 @@ from anyfolder.bounded import json_in
 
 from ..geometry import circle
 from ..records import Instance
-from ..table_columns import LABELS
+from ..table_columns import LABEL_TITLES
 from ..tables import Row
 from .json_values import Json, is_ignored, is_yes, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
 SHAPE, ATTRIBUTES = 'shape_attributes', 'region_attributes'
-CLASSES = (*LABELS, 'name', 'type', 'object')  # attributes that say the class, if there are several
+CLASSES = (
+    *LABEL_TITLES,
+    'name',
+    'type',
+    'object',
+)  # attributes that say the class, if there are several
 ONLY_CLASS = 'object'  # of regions without an attribute
 
 

@@ -1,0 +1,29 @@
+"""The classes of masks, and the class of each of their values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+NOT_LABELED = 255  # the number of pixels without a class
+
+
+@dataclass
+class MaskValues:
+    """The classes, and the class of each value of a mask.
+
+    Attributes:
+        classes: their names.
+        numbers: the number of the class of each value, 255 for none.
+        by_color: whether masks with a palette are read by its colors.
+    """
+
+    classes: tuple[str, ...]
+    numbers: Mapping[int, int]
+    by_color: bool = False
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """The classes (H, W), uint8, of values (H, W)."""
+        found, where = np.unique(values, return_inverse=True)
+        numbers = np.array([self.numbers[value] for value in found.tolist()], np.uint8)
+        return numbers[where].reshape(values.shape)
