@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .dataset import Dataset, Image, Note, Object, object_mask
     from .errors import InputError, MissingExtraError
     from .reading import TASKS, read
+    from .writers.conversion import TARGETS, convert
 
 __version__ = '0.1.0'
 _PLACES = {
@@ -25,11 +26,14 @@ _PLACES = {
     'MissingExtraError': 'errors',
     'Note': 'dataset',
     'Object': 'dataset',
+    'TARGETS': 'writers.conversion',
     'TASKS': 'reading',
+    'convert': 'writers.conversion',
     'object_mask': 'dataset',
     'read': 'reading',
 }
 __all__ = [
+    'TARGETS',
     'TASKS',
     'Dataset',
     'Image',
@@ -37,6 +41,7 @@ __all__ = [
     'MissingExtraError',
     'Note',
     'Object',
+    'convert',
     'object_mask',
     'read',
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,7 +92,8 @@ class Dataset:
     Attributes:
         task: what the labels are for, one of :data:`anyfolder.TASKS`.
         format: what the folder is, in words: ``'COCO'``, ``'folders of classes'``.
-        folder: of the data.
+        source: the folder that was given.
+        folder: of the data: the source, or the only folder in it.
         classes: their names in the order of their numbers, from 0; none for depth.
         splits: the images of ``'train'``, ``'val'`` and ``'test'``.
         held_out: whether ``'val'`` was drawn from the images to train on, since none were for it.
@@ -104,6 +106,7 @@ class Dataset:
 
     task: str
     format: str
+    source: Path
     folder: Path
     classes: tuple[str, ...]
     splits: Mapping[Split, Sequence[Image]]
@@ -124,9 +127,13 @@ class Dataset:
         """The path of an image within the innermost folder of all images, with ``/``."""
         return self.listing.name_of(ImageRecord(image.path))
 
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.classes)}
+
     def number_of(self, label: str) -> int:
         """The number of a class, from 0."""
-        return self.listing.numbers[label]
+        return self._numbers[label]
 
     def class_map(self, image: Image) -> np.ndarray:
         """For segmentation: the class of each pixel (H, W), uint8; 255 where there is none."""
@@ -163,7 +170,7 @@ def _instance(found: Object) -> Instance:
     return Instance(found.label, found.box, kind, found.crowd, found.area)
 
 
-def as_dataset(task: str, listing: Listing, scale: float) -> Dataset:
+def as_dataset(task: str, source: Path, listing: Listing, scale: float) -> Dataset:
     """The dataset of a listing; ``scale`` is that of maps of depth."""
 
     def converted(record: ImageRecord) -> Image:
@@ -179,6 +186,7 @@ def as_dataset(task: str, listing: Listing, scale: float) -> Dataset:
     return Dataset(
         task,
         listing.form,
+        source,
         listing.folder,
         listing.classes,
         {split: [*map(converted, part)] for split, part in listing.parts.items()},

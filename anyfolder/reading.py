@@ -1,15 +1,18 @@
 """Read a folder for a task, or find out which task it is for."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from .dataset import Dataset, as_dataset
 from .errors import InputError, naming
+from .layouts.find_layout import read_laid_out, task_by_layout
 from .readers.box_folders import read_annotated_folder
 from .readers.box_formats import formats_of
 from .readers.class_folders import read_class_folders
-from .readers.depth_folders import read_depth_folder
+from .readers.depth_folders import has_depth, read_depth_folder
+from .readers.depth_range import DepthRange
 from .readers.image_tree import Tree
 from .readers.listing import Listing
 from .readers.mask_folders import read_mask_folder
@@ -25,32 +28,29 @@ class Options(NamedTuple):
     skip_invalid: bool = False
     depth_scale: float | None = None
     decode_all: bool = False
+    layout: str | Path | None = None
 
 
-Found = tuple[Listing, float]  # and meters of a value of 1 in maps of depth
+Found = tuple[Listing, DepthRange | None]  # the second of maps of depth alone
 
 
-def _read_depth(tree: Tree, options: Options) -> Found:
-    listing, depths = read_depth_folder(
-        tree, options.depth_scale, options.skip_invalid, options.decode_all
-    )
-    return listing, depths.scale
+def _read_boxes(tree: Tree, options: Options, with_masks: bool = False) -> Found:
+    return read_annotated_folder(tree, options.skip_invalid, with_masks), None
 
 
-# The task -> how its labels are read.
+# The task -> how its labels are read, where no layout says it.
 TASKS: dict[str, Callable[[Tree, Options], Found]] = {
     'classification': lambda tree, options: (
         read_class_folders(tree, skip_invalid=options.skip_invalid),
-        1.0,
+        None,
     ),
-    'detection': lambda tree, options: (read_annotated_folder(tree, options.skip_invalid), 1.0),
-    'instance': lambda tree, options: (
-        read_annotated_folder(tree, options.skip_invalid, with_masks=True),
-        1.0,
+    'detection': _read_boxes,
+    'instance': partial(_read_boxes, with_masks=True),
+    'segmentation': lambda tree, options: (read_mask_folder(tree, options.skip_invalid), None),
+    'panoptic': lambda tree, options: (read_panoptic_folder(tree, options.skip_invalid), None),
+    'depth': lambda tree, options: read_depth_folder(
+        tree, options.depth_scale, options.skip_invalid, options.decode_all
     ),
-    'segmentation': lambda tree, options: (read_mask_folder(tree, options.skip_invalid), 1.0),
-    'panoptic': lambda tree, options: (read_panoptic_folder(tree, options.skip_invalid), 1.0),
-    'depth': _read_depth,
 }
 
 
@@ -61,6 +61,7 @@ def read(
     skip_invalid: bool = False,
     depth_scale: float | None = None,
     decode_all: bool = False,
+    layout: str | Path | None = None,
 ) -> Dataset:
     """Read a folder of labeled images, whatever its format, and check it against the pixels.
 
@@ -70,6 +71,8 @@ def read(
         skip_invalid: leave out boxes, masks and images that cannot be right, rather than raise.
         depth_scale: meters of a value of 1 in maps of depth. Default: by the form of the maps.
         decode_all: decode all images, rather than the headers of all and 100 whole ones.
+        layout: a file that says what the folder holds. Default: its ``anyfolder.yaml``, or the
+            layout of a public data set that it is.
 
     Raises:
         InputError: in one sentence, if the folder cannot be understood, or has what cannot be
@@ -78,39 +81,45 @@ def read(
     """
     if task is not None and task not in TASKS:
         raise InputError(f'{option("task", task)} is not one of {", ".join(TASKS)}.')
-    probes = ProbeCache(str(folder), decode_all=decode_all)
-    options = Options(skip_invalid, depth_scale, decode_all)
+    options = Options(skip_invalid, depth_scale, decode_all, layout)
     with naming(str(folder)):
-        tree = Tree(folder, probes)
-        found = task or task_of(tree, depth_scale)
-        listing, scale = TASKS[found](tree, options)
-    return as_dataset(found, listing, scale)
+        tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))
+        chosen = task or task_by_layout(tree, folder, layout)
+        laid_out = chosen and read_laid_out(
+            tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
+        )
+        if not laid_out and not task:
+            chosen, laid_out = _as_it_looks(tree, options)
+        found, depths = laid_out or TASKS[chosen](tree, options)
+    return as_dataset(chosen, Path(folder), found, depths.scale if depths else 1.0)
 
 
-def task_of(tree: Tree, depth_scale: float | None = None) -> str:
-    """The task that the labels of a folder are for.
+def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:
+    """What a folder is for by its files, and what it holds.
 
-    Objects are instances where each has a polygon, and boxes otherwise.
+    Objects are instances where none is lost by asking for polygons, and boxes otherwise.
 
     Raises:
-        InputError: if a file of annotations is damaged.
+        InputError: if it cannot be read as what it looks like.
     """
-    files = [file for file in tree.others if file.suffix.lower() == '.json']
+    files = (file for file in tree.others if file.suffix.lower() == '.json')
     if any(is_panoptic(tree.contents.json(file)) for file in files):
-        return 'panoptic'
-    if formats_of(tree, with_tables=True):
-        return 'instance' if _is_read(tree, 'instance') else 'detection'
-    if any('depth' in part.casefold() for folders in tree.images_in for part in folders) and (
-        _is_read(tree, 'depth', Options(depth_scale=depth_scale))
-    ):
-        return 'depth'
-    return 'segmentation' if has_masks(tree) else 'classification'
+        task = 'panoptic'
+    elif formats_of(tree, with_tables=True):
+        try:
+            task, found = 'instance', TASKS['instance'](tree, options)
+        except InputError:
+            return 'detection', TASKS['detection'](tree, options)
+        if options.skip_invalid:
+            boxes = TASKS['detection'](tree, options)
+            if _objects(boxes[0]) > _objects(found[0]):
+                return 'detection', boxes
+        return task, found
+    else:
+        looks = {'depth': has_depth, 'segmentation': has_masks}
+        task = next((name for name, has in looks.items() if has(tree)), 'classification')
+    return task, TASKS[task](tree, options)
 
 
-def _is_read(tree: Tree, task: str, options: Options | None = None) -> bool:
-    """True if a folder can be read for this task."""
-    try:
-        TASKS[task](tree, options or Options())
-    except InputError:
-        return False
-    return True
+def _objects(listing: Listing) -> int:
+    return sum(len(record.instances) for part in listing.parts.values() for record in part)

@@ -51,15 +51,35 @@ def read_laid_out(
         InputError: if the layout has faults, has no labels for this task, or does not fit the
             folder.
     """
-    if layout and not Path(layout).is_file():
-        raise InputError(f'there is no file {str(layout)!r}.', option='layout')
-    placed = layouts_in(Path(folder), Path(layout) if layout else None)
+    placed = _placed(folder, layout)
     if placed is None:
         return None
     chosen = _for_task(placed, tree, task)
     if depth_scale:
         chosen = replace(chosen, meters=depth_scale)
     return read_by_layout(chosen, placed.folder, tree, task, skip_invalid, check_all)
+
+
+def task_by_layout(tree: Tree, folder: str | Path, layout: str | Path | None = None) -> str | None:
+    """The first task that the layout of a folder has labels for, None without a layout.
+
+    Raises:
+        InputError: if the layout has faults.
+    """
+    placed = _placed(folder, layout)
+    if placed is None:
+        return None
+    files = [*tree.others, *tree.images]
+    there = (one for one in placed.layouts if any(matching(placed.folder, files, one.labels)))
+    chosen = next(there, placed.layouts[0])
+    return next(iter(chosen.task or chosen.tasks), None)
+
+
+def _placed(folder: str | Path, layout: str | Path | None) -> PlacedLayouts | None:
+    """The layouts of a folder, see :func:`read_laid_out`."""
+    if layout and not Path(layout).is_file():
+        raise InputError(f'there is no file {str(layout)!r}.', option='layout')
+    return layouts_in(Path(folder), Path(layout) if layout else None)
 
 
 def _for_task(placed: PlacedLayouts, tree: Tree, task: str) -> Layout:

@@ -1,0 +1,270 @@
+"""What is written in another format is the same when it is read again."""
+
+import json
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foreign_data import BOXES, CLASSES, MASKS, cvat_coco, labelme, roboflow_coco
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from image_folders import scenes, write_coco, write_depth, write_digits, write_panoptic
+from PIL import Image
+from rejection import rejects
+
+import anyfolder
+from anyfolder.writers.placed_images import placed_images
+from anyfolder.writers.same_data import difference
+
+
+def of_several_labels(folder: Path) -> None:
+    """A table with a column for each class; the first image has none."""
+    rows = ['file,cat,big dog,split']
+    for i in range(8):
+        (folder / 'photos').mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8, 3), 20 * i, np.uint8)).save(folder / f'photos/{i}.png')
+        rows.append(f'{i}.png,{i % 2},{int(i > 3)},{"train" if i < 6 else "val"}')
+    (folder / 'labels.csv').write_text('\n'.join(rows))
+
+
+def of_odd_names(folder: Path) -> None:
+    """Files of one name in several folders of classes, and names that lists do not hold."""
+    for number, name in enumerate(('été', 'a, b', 'x y')):
+        for i, file in enumerate(('1.png', 'classes.png', ' #2, "3".png', '\u732b.png')):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            pixels = np.full((8, 8, 3), 60 * number + 9 * i, np.uint8)
+            Image.fromarray(pixels).save(folder / name / file)
+
+
+def state_of(folder: Path) -> list:
+    return sorted((path, path.stat().st_mtime_ns) for path in folder.rglob('*'))
+
+
+WRITTEN = [
+    *((write, 'detection', to) for write in BOXES for to in ('coco', 'yolo', 'voc', 'csv')),
+    *((write, 'instance', to) for write in (labelme, cvat_coco) for to in ('coco', 'yolo')),
+    *((write, 'segmentation', 'masks') for write in MASKS),
+    *((write_digits, 'classification', to) for to in ('folders', 'csv')),
+    *((of_odd_names, 'classification', to) for to in ('folders', 'csv')),
+    (of_several_labels, 'classification', 'csv'),
+    (write_panoptic, 'panoptic', 'coco'),
+    (write_depth, 'depth', 'masks'),
+]
+
+
+@pytest.mark.parametrize(
+    ('write', 'task', 'to'), WRITTEN, ids=lambda one: getattr(one, '__name__', one)
+)
+def test_reading_again_gives_the_same(tmp_path, write, task, to):
+    write(tmp_path / 'in')
+    before = state_of(tmp_path / 'in')
+    data = anyfolder.read(tmp_path / 'in', task)
+    anyfolder.convert(data, tmp_path / 'out', to)
+    again = anyfolder.read(tmp_path / 'out', task)
+    assert difference(data, [*placed_images(data)], again) == ''
+    assert not again.held_out
+    sizes = [[len(images) for images in one.splits.values()] for one in (data, again)]
+    assert sizes[0] == sizes[1]
+    if to in ('coco', 'yolo', 'masks', 'folders'):
+        assert again.classes == data.classes
+    assert before == sorted(
+        (path, path.stat().st_mtime_ns) for path in (tmp_path / 'in').rglob('*')
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {'in', 'out'}
+
+
+def test_boxes_are_where_they_were_drawn(tmp_path):
+    """Not by the comparison of the library alone."""
+    roboflow_coco(tmp_path / 'in')
+    for to in ('yolo', 'voc', 'csv', 'coco'):
+        again = anyfolder.convert(tmp_path / 'in', tmp_path / to, to, 'detection')
+        found = [
+            {(one.label, *map(round, one.box)) for one in image.objects}
+            for image in chain(*again.splits.values())
+        ]
+        true = [
+            {(name, a, b, c - a, d - b) for name, (a, b, c, d) in boxes} for _, boxes in scenes(10)
+        ]
+        assert sorted(map(sorted, found)) == sorted(map(sorted, true)), to
+        assert again.classes == CLASSES
+
+
+ROOM = st.floats(0, 40, width=32)
+SIDES = st.tuples(ROOM, ROOM, st.floats(1, 20), st.floats(1, 8))
+NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=0x4E2D), min_size=1, max_size=6)
+
+
+def written_with(folder: Path, boxes: list, name: str) -> anyfolder.Dataset:
+    """Four images that have these boxes each, of a class of this name and of another."""
+    (folder / 'in').mkdir()
+    images, objects = [], []
+    for i in range(4):
+        Image.fromarray(np.full((48, 64, 3), 50 * i, np.uint8)).save(folder / f'in/{i}.png')
+        images.append(dict(id=i, file_name=f'{i}.png', width=64, height=48))
+        for number, box in enumerate([*boxes, (3, 4, 50, 40)]):
+            kind = 1 + (number == len(boxes))
+            objects.append(dict(id=len(objects), image_id=i, category_id=kind, bbox=box))
+    categories = [dict(id=1, name=name), dict(id=2, name='other')]
+    content = dict(images=images, annotations=objects, categories=categories)
+    (folder / 'in/a.json').write_text(json.dumps(content))
+    return anyfolder.read(folder / 'in', 'detection')
+
+
+@pytest.mark.nightly
+@settings(max_examples=40)
+@given(st.lists(SIDES, min_size=1, max_size=5), st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
+def test_any_boxes_are_the_same(tmp_path_factory, boxes, to):
+    folder = tmp_path_factory.mktemp('made')
+    data = written_with(folder, boxes, 'thing')
+    again = anyfolder.convert(data, folder / 'out', to)
+    found, true = (
+        sorted(one.box for _, image in each.images() for one in image.objects)
+        for each in (again, data)
+    )
+    assert np.shape(found) == np.shape(true)
+    assert np.allclose(found, true, rtol=0, atol=0.05)
+
+
+@pytest.mark.nightly
+@settings(max_examples=40)
+@given(NAMES, st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
+def test_any_name_of_a_class_is_the_same_or_refused(tmp_path_factory, name, to):
+    folder = tmp_path_factory.mktemp('made')
+    try:
+        data = written_with(folder, [(1, 2, 30, 20)], name)
+        again = anyfolder.convert(data, folder / 'out', to)
+    except anyfolder.InputError:
+        assert not name.isalpha()
+        assert {path.name for path in folder.iterdir()} == {'in'}
+    else:
+        assert {*again.classes} == {*data.classes}
+
+
+def with_crowds(folder: Path) -> Path:
+    write_coco(folder, polygons=True)
+    file = folder / 'annotations/instances_train2017.json'
+    content = json.loads(file.read_text())
+    content['annotations'][0]['iscrowd'] = 1
+    content['categories'].append(dict(id=9, name='ignored'))
+    content['annotations'][3]['category_id'] = 9
+    file.write_text(json.dumps(content))
+    return folder
+
+
+def test_what_yolo_cannot_hold_is_stated_before_it_is_written(tmp_path):
+    data = anyfolder.read(with_crowds(tmp_path / 'in'), 'detection')
+    with rejects(
+        'YOLO cannot hold 2 objects marked as crowd or to be ignored; give another to, or'
+    ):
+        anyfolder.convert(data, tmp_path / 'out', 'yolo')
+    assert not (tmp_path / 'out').exists()
+    again = anyfolder.convert(data, tmp_path / 'out', 'yolo', lossy=True)
+    assert sum(len(image.objects) for _, image in again.images()) == 18
+
+
+@pytest.mark.parametrize('to', ['coco', 'voc', 'csv'])
+def test_crowds_and_ignored_regions_stay(tmp_path, to):
+    data = anyfolder.read(with_crowds(tmp_path / 'in'), 'detection')
+    again = anyfolder.convert(data, tmp_path / 'out', to)
+    crowds = [[one for _, image in each.images() for one in image.objects if one.crowd]
+              for each in (data, again)]  # fmt: skip
+    assert [sorted(one.label for one in each) for each in crowds] == [['', 'square']] * 2
+
+
+def test_a_target_has_labels_for_some_tasks(tmp_path):
+    write_coco(tmp_path / 'in', polygons=True)
+    data = anyfolder.read(tmp_path / 'in')
+    with rejects("Pascal VOC has no labels for instance, .*; give task='detection', or another to"):
+        anyfolder.convert(data, tmp_path / 'out', 'voc')
+    with rejects('folders of classes has no labels for instance, but for classification'):
+        anyfolder.convert(data, tmp_path / 'out', 'folders')
+    with rejects("to='tfrecord' is not one of coco, yolo, voc, folders, masks, csv"):
+        anyfolder.convert(data, tmp_path / 'out', 'tfrecord')
+
+
+def test_folders_hold_one_class_of_an_image(tmp_path):
+    of_several_labels(tmp_path / 'in')
+    with rejects('folders of classes cannot hold this data: an image may have several classes'):
+        anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
+
+
+def test_a_name_that_no_folder_can_have(tmp_path):
+    write_digits(tmp_path / 'in', classes=2)
+    rows = [f'{i:03d}.png,{"a/b" if i % 2 else "c"}' for i in range(4)]
+    for folder in ('digit 0', 'digit 1'):
+        for file in sorted((tmp_path / 'in' / folder).iterdir()):
+            file.rename(tmp_path / 'in' / file.name)
+        (tmp_path / 'in' / folder).rmdir()
+    (tmp_path / 'in/labels.csv').write_text('\n'.join(['file,label', *rows]))
+    data = anyfolder.read(tmp_path / 'in')
+    with rejects("the class 'a/b' cannot be the name of a folder; give another to"):
+        anyfolder.convert(data, tmp_path / 'out', 'folders')
+    anyfolder.convert(data, tmp_path / 'out', 'csv')
+
+
+def test_what_would_be_read_otherwise_is_not_written(tmp_path, monkeypatch):
+    write_digits(tmp_path / 'in')
+    data = anyfolder.read(tmp_path / 'in')
+    target = anyfolder.TARGETS['folders']
+    swap = {'digit 0': 'digit 1', 'digit 1': 'digit 0'}
+
+    def wrong(data, placed, out, copy):
+        labels = [one.image.labels for one in placed]
+        images = [
+            one._replace(image=replace(one.image, labels=(swap.get(name, name),)))
+            for one, (name,) in zip(placed, labels, strict=True)
+        ]
+        target.write(data, images, out, copy)
+
+    monkeypatch.setitem(anyfolder.TARGETS, 'folders', target._replace(write=wrong))
+    with rejects(r"reading it again gives other data \('000.png' has other classes\); nothing was"):
+        anyfolder.convert(data, tmp_path / 'out', 'folders')
+    assert [path.name for path in tmp_path.iterdir()] == ['in']
+
+
+def test_images_are_links_or_copies(tmp_path):
+    write_digits(tmp_path / 'in')
+    linked = anyfolder.convert(tmp_path / 'in', tmp_path / 'linked', 'folders')
+    copied = anyfolder.convert(tmp_path / 'in', tmp_path / 'copied', 'folders', copy=True)
+    assert all(image.path.is_symlink() for _, image in linked.images())
+    assert not any(image.path.is_symlink() for _, image in copied.images())
+
+
+def test_nothing_is_written_into_what_is_read(tmp_path):
+    write_digits(tmp_path / 'in')
+    write_digits(tmp_path / 'elsewhere', classes=2)
+    (tmp_path / 'in/digit 8').symlink_to(tmp_path / 'elsewhere/digit 0')
+    (tmp_path / 'way').symlink_to(tmp_path / 'in')
+    for out in ('in', 'in/out', 'way/out', 'elsewhere/digit 0/out', 'in/../way/a/b'):
+        before = sorted(tmp_path.rglob('*'))
+        with rejects('is read; give a place outside of it|is there already'):
+            anyfolder.convert(tmp_path / 'in', tmp_path / out, 'csv')
+        assert sorted(tmp_path.rglob('*')) == before
+    anyfolder.convert(tmp_path / 'in', tmp_path / 'elsewhere/out', 'csv')
+
+
+def test_a_folder_that_is_there_stays(tmp_path):
+    write_digits(tmp_path / 'in')
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out/mine').write_text('-')
+    with rejects("out' is there already; give a folder that is not there"):
+        anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
+    (tmp_path / 'out/mine').unlink()
+    anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')  # an empty one is filled
+
+
+def test_after_an_error_nothing_is_left(tmp_path, monkeypatch):
+    write_digits(tmp_path / 'in')
+
+    def fail(source, target, copy):
+        if 'digit 2' in str(target):
+            raise OSError(28, 'No space left on device')
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(b'')
+
+    monkeypatch.setattr('anyfolder.writers.write_classes.place_file', fail)
+    with rejects(r"out' cannot be written \(No space left on device\)"):
+        anyfolder.convert(tmp_path / 'in', tmp_path / 'out', 'folders')
+    assert [path.name for path in tmp_path.iterdir()] == ['in']

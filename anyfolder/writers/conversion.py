@@ -1,0 +1,216 @@
+"""Write a dataset in another format: what it can hold is stated before, and checked after."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from anyfolder.complete import check_path, new_folder
+from anyfolder.dataset import Dataset, Object
+from anyfolder.errors import InputError
+from anyfolder.reading import read
+from anyfolder.wording import option
+
+from .own_folders import check_outside
+from .placed_images import PlacedImage, placed_images
+from .same_data import difference
+from .write_classes import unfit_folders, write_folders, write_table
+from .write_coco import write_coco
+from .write_maps import write_maps
+from .write_voc import write_voc
+from .write_yolo import write_yolo
+
+Writer = Callable[[Dataset, Sequence[PlacedImage], Path, bool], None]
+
+
+class Drop(NamedTuple):
+    """Objects that a format cannot hold: in words, in the plural, and which they are."""
+
+    what: str
+    leaves: Callable[[Dataset, Object], bool]
+
+
+class Target(NamedTuple):
+    """A format that is written.
+
+    Attributes:
+        name: as people call it.
+        tasks: that it has labels for.
+        write: writes a dataset into a folder, with images as copies or links.
+        drops: objects that it cannot hold.
+        unfit: why it cannot hold a dataset at all, or nothing.
+        ordered: whether it says the order of the classes.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    write: Writer
+    drops: tuple[Drop, ...] = ()
+    unfit: Callable[[Dataset], str] = lambda data: ''
+    ordered: bool = True
+
+
+def _has_no_polygon(data: Dataset, found: Object) -> bool:
+    """True for an object that is not one polygon, where polygons are written."""
+    one = isinstance(found.segmentation, list) and len(found.segmentation) == 1
+    return data.task == 'instance' and not one
+
+
+TARGETS = {
+    'coco': Target('COCO', ('detection', 'instance', 'panoptic'), write_coco),
+    'yolo': Target(
+        'YOLO',
+        ('detection', 'instance'),
+        write_yolo,
+        (
+            Drop('objects marked as crowd or to be ignored', lambda data, found: found.crowd),
+            Drop('objects of several polygons or of run lengths', _has_no_polygon),
+        ),
+    ),
+    'voc': Target('Pascal VOC', ('detection',), write_voc, ordered=False),
+    'folders': Target(
+        'folders of classes', ('classification',), write_folders, (), unfit_folders, False
+    ),
+    'masks': Target('images and masks', ('segmentation', 'depth'), write_maps),
+    'csv': Target('a table', ('classification', 'detection'), write_table, ordered=False),
+}
+
+
+class Conversion(NamedTuple):
+    """A dataset that is to be written.
+
+    Attributes:
+        data: what is written.
+        target: the format.
+        out: the folder.
+        sentences: what is lost or changed, each a sentence.
+    """
+
+    data: Dataset
+    target: Target
+    out: Path
+    sentences: Sequence[str]
+
+    def write(self, copy: bool = False) -> Dataset:
+        """Write the folder, completely or not at all, and return what reading it gives.
+
+        Args:
+            copy: whether images are copied, rather than links to those that were read.
+
+        Raises:
+            InputError: if it cannot be written, or if reading it again gives other data.
+        """
+        placed = [*placed_images(self.data)]
+        with new_folder(self.out, durable=False) as folder:
+            self.target.write(self.data, placed, folder, copy)
+            self._check(placed, folder)
+        return read(self.out, self.data.task)
+
+    def _check(self, placed: Sequence[PlacedImage], folder: Path) -> None:
+        try:
+            differs = difference(self.data, placed, read(folder, self.data.task))
+        except InputError as error:
+            differs = str(error).replace(str(folder), str(self.out)).partition(';')[0]
+        if differs:
+            raise InputError(
+                f'{self.target.name} cannot hold this data: reading it again gives other data '
+                f'({differs.rstrip(".")}); nothing was written, give another {option("to")}.'
+            )
+
+
+def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False) -> Conversion:
+    """Find out what a format can hold of a dataset. Nothing is written.
+
+    Args:
+        data: the dataset.
+        out: the folder, which is not there or is empty.
+        to: a key of :data:`TARGETS`.
+        lossy: whether objects that the format cannot hold are left out, rather than an error.
+
+    Raises:
+        InputError: if the format cannot hold the data, if there is such a folder, or if it lies in
+            what was read.
+    """
+    if to not in TARGETS:
+        raise InputError(f'{option("to", to)} is not one of {", ".join(TARGETS)}.')
+    target, out = TARGETS[to], Path(out)
+    check_path(out)
+    if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
+        raise InputError(f'{str(out)!r} is there already; give a folder that is not there.')
+    check_outside(data, out)
+    if data.task not in target.tasks:
+        tasks = ' or '.join(option('task', task) for task in target.tasks)
+        raise InputError(
+            f'{target.name} has no labels for {data.task}, but for '
+            f'{" and ".join(target.tasks)}; give {tasks}, or another {option("to")}.'
+        )
+    if unfit := target.unfit(data):
+        raise InputError(
+            f'{target.name} cannot hold this data: {unfit}; give another {option("to")}.'
+        )
+    sentences = []
+    for what, leaves in target.drops:
+        objects = (found for _, image in data.images() for found in image.objects)
+        lost = sum(leaves(data, found) for found in objects)
+        if lost and not lossy:
+            raise InputError(
+                f'{target.name} cannot hold {lost} {what}; give another {option("to")}, or '
+                f'{option("lossy", True)} to leave them out.'
+            )
+        if lost:
+            sentences.append(f'{target.name} cannot hold {lost} {what}: they are left out.')
+            data = _without(data, leaves)
+    if not target.ordered and [*data.classes] != sorted(data.classes):
+        sentences.append(
+            f'{target.name} has no order of classes: read again, they are in that of the alphabet.'
+        )
+    return Conversion(data, target, out, sentences)
+
+
+def _without(data: Dataset, leaves: Callable[[Dataset, Object], bool]) -> Dataset:
+    """A dataset without some objects, and without classes of which none is left to train on."""
+    splits: dict[Any, Any] = {
+        split: [
+            replace(image, objects=tuple(one for one in image.objects if not leaves(data, one)))
+            for image in images
+        ]
+        for split, images in data.splits.items()
+    }
+    left = {found.label for image in splits['train'] for found in image.objects if not found.crowd}
+    classes = tuple(name for name in data.classes if name in left)
+    return replace(data, splits=splits, classes=classes)
+
+
+def convert(
+    folder: str | Path | Dataset,
+    out: str | Path,
+    to: str,
+    task: str | None = None,
+    *,
+    copy: bool = False,
+    lossy: bool = False,
+    **options: Any,
+) -> Dataset:
+    """Read a folder and write what was understood in another format.
+
+    Reading ``out`` again gives the same splits, classes, objects and maps, which is checked before
+    the folder is there.
+
+    Args:
+        folder: of the data, or a dataset that was read.
+        out: the folder that is written, completely or not at all. It must not be there.
+        to: a key of :data:`TARGETS`.
+        task, **options: see :func:`anyfolder.read`.
+        copy: whether images are copied, rather than links.
+        lossy: whether objects that the format cannot hold are left out, rather than an error.
+
+    Returns:
+        The dataset that was written.
+
+    Raises:
+        InputError: as :func:`anyfolder.read` does, if the format cannot hold the data, if ``out``
+            is there or lies in what is read, or if it cannot be written.
+    """
+    data = folder if isinstance(folder, Dataset) else read(folder, task, **options)
+    return plan_conversion(data, out, to, lossy).write(copy)

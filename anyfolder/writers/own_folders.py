@@ -1,0 +1,51 @@
+"""Nothing is written into what is read, by its own path or through links."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from anyfolder.dataset import Dataset
+from anyfolder.errors import InputError
+
+
+def check_outside(data: Dataset, out: Path) -> None:
+    """Raise a ``InputError`` if a path lies in a folder that a dataset was read from.
+
+    These are its folder and whatever links in it lead to.
+    """
+    real = Path(os.path.realpath(out))
+    for folder in real_folders(data):
+        if folder == real or folder in real.parents:
+            raise InputError(
+                f'{str(out)!r} lies in {str(folder)!r}, which is read; give a place outside of it.'
+            )
+
+
+def check_no_source(data: Dataset, file: Path) -> None:
+    """Raise a ``InputError`` if a file is one of those that a dataset was read from."""
+    check_outside(data, file)
+    if not file.exists():
+        return
+    there = os.stat(file)
+    for _, image in data.images():
+        for source in filter(None, (image.path, image.mask)):
+            if os.path.samestat(os.stat(source), there):
+                raise InputError(f'{str(file)!r} is {str(source)!r}, which is read; give another.')
+
+
+def real_folders(data: Dataset) -> set[Path]:
+    """The folder of a dataset, and those that links in it lead to, without links in their paths."""
+    waiting, seen = [os.path.realpath(data.source)], set[str]()
+    found = {Path(waiting[0])}
+    while waiting:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    waiting.append(os.path.realpath(entry.path))
+                    if entry.is_symlink():
+                        found.add(Path(waiting[-1]))
+    return found

@@ -1,0 +1,31 @@
+"""Maps with a value for each pixel: masks of classes, and depth in meters."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from anyfolder.dataset import Dataset
+
+from .placed_images import PlacedImage, place_file
+
+
+def write_maps(data: Dataset, placed: Sequence[PlacedImage], out: Path, copy: bool) -> None:
+    """Write ``images`` with ``masks`` as PNG, or with ``depth`` as ``.npy``, by split.
+
+    Pixels of masks are numbers of the classes in ``classes.txt``, 255 where there is none.
+    """
+    kind = 'depth' if data.task == 'depth' else 'masks'
+    for one in placed:
+        place_file(one.image.path, out / 'images' / one.split / one.name, copy)
+        target = out / kind / one.split / one.stem
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if kind == 'depth':
+            np.save(target.with_name(f'{one.stem}.npy'), data.depth(one.image))
+        else:
+            _, content = cv2.imencode('.png', data.class_map(one.image))
+            target.with_name(f'{one.stem}.png').write_bytes(content.tobytes())
+    if kind == 'masks':
+        lines = (f'{number}: {name}\n' for number, name in enumerate(data.classes))
+        (out / 'classes.txt').write_text(''.join(lines), encoding='utf-8')
