@@ -51,6 +51,11 @@ def _parser() -> argparse.ArgumentParser:
         '--task', choices=TASK_NAMES, help='what the labels are for; default: what the folder is'
     )
     check.add_argument(
+        '--layout',
+        metavar='FILE',
+        help='YAML that says what the folder holds; default: anyfolder.yaml in it',
+    )
+    check.add_argument(
         '--skip-invalid',
         action='store_true',
         help='leave out boxes, masks and images that cannot be right, rather than reject them',
@@ -89,6 +94,7 @@ def _check(args: argparse.Namespace) -> None:
     data = read(
         args.folder,
         args.task,
+        layout=args.layout,
         skip_invalid=args.skip_invalid,
         depth_scale=args.depth_scale,
         decode_all=args.decode_all,

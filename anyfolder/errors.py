@@ -19,6 +19,19 @@ class InputError(ValueError):
         self.option = option
 
 
+class UnclearError(InputError):
+    """A folder that leaves open what is meant, so that nothing is guessed.
+
+    Attributes:
+        answer: keys of a layout file that would have told it, as far as they are known where the
+            question arises, see :mod:`anyfolder.layouts.answers`. Files are paths.
+    """
+
+    def __init__(self, message: object = '', **answer: object) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+
 class MissingExtraError(ImportError):
     """A module of an extra is not installed, or does not work with the other installed packages."""
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .dataset import Dataset, as_dataset
 from .errors import InputError, naming
+from .layouts.answers import answering
 from .layouts.find_layout import read_laid_out, task_by_layout
 from .readers.box_folders import read_annotated_folder
 from .readers.box_formats import formats_of
@@ -25,10 +26,10 @@ from .wording import option
 class Options(NamedTuple):
     """How a folder is read, see :func:`read`."""
 
-    skip_invalid: bool = False
-    depth_scale: float | None = None
-    decode_all: bool = False
-    layout: str | Path | None = None
+    skip_invalid: bool
+    depth_scale: float | None
+    decode_all: bool
+    source: Path
 
 
 Found = tuple[Listing, DepthRange | None]  # the second of maps of depth alone
@@ -81,16 +82,16 @@ def read(
     """
     if task is not None and task not in TASKS:
         raise InputError(f'{option("task", task)} is not one of {", ".join(TASKS)}.')
-    options = Options(skip_invalid, depth_scale, decode_all, layout)
+    options = Options(skip_invalid, depth_scale, decode_all, Path(folder))
     with naming(str(folder)):
         tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))
         chosen = task or task_by_layout(tree, folder, layout)
-        laid_out = chosen and read_laid_out(
-            tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
-        )
-        if not laid_out and not task:
-            chosen, laid_out = _as_it_looks(tree, options)
-        found, depths = laid_out or TASKS[chosen](tree, options)
+        if chosen is None:
+            chosen, (found, depths) = _as_it_looks(tree, options)
+        else:
+            found, depths = read_laid_out(
+                tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
+            ) or _read_as(chosen, tree, options)
     return as_dataset(chosen, Path(folder), found, depths.scale if depths else 1.0)
 
 
@@ -109,16 +110,22 @@ def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:
         try:
             task, found = 'instance', TASKS['instance'](tree, options)
         except InputError:
-            return 'detection', TASKS['detection'](tree, options)
+            return 'detection', _read_as('detection', tree, options)
         if options.skip_invalid:
-            boxes = TASKS['detection'](tree, options)
+            boxes = _read_as('detection', tree, options)
             if _objects(boxes[0]) > _objects(found[0]):
                 return 'detection', boxes
         return task, found
     else:
         looks = {'depth': has_depth, 'segmentation': has_masks}
         task = next((name for name, has in looks.items() if has(tree)), 'classification')
-    return task, TASKS[task](tree, options)
+    return task, _read_as(task, tree, options)
+
+
+def _read_as(task: str, tree: Tree, options: Options) -> Found:
+    """What a folder holds for a task by its files; what they leave open is asked."""
+    with answering(options.source, task):
+        return TASKS[task](tree, options)
 
 
 def _objects(listing: Listing) -> int:

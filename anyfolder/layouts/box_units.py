@@ -18,10 +18,16 @@ NAMES = {
 
 
 class BoxUnits(NamedTuple):
-    """What the numbers of boxes are, see :class:`~anyfolder.readers.records.Instance`."""
+    """What the numbers of boxes are, as far as it is stated.
 
-    form: str = 'xywh'
-    relative: bool = False
+    Attributes:
+        form: a key of BOX_FORMS, or nothing.
+        relative: whether they are shares of the width and height, or None.
+        from_1: whether pixels are counted from 1.
+    """
+
+    form: str = ''
+    relative: bool | None = None
     from_1: bool = False
 
     @classmethod
@@ -35,19 +41,21 @@ class BoxUnits(NamedTuple):
         twice = [word for word in words if kinds.count(WORDS[word]) > 1]
         if twice:
             raise InputError(f'{where}: {" and ".join(twice)} contradict each other; keep one.')
-        form = next((FORMS[word] for word in words if word in FORMS), 'xywh')
-        return cls(form, 'relative' in words, 'from 1' in words)
+        form = next((FORMS[word] for word in words if word in FORMS), '')
+        relative = 'relative' in words if 'scale' in kinds else None
+        return cls(form, relative, 'from 1' in words)
 
-    def instance(
-        self, box: Sequence[float], polygon: Sequence[float] = (), origin: str = ''
-    ) -> Instance:
-        """An object without its class, of a box or of a polygon in these units."""
-        return Instance(
-            '', box, [list(polygon)] if polygon else None, origin=origin, **self._asdict()
-        )
+    def apply(self, found: Instance) -> Instance:
+        """Give an object these units, in place of those that its format has."""
+        found.form = self.form or found.form
+        if self.relative is not None:
+            found.relative = self.relative
+        found.from_1 = self.from_1 or found.from_1
+        return found
 
     def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:
         """An object of a box whose numbers have the names of columns, such as left and right."""
         form = 'xyxy' if 'right' in values else 'xywh' if 'left' in values else self.form
         names = NAMES['center' if 'x' in values else form]
-        return self._replace(form=form).instance([values[name] for name in names], origin=origin)
+        box = [values[name] for name in names]
+        return self._replace(form=form).apply(Instance('', box, origin=origin))

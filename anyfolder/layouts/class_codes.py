@@ -114,7 +114,7 @@ class ClassCodes:
         found: dict[int, str | None] = {}
         for value in values:
             try:
-                found[value] = colors[value] if value in colors else self.name_of(_code_of(value))
+                found[value] = colors[value] if value in colors else self.name_of(code_of(value))
             except KeyError as error:
                 if value != 255:
                     code = error.args[0]
@@ -126,5 +126,6 @@ class ClassCodes:
         return found
 
 
-def _code_of(value: int) -> str:
+def code_of(value: int) -> str:
+    """The code of a value of masks, a number or a color."""
     return str(value) if value < FIRST_COLOR else f'#{value - FIRST_COLOR:06x}'

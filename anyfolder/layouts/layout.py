@@ -18,7 +18,6 @@ from .layout_yaml import read_layout_yaml
 from .path_pattern import PathPattern
 
 FILE = 'anyfolder.yaml'
-PIXELS = BoxUnits()
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Layout:
     splits: Mapping[Split, tuple[str, ...]] = field(default_factory=dict)
     classes: ClassCodes | None = None
     names: PathPattern | None = None
-    units: BoxUnits = PIXELS
+    units: BoxUnits | None = None
     meters: float | None = None
     note: str = ''
 

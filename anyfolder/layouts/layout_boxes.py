@@ -14,6 +14,7 @@ from anyfolder.readers.object_checks import check_instances
 from anyfolder.readers.pixel_maps import probe_maps
 from anyfolder.readers.records import ImageRecord, Instance, Records
 
+from .box_units import BoxUnits
 from .class_codes import ClassCodes
 from .laid_out_folder import LaidOutFolder
 from .layout_labels import parsed_images
@@ -33,14 +34,15 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
     Raises:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`.
     """
-    findings, names = folder.findings, list[str]()
+    layout, findings, names = folder.layout, folder.findings, list[str]()
+    is_certain = layout.units is not None or layout.format in ('table', 'objects')
     kinds = {'table': _of_tables, 'objects': _of_masks}
     records = kinds.get(folder.layout.format, _of_files)(folder, names)
 
     def compare(records: Records) -> Records:
         if folder.layout.format == 'objects':
             records = _with_pixels(records, folder)
-        check_instances(records, findings, with_masks)
+        check_instances(records, findings, with_masks, is_certain)
         empty = (record.path for record in records if not record.instances)
         findings.warn_all('images without an object', empty)
         return records
@@ -55,7 +57,8 @@ def _of_tables(folder: LaidOutFolder, names: list[str]) -> Found:
     for path, rows in folder.rows.items():
         own = next((row['class'] for row in rows.labels if 'class' in row), None)
         code = own or folder.images.of_path[path].fields.get('class')
-        objects = objects_in(rows, folder.layout.units, folder.codes, code, folder.findings)
+        units = folder.layout.units or BoxUnits()
+        objects = objects_in(rows, units, folder.codes, code, folder.findings)
         found[path] = ImageRecord(path, instances=objects, origin=rows.origin)
     return found
 
@@ -68,6 +71,8 @@ def _of_files(folder: LaidOutFolder, names: list[str]) -> Found:
             path, ImageRecord(path, stated=image.stated, origin=str(file.path))
         )
         for one in image.objects:
+            if folder.layout.units:
+                folder.layout.units.apply(one)
             if name_object(one, one.name, None, folder.codes, folder.findings):
                 record.instances.append(one)
     if folder.layout.format == 'yolo':

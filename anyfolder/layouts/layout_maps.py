@@ -3,7 +3,7 @@
 from functools import partial
 
 from anyfolder.readers.build_listing import DEPTH, MASKS, build_listing
-from anyfolder.readers.depth_folders import DepthRange, check_depth
+from anyfolder.readers.depth_range import DepthRange, check_depth
 from anyfolder.readers.drawn_masks import with_drawn_masks
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_classes import NOT_LABELED, MaskValues
@@ -63,8 +63,10 @@ def read_depth(folder: LaidOutFolder, check_all: bool) -> tuple[Listing, DepthRa
     """
     draft, depths = folder.draft(DEPTH, paired_maps(folder)), list[DepthRange]()
 
+    meters = folder.layout.meters or 1.0
+
     def compare(records: Records) -> Records:
-        kept, found = check_depth(records, folder.layout.meters or 1.0, check_all, folder.findings)
+        kept, found = check_depth(records, meters, check_all, folder.findings, is_certain=True)
         depths.append(found)
         return kept
 

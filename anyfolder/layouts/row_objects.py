@@ -82,10 +82,12 @@ def _instance(row: Row, units: BoxUnits, place: str, findings: Findings) -> Inst
         points = [*map(float, texts)]
         if 'x1' in row and not _is_upright(points):
             findings.warn(TURNED, place)
-        return units.instance((), points, place) if len(points) >= 6 else None
+        polygon = Instance('', (), [points], origin=place)
+        return units.apply(polygon) if len(points) >= 6 else None
     if 'box' in row:
         numbers = [float(text) for text in NUMBER.findall(row['box'])]
-        return units.instance(numbers, origin=place) if len(numbers) == 4 else None
+        box = Instance('', numbers, origin=place)
+        return units.apply(box) if len(numbers) == 4 else None
     values = {name: float(row[name]) for name in OF_SHAPES & NUMBERS & row.keys()}
     return units.of_columns(values, place)
 

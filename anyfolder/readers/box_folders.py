@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 from anyfolder.wording import option
 
 from .annotated_images import read_images
@@ -57,11 +57,13 @@ def read_annotated_folder(
     if not formats:
         first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
         others = f', and of another form {" and ".join(first)}' if first else ''
-        raise InputError(
+        raise UnclearError(
             f'{str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
             'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
             'and ymax, nor labels/*.txt as YOLO with the names of the images'
-            f'{others}; put the boxes there, or leave out {option("task")} for a folder of classes.'
+            f'{others}; put the boxes there, or leave out {option("task")} for a folder of '
+            'classes.',
+            format='table',
         )
     return read_format(tree, formats, skip_invalid, with_masks)
 
@@ -86,8 +88,9 @@ def read_format(
     if len(formats) > 1:
         kinds = ' and '.join(one.name for one in formats)
         firsts = ' and '.join(repr(str(next(iter(one.files)))) for one in formats)
-        raise InputError(
-            f'{str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.'
+        raise UnclearError(
+            f'{str(tree.folder)!r} has boxes as {kinds}, in {firsts}; keep one of them.',
+            labels=[*formats[0].files],
         )
     [(format, files)], findings = formats, Findings(skip_invalid)
     prepare = FOLDERS.get(format.name)

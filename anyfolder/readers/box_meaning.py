@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 
 from .findings import MAX_STRAY_SHARE
 from .geometry import BOX_FORMS, rounded
@@ -48,6 +48,7 @@ UNITS = (
         'divide them by the width and height of their image',
     ),
 )
+UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # of forms, in a layout
 SIZES_OR_CORNERS = {'xywh', 'xyxy'}  # forms that few boxes tell apart, as they differ by far
 
 
@@ -69,7 +70,12 @@ def check_meaning(records: Records) -> None:
         if outside.sum() >= MANY_OUTSIDE or outside.mean() > SHARE_OUTSIDE:
             for other in _others(stated):
                 if _is_right(other, stated, numbers, sizes, outside):
-                    raise InputError(_sentence(other, stated, outside, group))
+                    raise UnclearError(
+                        _sentence(other, stated, outside, group),
+                        units=[UNIT_WORDS[other.form], *['relative'] * other.relative]
+                        if other.form in UNIT_WORDS
+                        else None,
+                    )
 
 
 def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarray:

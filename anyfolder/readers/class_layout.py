@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.image_files import is_image, is_os_metadata, walk_files
 from anyfolder.wording import option
 
@@ -16,7 +16,7 @@ from .image_tree import Tree
 from .listing import readable
 from .records import ImageRecord, Records
 from .run_folders import RUNS, is_run
-from .splits import FILLERS, alike_parts, split_of, words_in
+from .splits import FILLERS, alike_parts, split_in, split_of, words_in
 
 NOTE_SUFFIXES = (
     '.txt',
@@ -53,9 +53,11 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
     if 'train' in parts.values() or without_classes:
         classes = {}
     elif parts and not any(name in classes for top in parts for name in tops[top]):
-        raise InputError(
+        raise UnclearError(
             f'{str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
-            "'train'; add it, with a folder for each class."
+            "'train'; add it, with a folder for each class.",
+            images='**/{class}/*',
+            splits=dict(train=f'{next(iter(parts))}/**'),
         )
     records = []
     for top, split in parts.items():
@@ -149,10 +151,16 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> Records:
         unclear = list(classes)
     if unclear:
         first, second = unclear[:2]
-        raise InputError(
+        parts = [name for name in unclear if split_in(name)]
+        splits: dict[str, list[str]] = {}
+        for name in parts:
+            splits.setdefault(str(split_in(name)), []).append(name)
+        raise UnclearError(
             f'are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
             'the data? Name the parts train, val and test, with a folder of each class in them, '
-            'or give the folder of one.'
+            'or give the folder of one.',
+            images='{split}/**/{class}/*' if parts == unclear else '*/**/{class}/*',
+            splits=splits if parts == unclear else None,
         )
     bare = {re.sub(r'\d+', '', name) for name in classes}
     if len(classes) > 1 and len(bare) == 1 and not FILLERS.isdisjoint(words_in(bare.pop())):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.depth_maps import DEPTH_SUFFIXES
 from anyfolder.wording import option
 
@@ -125,6 +125,12 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
     return images, index.pair(names, findings)
 
 
+def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:
+    """The images of a folder, each with its map of depth."""
+    _, pairs = _paired(tree, _maps_of(tree), Findings(skip_invalid=True))
+    return [(image, path) for path, image in pairs.image_of.items()]
+
+
 def _is_picture(path: Path) -> bool:
     with suppress(Exception), Image.open(path) as image:  # else its reader says what is wrong
         return image.mode in PICTURE_MODES
@@ -155,8 +161,11 @@ def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
         return KITTI_METERS
     suffixes = {path.suffix.lower() for path in maps}
     if len(suffixes) > 1 and '.png' in suffixes:
-        raise InputError(
+        kept = next(suffix for suffix in sorted(suffixes) if suffix != '.png')
+        raise UnclearError(
             f'maps of depth are {" and ".join(sorted(suffixes))}, whose units differ; keep '
-            f'one of them, or give {option("depth_scale")}, the meters of a value of 1.'
+            f'one of them, or give {option("depth_scale")}, the meters of a value of 1.',
+            labels=[path for path in maps if path.suffix.lower() == kept],
+            units='meters',
         )
     return MILLIMETER if suffixes == {'.png'} else 1.0

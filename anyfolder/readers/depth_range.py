@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.depth_maps import read_depth
 from anyfolder.sampling import evenly_spaced
 from anyfolder.wording import option
@@ -55,7 +55,11 @@ class MapDepth(NamedTuple):
 
 
 def check_depth(
-    records: Records, scale: float, check_all: bool, findings: Findings
+    records: Records,
+    scale: float,
+    check_all: bool,
+    findings: Findings,
+    is_certain: bool = False,
 ) -> tuple[Records, DepthRange]:
     """The images without those whose map is wrong, and the range of depth.
 
@@ -64,6 +68,7 @@ def check_depth(
         scale: meters of a value of 1.
         check_all: whether all maps are read, rather than 500.
         findings: gets maps that are wrong, and values that are no depth.
+        is_certain: whether somebody has stated the scale, so that it is not judged.
 
     Raises:
         InputError: if there is no depth, or none that can be in meters.
@@ -77,11 +82,12 @@ def check_depth(
         raise InputError('no map of depth has a value above 0; look at how they were saved.')
     least, middle, most = np.array(values).T
     nearest, median, farthest = map(float, (least.min(), np.median(middle), most.max()))
-    if median > MAX_BELIEVED_METERS:
-        raise InputError(
+    if median > MAX_BELIEVED_METERS and not is_certain:
+        raise UnclearError(
             f'at {scale:g} m a value, the depth is {median:,.0f} m in the middle, which is no '
             f'photograph; give {option("depth_scale")}, the meters of a value of 1, such as 0.001 '
-            'for millimeters.'
+            'for millimeters.',
+            units=f'{scale / 1000:g}',
         )
     wrong = {one.path for one in chosen} - {one.path for one, _ in seen}
     kept = [record for record in records if record.path not in wrong]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 
 from .class_names import near_twins, twin_key
 from .findings import Findings
@@ -55,9 +55,10 @@ def assign_splits(
             parts[record.split or 'train'].append(record)
     if not parts['train']:
         have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
-        raise InputError(
+        raise UnclearError(
             f'{str(tree.folder)!r} has images for {have} and none to train on; put those '
-            "into a folder 'train'."
+            "into a folder 'train'.",
+            splits=dict(train='**'),
         )
     held_out = not parts['val']
     if held_out:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 
 from .class_names import class_name
 from .findings import MAX_STRAY_SHARE, Findings
@@ -41,7 +41,7 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
     for table, rows in found:
         if rows and (fault := _fault(table, rows, folder_of)):
             if most:
-                raise InputError(fault)
+                raise UnclearError(fault, format='table', labels=[table.file])
             what = (
                 'tables left out, which say other classes than the folders; to read one, put its '
                 'images into one folder'

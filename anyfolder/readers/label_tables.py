@@ -5,7 +5,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 
 from .class_names import class_name
 from .findings import MAX_STRAY_SHARE, Findings
@@ -153,9 +153,11 @@ def _read(
         for path in filter(None, images):
             record = records.setdefault(str(path), tree.record(path, file, own, group=group))
             if record.origin != str(file) and {*record.labels} != {*names}:
-                raise InputError(
+                raise UnclearError(
                     f'{record.origin!r} and {str(file)!r} say other classes of '
-                    f'{str(path)!r}; keep one of them.'
+                    f'{str(path)!r}; keep one of them.',
+                    format='table',
+                    labels=[file],
                 )
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))
 

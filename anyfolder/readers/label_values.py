@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 
 from .class_names import class_name, warn_merged
 from .findings import Findings
@@ -114,8 +114,11 @@ def _check_names(table: ImageTable, column: str, values: Collection[str], counte
         kind = 'numbers' if measured else f'values in {rows} rows'
         first = next((value for value in sorted(values) if '.' in value), min(values))
         hint = '' if counted else ', or if they are classes, call it label'
-        raise InputError(
+        raise UnclearError(
             f'the column {column!r} of {str(table.file)!r} has {len(values)} {kind} '
             f"such as {first}, and a classifier learns names; write a few classes such as 'low' "
-            f"and 'high' in place of them{hint}."
+            f"and 'high' in place of them{hint}.",
+            format='table',
+            labels=[table.file],
+            columns={'class': column},
         )

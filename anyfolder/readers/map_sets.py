@@ -10,7 +10,7 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 from anyfolder.sampling import evenly_spaced
 
 from .findings import Findings
@@ -111,9 +111,10 @@ def choose_labels(maps: MapsByRole, findings: Findings) -> Role:
             examples = [
                 maps[one].get(image, next(iter(maps[one].values()))) for one in (first, role)
             ]
-            raise InputError(
+            raise UnclearError(
                 f'which maps are the labels of {str(image)!r}: {str(examples[0])!r} or '
-                f'{str(examples[1])!r}? Keep these, and move the others out of the folder.'
+                f'{str(examples[1])!r}? Keep these, and move the others out of the folder.',
+                pairs=[*maps[first].items()],
             )
         what = 'maps left out, which say the same as the others'
         _leave_out({role: maps[role]}, what, findings)

@@ -9,6 +9,7 @@ order of their values.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageOps
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.limits import read_within
 from anyfolder.pixels.image_headers import check_size, photograph
 
@@ -29,6 +30,7 @@ LEAST_GRAY = (
     100  # smallest value that is a gray level, not a class number, in masks with few values
 )
 MAX_GRAY_VALUES = 8  # maximum number of gray levels in masks whose classes have no names
+DARK_AND_BRIGHT = {'0-127': 'class 0', '128-255': 'class 255'}  # of a layout, by ranges of values
 MIN_TWO_GRAYS_SHARE = 0.9  # share of pixels with the two main grays in a smoothed binary mask
 EDGE_WINDOW = 5  # side in pixels of the window in which an edge is looked for
 STRIP = 1 << 22  # pixels of a mask that are looked at in one go
@@ -142,17 +144,19 @@ def choose_classes(
     counts, values = seen.counts, sorted(seen.counts)
     unnamed = len(values) > MAX_GRAY_VALUES and not (named.numbers or named.colors)
     if lossy and min(np.diff(values), default=0) < LEAST_GRAY:
-        raise InputError(
+        raise UnclearError(
             f'{str(lossy)!r} is a {lossy_kind(lossy)} file, which changes the values of '
             f'masks at edges: they have {len(values)}, which are not the numbers of classes; save '
-            'masks as PNG.'
+            'masks as PNG.',
+            classes=DARK_AND_BRIGHT if values[-1] < FIRST_COLOR else None,
         )
     if len(values) > MAX_CLASSES + 1 or (unnamed and _are_smoothed(counts)):
-        raise InputError(
+        raise UnclearError(
             f'the masks have {len(values)} values, up to {_word(values[-1])}, which are '
             'not the numbers of classes; they may be smoothed or JPEG files, which change values: '
             'save masks as PNG with the number of the class of each pixel, or name the classes in '
-            'classes.txt.'
+            'classes.txt.',
+            classes=DARK_AND_BRIGHT if values[-1] < FIRST_COLOR else None,
         )
     findings.warn_all(
         'values of masks that are mainly at edges between two others, as interpolation makes them; '
@@ -187,9 +191,10 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
     elif named.colors:
         names = named.colors
         if unknown := [value for value in values if value not in names]:
-            raise InputError(
+            raise UnclearError(
                 f'the masks have the value {_word(unknown[0])}, which {str(named.file)!r} '
-                'does not name; add its color.'
+                'does not name; add its color.',
+                classes={_word(value): names.get(value) for value in [*names, *unknown]},
             )
     if not names:
         return None
@@ -205,16 +210,18 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
     """The classes of values, or of colors without names, in their order."""
     chosen = values if _are_grays(values) else [one for one in values if one != NOT_LABELED]
     if names and chosen[-1] >= FIRST_COLOR:
-        raise InputError(
+        raise UnclearError(
             f'the masks have colors, such as {_word(chosen[-1])}, and the classes have '
             'names in an order, which says nothing of colors; write class_dict.csv with the '
-            'columns name, r, g and b.'
+            'columns name, r, g and b.',
+            classes=_named_in_order(chosen, names),
         )
     if names and len(names) != len(chosen):
         shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
-        raise InputError(
+        raise UnclearError(
             f'the masks have the values {shown}, and {len(names)} classes have names, '
-            'from class 0; give as many names, or mark pixels of no class by 255.'
+            'from class 0; give as many names, or mark pixels of no class by 255.',
+            classes=_named_in_order(chosen, names),
         )
     classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
     if len(classes) < 2:
@@ -229,6 +236,11 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
         )
     numbers = {value: number for number, value in enumerate(chosen)}
     return MaskValues(classes, {value: numbers.get(value, NOT_LABELED) for value in values})
+
+
+def _named_in_order(values: list[int], names: list[str]) -> dict[str, str | None]:
+    """The name of each value in their order, as far as there are as many."""
+    return {_word(value): name for value, name in zip_longest(values, names[: len(values)])}
 
 
 def _are_grays(values: list[int]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
@@ -17,7 +17,7 @@ from .identity import Index
 from .image_tree import Tree
 from .named_folders import Folders, NamedFolders
 from .split_lines import SplitLine, is_list_name, split_lines
-from .splits import SPLITS, Split, is_joint
+from .splits import SPLITS, Split, is_joint, split_in
 
 LABEL_SUFFIXES = ('.xml', '.json', '.txt', '.npy', '.mat')  # lists may name label files, not images
 PURPOSES: dict[Split, str] = dict(train='train on', val='validate', test='test')
@@ -158,10 +158,11 @@ class _Reading:
         known, other = self.lists.splits.get(image), self.lists.sources.get(image)
         if known and other and known != split and not (is_joint(file.stem) or is_joint(other.stem)):
             if _division(file) != _division(other):
-                raise InputError(
+                raise UnclearError(
                     f'{str(other)!r} has {image.name!r} to {PURPOSES[known]}, and '
                     f'{str(file)!r} has it to {PURPOSES[split]}; keep the lists of one division of '
-                    'the images, and move the others away.'
+                    'the images, and move the others away.',
+                    splits=_of_one_division(other),
                 )
             what = 'images in lists of two splits, taken for the one furthest from training'
             self.findings.warn(what, f'{image} in {other.name} and {file.name}')
@@ -174,3 +175,10 @@ class _Reading:
 def _division(file: Path) -> tuple[Path, list[str]]:
     """What the lists of one division have in common: their folder, and numbers in their names."""
     return file.parent, re.findall(r'\d+', file.stem)
+
+
+def _of_one_division(file: Path) -> dict[Split, Path]:
+    """The list of each split in the division of this list."""
+    beside = (path for path in sorted(file.parent.iterdir()) if path.suffix == file.suffix)
+    lists = [path for path in beside if _division(path) == _division(file)]
+    return {split: path for path in reversed(lists) if (split := split_in(path.stem))}

@@ -1,19 +1,20 @@
 """The columns of a table of images: their names, their classes and their splits."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.wording import option
 
 from .identity import Index
 from .image_tree import Tree
 from .json_tables import rows_in_json
 from .named_folders import Folders, NamedFolders
-from .splits import Split, split_in, split_of
+from .splits import SPLITS, Split, split_in, split_of
 from .tables import FIRST_ROWS, Row, read_rows
 
 IMAGE_TITLES = (
@@ -123,9 +124,11 @@ class ImageTable:
             return self.flags
         if label := label_column(self.others):
             return [label]
-        raise InputError(
+        raise UnclearError(
             f'{str(self.file)!r} has the columns {", ".join(self.rows[0])}, and none of '
-            'them is called label; rename the one with the classes.'
+            'them is called label; rename the one with the classes.',
+            format='table',
+            labels=[self.file],
         )
 
 
@@ -190,10 +193,15 @@ def split_column(file: Path, rows: Sequence[Row]) -> str | None:
         names = (name for name in rows[0] if name.casefold() not in LABEL_TITLES)
         return next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
     if not any(split_in_cell(row[named], named) for row in rows):
-        raise InputError(
+        values = Counter(row[named] for row in rows).most_common()
+        raise UnclearError(
             f'the column {named!r} of {str(file)!r} has values such as '
             f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
-            'column.'
+            'column.',
+            format='table',
+            labels=[file],
+            columns=dict(split=named),
+            splits={split: value for split, (value, _) in zip(SPLITS, values, strict=False)},
         )
     return named
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
@@ -51,9 +51,11 @@ def _listed(
                 for line in read_lines(listing, LONGEST_IN_LIST)
             }
             if split != 'test' and lines and not any(lines.values()):
-                raise InputError(
+                raise UnclearError(
                     f'no line of {str(listing)!r} has an annotation, such as '
-                    f'{next(iter(lines))!r}; correct the list, or remove it.'
+                    f'{next(iter(lines))!r}; correct the list, or remove it.',
+                    format='voc',
+                    labels=[*files],
                 )
             for line, found in lines.items():
                 yield from dict.fromkeys(found, split).items()

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.limits import check_limit
 
 from .class_names import warn_repeated
@@ -59,9 +59,14 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
     settings = find_settings(tree)
     named = find_names(tree, settings)
     if named is None:
-        raise InputError(
+        numbers = {line.split()[0] for lines in files.values() for line in lines if line.strip()}
+        known = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        raise UnclearError(
             f'{str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
-            'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
+            'classes; add data.yaml with names: [...], or classes.txt with a name on each line.',
+            format='yolo',
+            labels=[*files],
+            classes=[f'class {number}' for number in range(known + 1)],
         )
     places = list(_places(tree, settings, findings)) if settings else []
     paired = (lines for file, lines in files.items() if tree.index.match(file.stem, file))

@@ -10,6 +10,7 @@ from mmengine.registry import DATASETS, DefaultScope
 
 from anyfolder.complete import write_text
 from anyfolder.facts import as_text, facts_of
+from anyfolder.layouts.answers import answering
 from vit_plugin.config import read_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
@@ -81,7 +82,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
-    with reading_folder():
+    with reading_folder(), answering(request.data, request.task):
         listing = task.listing
         bands, decoded = listing.bands, task.probes.summary
     if bands and not task.takes_bands:

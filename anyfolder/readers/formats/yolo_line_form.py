@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anyfolder.errors import InputError
+from anyfolder.errors import UnclearError
 
 from .parsed import Fault
 
@@ -16,6 +16,12 @@ MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that li
 SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 COUNT = re.compile(r'\d{1,4}')  # of keypoints, or of values of each
+# Keys of a layout of lines with a box, behind which nothing is read.
+BOXES_ALONE = dict(
+    format='table',
+    columns=['class', 'x', 'y', 'width', 'height', '...'],
+    units=['relative', 'center'],
+)
 FEW = 10  # lines of one length, from which on their looks are believed beside other lengths
 
 
@@ -105,19 +111,21 @@ def _check_poses(rows: Mapping[int, np.ndarray], longest: str) -> None:
         remedy = f'add kpt_shape: [{counts[0]}, {dimensions[0]}] to data.yaml'
         if len(rows) > 1:
             remedy = 'remove what follows the box in each line'
-        raise InputError(
+        raise UnclearError(
             f'the labels are of a box and {" or ".join(map(str, counts))} keypoints by '
             f'their looks, such as {longest!r}; {remedy}, and the boxes are read, or kpt_shape: '
-            '[0, 2] if they are polygons.'
+            '[0, 2] if they are polygons.',
+            **BOXES_ALONE,
         )
     short = rows[6] if {*rows} == {6} else None
     if short is None or _are_boxes(short).mean() <= MAINLY:
         return
     if len(short) < FEW or _begin_with_boxes(short):
-        raise InputError(
+        raise UnclearError(
             f'lines of a class and six numbers, such as {longest!r}, may be a box and '
             'two more values, or a polygon of three points; remove what follows the box, or '
-            'add kpt_shape: [0, 2] to data.yaml if they are polygons.'
+            'add kpt_shape: [0, 2] to data.yaml if they are polygons.',
+            **BOXES_ALONE,
         )
 
 

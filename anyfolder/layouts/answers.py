@@ -1,0 +1,232 @@
+"""The lines of ``anyfolder.yaml`` that answer what a folder leaves open.
+
+A reader that cannot know what is meant raises an ``UnclearError`` with the keys of a layout that
+would have told it. Here they are completed by what is in the folder, and end the message.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from anyfolder.errors import InputError, UnclearError
+from anyfolder.readers.box_formats import formats_of
+from anyfolder.readers.depth_folders import depth_pairs
+from anyfolder.readers.findings import Findings
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.mask_pairs import masked_images
+from anyfolder.readers.mask_values import NOT_LABELED, values_of
+from anyfolder.readers.name_files import find_names, find_settings
+from anyfolder.readers.table_columns import find_table
+from anyfolder.sampling import evenly_spaced
+
+from .class_codes import code_of
+from .layout import FILE, layout_of
+from .layout_keys import KEYS
+from .layout_labels import key_of_format
+from .likely_columns import likely_columns
+from .patterns_of_files import paired_patterns, patterns_of
+
+FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
+MAX_LETTERS = 3000  # of lines in a message
+TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of files of lines
+MOST_FILES = 50  # whose lines are looked at
+MOST_MASKS = 50  # whose values are looked at
+FEW = 100  # below which values of masks are numbers of classes rather than grays
+
+Content = dict[str, Any]
+
+
+@contextmanager
+def answering(folder: str | Path, task: str) -> Iterator[None]:
+    """End an ``UnclearError`` in the lines of a layout file that would settle it.
+
+    Args:
+        folder: of the data, where the patterns of the layout begin.
+        task: what is to be read.
+
+    Raises:
+        InputError: in place of the ``UnclearError``.
+    """
+    try:
+        yield
+    except UnclearError as error:
+        file = Path(folder, FILE)
+        content = None if file.exists() else completed(error.answer, Path(folder), task)
+        lines = as_lines(content) if content else ''
+        if not lines or len(lines) > MAX_LETTERS:
+            raise
+        raise InputError(
+            f'{error} Or write what is meant into {str(file)!r}, such as:\n\n{lines}'
+        ) from error
+
+
+def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | None:
+    """A whole layout of a folder from some of its keys; None if it cannot be completed.
+
+    Args:
+        answer: keys and values as in YAML, with files as paths.
+        folder, task: see :func:`answering`.
+    """
+    tree = Tree(folder)
+    content = {key: value for key, value in answer.items() if value is not None}
+    if 'format' not in content:
+        content['format'] = FORMAT_OF.get(task, '')
+    try:
+        _complete_format(content, tree)
+        _complete_lines(content, tree)
+        _complete_labels(content, tree, folder)
+        _complete_table(content, tree)
+        if 'class' in content.get('columns', ()) and (
+            named := find_names(tree, find_settings(tree))
+        ):
+            content.setdefault('classes', named[1])
+        content = {key: _with_patterns(value, folder) for key, value in content.items()}
+        content.setdefault('images', _images(content, tree, folder))
+        layout = layout_of(content, FILE)
+    except (InputError, ValueError):
+        return None  # what is in the folder leaves more open
+    if layout.tasks[0] != task:
+        content['task'] = task
+    return {key: content[key] for key in ORDER if key in content}
+
+
+def _complete_format(content: Content, tree: Tree) -> None:
+    """The format and files of annotations, where the answer is about the boxes in them."""
+    if not content['format']:
+        found = formats_of(tree, with_tables=True)[0]
+        content['format'] = key_of_format(found.format)
+        content.setdefault('labels', [*found.files])
+
+
+def _complete_lines(content: Content, tree: Tree) -> None:
+    """The files of lines that are of one image each, and what their columns most likely are."""
+    if content['format'] != 'table' or 'labels' in content:
+        return
+    texts = [file for file in tree.others if file.suffix.lower() in TEXTS]
+    found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
+    images = list(found.image_of.items())
+    chosen = [images[i] for i in evenly_spaced(len(images), MOST_FILES)] if images else []
+    probes = tree.probes.at([image for _, image in chosen])
+    sizes = [probe.size if probe else (0, 0) for probe in probes]
+    lines = [
+        (line, size)
+        for (file, _), size in zip(chosen, sizes, strict=True)
+        for line in tree.contents.lines(file)
+    ]
+    if not lines or not (columns := likely_columns(lines)):
+        raise ValueError('no lines with boxes')
+    content |= dict(labels=[*found.image_of], **columns)
+
+
+def _complete_labels(content: Content, tree: Tree, folder: Path) -> None:
+    """The patterns of images and of the files that are of one each."""
+    only = {file for file in content.get('labels', ()) if isinstance(file, Path)}
+    pairs = content.pop('pairs', None) or _pairs(content['format'], only, tree)
+    pairs = [pair for pair in pairs if not only or pair[1] in only]
+    is_map = content['format'] in ('masks', 'depth')
+    if pairs and (patterns := paired_patterns(folder, pairs)):
+        content['images'], content['labels'] = patterns
+    elif is_map:
+        raise ValueError('no rule pairs these files')
+    if content['format'] == 'masks' and 'classes' not in content:
+        content['classes'] = _values([label for _, label in pairs])
+
+
+def _pairs(format: str, files: Collection[Path], tree: Tree) -> list[tuple[Path, Path]]:
+    """The images with the files that are of one each, if all are."""
+    if format == 'depth':
+        return depth_pairs(tree)
+    if format == 'masks':
+        masked = masked_images(tree, Findings(skip_invalid=True))
+        return [(one.path, one.mask) for one in masked.records if one.mask] if masked else []
+    if len(files) < 2:
+        return []
+    found = tree.index.pair({file: [file.stem] for file in files}, Findings(skip_invalid=True))
+    return [(image, file) for file, image in found.image_of.items() if not found.lost]
+
+
+def _values(masks: Sequence[Path]) -> dict[str, str | None]:
+    """A name for each value of some masks, and none for 255 beside numbers of classes."""
+    chosen = [masks[i] for i in evenly_spaced(len(masks), MOST_MASKS)]
+    values = sorted({value for mask in chosen for value in np.unique(values_of(mask)).tolist()})
+    others = [value for value in values if value != NOT_LABELED]
+    numbered = len(others) > 1 and others[-1] < FEW
+    return {
+        code_of(value): None if value == NOT_LABELED and numbered else f'class {code_of(value)}'
+        for value in values
+    }
+
+
+def _complete_table(content: Content, tree: Tree) -> None:
+    """The column of images of a table, and that of classes."""
+    columns = content.get('columns')
+    if content['format'] != 'table' or isinstance(columns, list):
+        return
+    table = find_table(tree, content['labels'][0])
+    if table is None:
+        raise ValueError('no column names images')
+    names = {'image': table.images, **(columns or {})}
+    if 'class' not in names:
+        rest = [name for name in table.rows[0] if name not in names.values()]
+        names['class'] = rest[0]
+    if table.has_header:
+        content['columns'] = names
+        return
+    titles = {title: name for name, title in names.items()}
+    content['columns'] = [titles.get(title, '_') for title in table.rows[0]]
+
+
+def _with_patterns(value: Any, folder: Path) -> Any:
+    """A value whose files are patterns."""
+    if isinstance(value, Path):
+        return value.relative_to(folder).as_posix()
+    if isinstance(value, list) and value and all(isinstance(one, Path) for one in value):
+        return _one_or_more(patterns_of(folder, value))
+    if isinstance(value, list):
+        return _one_or_more(value) if all('/' in str(one) for one in value) else value
+    if isinstance(value, dict):
+        return {key: _with_patterns(one, folder) for key, one in value.items()}
+    return value
+
+
+def _images(content: Content, tree: Tree, folder: Path) -> Any:
+    if content['format'] == 'folders':
+        return '**/{class}/*'
+    return _one_or_more(patterns_of(folder, tree.images))
+
+
+def _one_or_more(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else values
+
+
+ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']
+assert {*ORDER} <= KEYS.keys()
+
+
+END = '...\n'  # of a document, behind text alone
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes nothing as ``~``, and what is the same again rather than by an anchor."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    type(None), lambda dumper, _: dumper.represent_scalar('tag:yaml.org,2002:null', '~')
+)
+
+
+def as_lines(content: Mapping[str, Any]) -> str:
+    """A layout as YAML, a key on each line."""
+    lines = []
+    for key, value in content.items():
+        options = dict(default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e6)
+        text = yaml.dump(value, Dumper=_Dumper, **options)
+        lines.append(f'{key}: {text.removesuffix(END).strip()}\n')
+    return ''.join(lines)
