@@ -23,7 +23,7 @@ class BoxUnits(NamedTuple):
     Attributes:
         form: a key of BOX_FORMS, or nothing.
         relative: whether they are shares of the width and height, or None.
-        from_1: whether pixels are counted from 1.
+        from_1: whether pixels are counted from 1, else from 0.
     """
 
     form: str = ''
@@ -50,7 +50,7 @@ class BoxUnits(NamedTuple):
         found.form = self.form or found.form
         if self.relative is not None:
             found.relative = self.relative
-        found.from_1 = self.from_1 or found.from_1
+        found.from_1 = self.from_1
         return found
 
     def of_columns(self, values: Mapping[str, float], origin: str) -> Instance:

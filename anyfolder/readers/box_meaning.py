@@ -72,9 +72,7 @@ def check_meaning(records: Records) -> None:
                 if _is_right(other, stated, numbers, sizes, outside):
                     raise UnclearError(
                         _sentence(other, stated, outside, group),
-                        units=[UNIT_WORDS[other.form], *['relative'] * other.relative]
-                        if other.form in UNIT_WORDS
-                        else None,
+                        units=_units(other, group[0][0]),
                     )
 
 
@@ -109,6 +107,14 @@ def _is_right(
         return False
     wrong = (~_fits(numbers, sizes, other)).sum()
     return wrong <= min(MAX_STRAY_SHARE * len(numbers), outside.sum() / 10)
+
+
+def _units(meaning: Meaning, found: Instance) -> list[str] | None:
+    """A meaning in the words of a layout, None if it has none for it."""
+    if meaning.form not in UNIT_WORDS:
+        return None
+    more = 'relative' if meaning.relative else 'from 1' if found.from_1 else ''
+    return [UNIT_WORDS[meaning.form], *filter(None, [more])]
 
 
 def _sentence(

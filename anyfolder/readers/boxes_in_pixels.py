@@ -20,7 +20,7 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
     Args:
         records: images whose size is known.
         findings: gets what is wrong.
-        is_certain: whether somebody has stated the form of these boxes, so that it is not judged.
+        is_certain: whether somebody has stated what the numbers are, so that it is not judged.
 
     Raises:
         InputError: if all boxes are of another form than stated, see :mod:`.box_meaning`.
@@ -31,7 +31,7 @@ def to_pixels(records: Records, findings: Findings, is_certain: bool = False) ->
         check_meaning(records)
     for record in records:
         record.instances = [one for one in record.instances if _is_in_pixels(one, record, findings)]
-    _count_from_0(records)
+    _count_from_0(records, is_certain)
     for record in records:
         for found in record.instances:
             turned = box_around_turned(found.box, number_of(found.degrees))
@@ -88,10 +88,10 @@ def _is_in_pixels(found: Instance, record: ImageRecord, findings: Findings) -> b
     return True
 
 
-def _count_from_0(records: Records) -> None:
-    """Move objects that count pixels from 1. A corner at 0 says that the program did not."""
+def _count_from_0(records: Records, is_certain: bool) -> None:
+    """Move objects that count pixels from 1. Unless stated, a corner at 0 says that none do."""
     counted = [found for record in records for found in record.instances if found.from_1]
-    from_1 = not any(min(found.box[:2]) == 0 for found in counted)
+    from_1 = is_certain or not any(min(found.box[:2]) == 0 for found in counted)
     for found in counted:
         found.from_1 = False
         if from_1:

@@ -1,5 +1,7 @@
 """Folders that no rule could know are read by what their layout says."""
 
+import json
+
 import numpy as np
 import pytest
 from listings import notes_of, sizes_of
@@ -61,6 +63,35 @@ def test_boxes_of_any_units(scene, line, columns, units):
     write_lines(scene, line, columns=columns, units=units)
     size = (25, 16) if units == 'size' else (20, 10)
     assert boxes_of(read(scene, 'detection')) == {('cat', 5, 6, *size)}
+
+
+def write_corners(scene, units):
+    """COCO whose boxes are corners that all exceed their image as sizes, one with a corner at 0."""
+    images, objects = [], []
+    for i in range(12):
+        scene.images(f'pics/{i}.jpg')
+        images.append(dict(id=i, file_name=f'{i}.jpg', width=40, height=30))
+        for box in ([30, 20, 39, 28], [0, 16, 30, 26]):
+            objects.append(dict(id=len(objects), image_id=i, category_id=1, bbox=box))
+    categories = [dict(id=1, name='cat')]
+    content = dict(images=images, annotations=objects, categories=categories)
+    scene.text('boxes.json', json.dumps(content))
+    lay_out(
+        scene, 'format: coco', 'images: pics/{name}.jpg', 'labels: boxes.json', f'units: {units}'
+    )
+
+
+@pytest.mark.parametrize(
+    ('units', 'boxes'),
+    [
+        ('corners', [(30, 20, 9, 8), (0, 16, 30, 10)]),
+        ('[corners, from 1]', [(29, 19, 9, 8), (0, 15, 29, 10)]),
+        ('size', [(30, 20, 10, 10), (0, 16, 30, 14)]),
+    ],
+)
+def test_what_stated_units_are_is_not_judged(scene, units, boxes):
+    write_corners(scene, units)
+    assert boxes_of(read(scene, 'detection')) == {('cat', *box) for box in boxes}
 
 
 def test_the_only_class_needs_no_column(scene):

@@ -68,6 +68,13 @@ def test_pixels_are_counted_from_1_unless_a_corner_is_0():
     assert [one.box for one in found] == [(31, 41, 30, 4), (0, 5, 9, 4)]
 
 
+def test_pixels_that_are_stated_to_count_from_1_do_beside_a_corner_at_0():
+    box = Instance('a', (0, 5, 9, 9), form='xyxy', from_1=True)
+    record = ImageRecord(Path('0.jpg'), size=(64, 48), instances=[box])
+    to_pixels([record], Findings(), is_certain=True)
+    assert record.instances[0].box == (-1, 4, 9, 4)
+
+
 def test_a_turned_box_is_named():
     _, findings = moved(Instance('a', BOX, degrees=30, origin='line 3'))
     [(what, count, examples)] = findings.rows()
