@@ -37,7 +37,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     masked = masked_images(tree, findings)
     if masked is None:
         return from_polygons(tree, findings)
-    named = names_in_files(tree, [record.mask for record in masked.records if record.mask])
+    named = names_in_files(tree)
     used = [named.file, *masked.unused]
     draft = Draft(MASKS, 'images and masks', tree, masked.records, used=used, lists=masked.lists)
     found: list[MaskValues] = []

@@ -1,4 +1,4 @@
-"""The names of the classes in masks: in files beside them, or Cityscapes'."""
+"""The names of the classes in masks, in files beside them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,29 +31,6 @@ NUMBER_TITLES = ('id', 'index', 'value', 'number')
 COLOR_TITLES = ('r', 'red', 'g', 'green', 'b', 'blue', 'hex', 'color', 'colour', 'rgb')
 COLORED_LINE = re.compile(r'(\d+[\s,]+\d+[\s,]+\d+)[\s,]+(\D.*)')  # a color and a name
 FIRST_COLOR = 1 << 24  # values from here on are colors: FIRST_COLOR + 65536 red + 256 green + blue
-CITYSCAPES = re.compile(r'_gt(?:Fine|Coarse)_(\w+)$')
-# Cityscapes classes that its benchmark evaluates, by labelIds and in the order of labelTrainIds.
-CITYSCAPES_NAMES = {
-    7: 'road',
-    8: 'sidewalk',
-    11: 'building',
-    12: 'wall',
-    13: 'fence',
-    17: 'pole',
-    19: 'traffic light',
-    20: 'traffic sign',
-    21: 'vegetation',
-    22: 'terrain',
-    23: 'sky',
-    24: 'person',
-    25: 'rider',
-    26: 'car',
-    27: 'truck',
-    28: 'bus',
-    31: 'train',
-    32: 'motorcycle',
-    33: 'bicycle',
-}
 
 
 class NamedValues(NamedTuple):
@@ -63,17 +40,15 @@ class NamedValues(NamedTuple):
         numbers: the name of each number.
         colors: the name of each color.
         file: which one says it.
-        partial: whether other numbers are of pixels without a class.
     """
 
     numbers: Mapping[int, str] = {}
     colors: Mapping[int, str] = {}
     file: Path | None = None
-    partial: bool = False
 
 
-def names_in_files(tree: Tree, masks: Sequence[Path]) -> NamedValues:
-    """The names of the classes: in a file known by its name, or of colors; or Cityscapes' names.
+def names_in_files(tree: Tree) -> NamedValues:
+    """The names of the classes: in a file known by its name, or of colors.
 
     Raises:
         InputError: if that file is a table of something else.
@@ -95,16 +70,7 @@ def names_in_files(tree: Tree, masks: Sequence[Path]) -> NamedValues:
             found = read_names(file)
             if found.colors or (found.numbers and 'class' in file.stem.casefold()):
                 return found
-    if not (kind := cityscapes_kind(masks)):
-        return NamedValues()
-    numbers = range(len(CITYSCAPES_NAMES)) if kind == 'labelTrainIds' else CITYSCAPES_NAMES
-    return NamedValues(dict(zip(numbers, CITYSCAPES_NAMES.values(), strict=True)), partial=True)
-
-
-def cityscapes_kind(masks: Sequence[Path]) -> str | None:
-    """The first of ``labelTrainIds`` and ``labelIds`` that is the kind of masks of Cityscapes."""
-    kinds = {found[1] for mask in masks if (found := CITYSCAPES.search(mask.stem))}
-    return next((kind for kind in ('labelTrainIds', 'labelIds') if kind in kinds), None)
+    return NamedValues()
 
 
 def read_names(file: Path) -> NamedValues:

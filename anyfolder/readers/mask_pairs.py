@@ -11,7 +11,6 @@ from .findings import Findings
 from .identity import Index
 from .image_tree import Tree
 from .map_sets import Role, choose_labels, kind_by_name, label_maps, role_of, share_names
-from .mask_names import cityscapes_kind
 from .name_keys import first_word, keys_of
 from .records import Records
 from .split_lists import Lists, read_lists
@@ -27,12 +26,9 @@ MASK_WORDS = (
     'gt',
     'groundtruth',
     'l',
-    'ids',
 )
-MASK_ENDING = re.compile(
-    rf'[_-]?({"|".join(MASK_WORDS[:-1])}|gt(fine|coarse)_label.*ids)$', re.IGNORECASE
-)
-IMAGE_ENDINGS = ('', '_leftImg8bit', '_sat', '_image', '_rgb')
+MASK_ENDING = re.compile(rf'[_-]?({"|".join(MASK_WORDS)})$', re.IGNORECASE)
+IMAGE_ENDINGS = ('', '_sat', '_image', '_rgb')
 MIN_SHARED_IMAGES = 0.5  # share of a folder's images that another folder has maps of, too
 
 
@@ -127,8 +123,6 @@ def _images_and_masks(tree: Tree) -> tuple[list[Path], list[Path]]:
     taken = {*masks}
     others = tree.images if beside else of_kind[''] if not of_kind['image'] else of_kind['image']
     images = [path for path in others if path not in taken]
-    if kind := cityscapes_kind(masks):
-        masks = [mask for mask in masks if mask.stem.endswith(kind)]
     return (images, masks) if masks else ([], [])
 
 

@@ -186,7 +186,7 @@ def _by_name(values: list[int], named: NamedValues) -> MaskValues | None:
     """
     labeled = {*values} - {NOT_LABELED}
     names: Mapping[int, str] = {}
-    if len(labeled) > 1 and (named.partial or labeled <= named.numbers.keys()):
+    if len(labeled) > 1 and labeled <= named.numbers.keys():
         names = named.numbers
     elif named.colors:
         names = named.colors

@@ -405,31 +405,6 @@ def test_a_table_names_the_numbers(tmp_path, values, table, numbers):
     assert {'void', 'car'} <= {*found.classes}
 
 
-@pytest.mark.parametrize(
-    ('kinds', 'numbers'),
-    [
-        (['labelIds', 'instanceIds'], {0: 255, 7: 0, 26: 13}),
-        (['labelTrainIds', 'labelIds'], {0: 0, 13: 13, 255: 255}),
-    ],
-)
-def test_cityscapes(tmp_path, kinds, numbers):
-    for part, city in (('train', 'bonn'), ('train', 'ulm'), ('val', 'bonn')):
-        name = f'{part}/{city}/{city}_000000_000019'
-        for place in ('leftImg8bit', 'gtFine'):
-            (tmp_path / place / part / city).mkdir(parents=True)
-        Image.new('RGB', (64, 48)).save(tmp_path / f'leftImg8bit/{name}_leftImg8bit.png')
-        for kind in kinds:
-            mask = np.repeat(np.array([*numbers] if kind == kinds[0] else [1, 2, 3], np.uint8), 16)
-            Image.fromarray(np.tile(mask, (64, 1)).T.repeat(1, 0)).resize((64, 48), 0).save(
-                tmp_path / f'gtFine/{name}_gtFine_{kind}.png'
-            )
-    assert has_masks(Tree(tmp_path))
-    found = read(tmp_path)
-    assert sizes_of(found) == [2, 1, 0]
-    assert len(found.classes) == 19
-    assert (found.classes[13], found.masks.numbers) == ('car', numbers)
-
-
 @pytest.mark.parametrize('part', ['val', 'test'])
 def test_a_class_that_is_only_validated_or_tested_is_an_error(tmp_path, part):
     write_masks(tmp_path / 'train')

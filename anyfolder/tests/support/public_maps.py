@@ -33,22 +33,26 @@ def ade20k(scene: Scene) -> None:
     scene.text(f'{place}/sceneCategories.txt', 'ADE_train_00000001 airport_terminal')
 
 
-def cityscapes(scene: Scene, with_train_ids: bool = False) -> None:
+def cityscapes(scene: Scene, with_train_ids: bool = False, kind: str = 'gtFine') -> None:
     for split, count in (('train', 4), ('val', 2), ('test', 1)):
         for i in range(count):
             name = f'{split}/aachen/aachen_{i:06}_000019'
             scene.images(f'leftImg8bit/{name}_leftImg8bit.png')
             values = (0,) if split == 'test' else (7, 26, 4, 0)
-            scene.array(f'gtFine/{name}_gtFine_labelIds.png', mask_of(*values))
-            scene.array(f'gtFine/{name}_gtFine_instanceIds.png', mask_of(7, 26))
-            scene.array(f'gtFine/{name}_gtFine_color.png', mask_of(7, 26))
-            scene.text(f'gtFine/{name}_gtFine_polygons.json', '{"imgHeight": 30, "objects": []}')
+            scene.array(f'{kind}/{name}_{kind}_labelIds.png', mask_of(*values))
+            scene.array(f'{kind}/{name}_{kind}_instanceIds.png', mask_of(7, 26))
+            scene.array(f'{kind}/{name}_{kind}_color.png', mask_of(7, 26))
+            scene.text(f'{kind}/{name}_{kind}_polygons.json', '{"imgHeight": 30, "objects": []}')
             if with_train_ids:
-                scene.array(f'gtFine/{name}_gtFine_labelTrainIds.png', mask_of(0, 13, 255))
+                scene.array(f'{kind}/{name}_{kind}_labelTrainIds.png', mask_of(0, 13, 255))
 
 
 def cityscapes_train_ids(scene: Scene) -> None:
     cityscapes(scene, True)
+
+
+def cityscapes_coarse(scene: Scene) -> None:
+    cityscapes(scene, kind='gtCoarse')
 
 
 def camvid_colors(scene: Scene, name: str, image: str) -> None:
@@ -182,6 +186,10 @@ PUBLIC_MAPS = [
     Public(
         'Cityscapes', cityscapes_train_ids, 'segmentation', ROADS, (4, 2, 0),
         labels={'aachen_000000_000019_leftImg8bit.png': ('road', 'car')},
+    ),
+    Public(
+        'Cityscapes', cityscapes_coarse, 'segmentation', ROADS, (4, 2, 0),
+        labels={'aachen_000000_000019_leftImg8bit.png': ('road', 'car')}, notes=('test',),
     ),
     Public(
         'CamVid', camvid, 'segmentation', ('Animal', 'Road', 'Sky'), (5, 1, 0), held_out=True,
