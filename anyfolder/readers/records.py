@@ -1,4 +1,8 @@
-"""Images of a data set, and the objects in them."""
+"""The record of an image: its split, size and labels, as far as they are known.
+
+A reader makes one for each image from what its files say, :mod:`.build_listing` completes and
+checks it against the pixels, and a :class:`~.listing.Listing` has the final ones.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

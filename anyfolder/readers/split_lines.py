@@ -22,8 +22,6 @@ from .tables import TABLE_SUFFIXES
 LIST_SUFFIXES = ('.txt', '.lst', '.csv', '.tsv', '')
 NAME_GAP = re.compile(r'[\s,;]+')  # between a name and a label
 LAST_WORD = re.compile(r'(?<=[\s,;])[^\W_]+$')  # the last word of a line, after a name
-# CUB-200-2011: the image of each number, and a flag that is 1 for training images.
-CUB_FILES = 'images.txt', 'train_test_split.txt'
 # Words in names of files with a split on each line, and other words in names of lists.
 LINE_BY_LINE = {'split', 'splits', 'partition', 'partitions'}
 LIST_WORDS = {'list', 'lists', 'name', 'names', 'id', 'ids', 'file', 'files', 'filelist', 'index'}
@@ -62,25 +60,13 @@ def split_lines(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[Split
         InputError: if the file cannot be read.
     """
     suffix = file.suffix.lower()
-    if file.name in CUB_FILES and all(file.with_name(name).is_file() for name in CUB_FILES):
-        yield from _of_birds(file)
-    elif suffix == '.json':
+    if suffix == '.json':
         yield from _of_json(tree, file)
     elif suffix in TABLE_SUFFIXES and (found := [*_of_table(tree, file, folders)]):
         yield from found
     elif suffix in LIST_SUFFIXES and (suffix or is_list_name(file.stem)):
         with nullcontext() if suffix else suppress(InputError):  # a file of another kind
             yield from _of_text(file)
-
-
-def _of_birds(file: Path) -> Iterator[SplitLine]:
-    images, flags = (
-        [line.partition(' ')[::2] for line in read_lines(file.with_name(name), LONGEST_IN_LIST)]
-        for name in CUB_FILES
-    )
-    to_train = {number for number, flag in flags if flag.strip() == '1'}
-    for number, name in images:
-        yield SplitLine('train' if number in to_train else 'test', {name: ''})
 
 
 def _of_json(tree: Tree, file: Path) -> Iterator[SplitLine]:

@@ -53,19 +53,6 @@ def test_images_on_no_list_are_left_out_where_one_names_those_to_train_on(tmp_pa
     ]
 
 
-def test_flags_of_the_birds(tmp_path):
-    """CUB-200-2011."""
-    write_digits(tmp_path / 'images')
-    names = sorted(path.relative_to(tmp_path / 'images') for path in tmp_path.rglob('*.png'))
-    (tmp_path / 'images.txt').write_text(''.join(f'{i} {name}\n' for i, name in enumerate(names)))
-    (tmp_path / 'train_test_split.txt').write_text(
-        ''.join(f'{i} {int(i % 4 != 3)}\n' for i in range(12))
-    )
-    found = read_class_folders(Tree(tmp_path))
-    assert [photo.path.name for photo in found.parts['test']] == ['003.png'] * 3
-    assert len(found.train + found.val) == 9
-
-
 def test_words_in_texts_are_no_lists(tmp_path):
     write_digits(tmp_path)
     (tmp_path / 'test_notes.txt').write_text('look at the digit 0 again\n')
