@@ -96,15 +96,25 @@ def test_data_are_checked_without_a_training(tool, tmp_path):
     done = tool('train --data cells --task detection --check')
     assert done.returncode == 0, done.stderr
     assert 'train  4       8        2        bar (4)         square (4)' in done.stdout
-    assert {path.name for path in Path('work_dirs/cells').iterdir()} == {
+    assert 'checked up to its first step, and nothing was trained. Look at ' in done.stdout
+    assert {path.name for path in Path('work_dirs/cells').iterdir() if not path.is_dir()} == {
         'config.py',
         'train.json',
         'val.json',
         'data_report.md',
         'data_report.json',
+        'decoded_images.jsonl',
         'labels.png',
         'train_batch.png',
     }
+    for wrong, words in (
+        ('--cfg-options nothing.x=1', "a config has no setting 'nothing'"),
+        ('--cfg-options train_cfg.max_epochs=0', 'max_epochs=0 must be'),
+        ('--launcher pytorch', 'this process was not started by that launcher'),
+    ):
+        done = tool(f'train --data cells --task detection --check {wrong}')
+        assert done.returncode == 1
+        assert words in done.stderr.splitlines()[-1]
 
 
 @needs_mmdet

@@ -10,20 +10,22 @@ import torch
 from image_folders import save_bands, write_bands, write_coco, write_digits, write_masks
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import DATASETS, MODELS, init_default_scope
+from mmengine.registry import DATASETS, MODELS, DefaultScope, init_default_scope
 from rejection import rejects
 
 from anyfolder.pixels.bands import read_bands
 from anyfolder.pixels.images import read_image
 from vit_plugin.config import check_config, read_config
+from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.deploy.exported_photographs import photographs
 from vit_plugin.deploy.pipeline_steps import steps_of
 from vit_plugin.deploy.pixel_steps import apply_steps
 from vit_plugin.from_folder.continued import continued
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.write import draw_pictures, write_config
+from vit_plugin.from_folder.write import write_config
 from vit_plugin.inference.image_transforms import PipelineTransform
 from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.report.pictures import draw_data
 
 ARCH = 'timm://test_vit'
 
@@ -87,7 +89,12 @@ def test_the_small_hybrid_whitens_all_bands(folder):
     cfg = config_of(write_bands(folder / 'fields'), arch='')
     assert cfg.model.backbone.patch_embed.channels[0] == 48
     assert np.isfinite(loss_of(cfg))
-    assert len(draw_pictures(Path('work_dirs/fields/config.py'))) == 2
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        parts = [
+            DATASETS.build(use_our_image_reader(cfg[f'{split}_dataloader'].dataset))
+            for split in ('train', 'val')
+        ]
+        assert len(draw_data(parts[0], folder, parts[1])) == 2
 
 
 def test_masks_of_images_of_bands(folder):

@@ -7,7 +7,6 @@ vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
 """
 
 from argparse import ArgumentParser, Namespace, _ActionsContainer
-from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
@@ -103,7 +102,8 @@ def add_flags_of_folders(data: _ActionsContainer) -> None:
     data.add_argument(
         '--check',
         **given,
-        help='read and decode all of the data, write the config and pictures of it, and stop',
+        help='read and decode all of the data, write the config and pictures of it, begin the '
+        'training, and stop before its first step',
     )
     data.add_argument(
         '--patience',
@@ -156,12 +156,6 @@ def main(args: Namespace) -> None:
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 
     resolve_config(args)
-    if args.check:
-        from vit_plugin.from_folder.write import draw_pictures
-
-        if pictures := draw_pictures(Path(args.config)):
-            print('Look at', ' and '.join(map(str, pictures)))
-        return
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     apply_training_flags(cfg, args)
@@ -171,4 +165,9 @@ def main(args: Namespace) -> None:
             from vit_plugin.from_folder.duration import DurationHook
 
             runner.register_hook(DurationHook())
-        runner.train()
+        if args.check:
+            from vit_plugin.from_folder.checked_run import check_run
+
+            check_run(runner)
+        else:
+            runner.train()

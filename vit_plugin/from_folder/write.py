@@ -1,24 +1,17 @@
 """Write the config of a request into the work directory."""
 
 import gc
-import io
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
-
-from mmengine.registry import DATASETS, DefaultScope
 
 from anyfolder.complete import write_text
 from anyfolder.facts import as_text, facts_of
 from anyfolder.layouts.answers import answering
-from vit_plugin.config import read_config
-from vit_plugin.config.scope import import_data_sets
 from vit_plugin.data.digits import write_digits
-from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.place import placed
-from vit_plugin.report.pictures import draw_data
 from vit_plugin.suggestions import check_choice
 
 from . import data_report
@@ -117,16 +110,3 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         + f'\nThe config is {folder / NAME}.'
     )
     return folder / NAME
-
-
-def draw_pictures(config: Path) -> list[Path]:
-    """Draw the labels and a training batch of a written config, next to it. Return the pictures."""
-    cfg = read_config(str(config))
-    import_data_sets(cfg.default_scope)
-    # pycocotools prints what it does.
-    with DefaultScope.overwrite_default_scope(cfg.default_scope), redirect_stdout(io.StringIO()):
-        train, val = (
-            DATASETS.build(use_our_image_reader(cfg[f'{split}_dataloader'].dataset))
-            for split in ('train', 'val')
-        )
-        return draw_data(train, config.parent, val)

@@ -1,0 +1,50 @@
+"""A run that is only checked: begun like any other, and ended before its first step."""
+
+from pathlib import Path
+
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+PICTURES = ('labels.png', 'train_batch.png')  # drawn by ReportHook before the first step
+
+
+def check_run(runner: Runner) -> None:
+    """Begin a run, load a batch of each of its data sets, and end it before its first step.
+
+    Raises:
+        Exception: what the run would raise until then.
+    """
+    runner.register_hook(CheckHook())
+    try:
+        runner.train()
+    except Checked:
+        if is_main_process():
+            print(_outcome(runner.work_dir))
+
+
+class Checked(BaseException):
+    """Ends a run before its first step. No handler of errors reports it."""
+
+
+class CheckHook(Hook):
+    """Loads the first batches of a run after all other hooks have begun, and ends it.
+
+    Raises:
+        Checked: in all processes.
+    """
+
+    priority = 'LOWEST'
+
+    def before_train(self, runner: Runner) -> None:
+        for loop in (runner.train_loop, runner.val_loop):
+            if loop is not None:
+                next(iter(loop.dataloader))
+        raise Checked
+
+
+def _outcome(work_dir: str) -> str:
+    """The last line of a check, with the pictures of the data if there are any."""
+    pictures = [str(path) for name in PICTURES if (path := Path(work_dir, name)).is_file()]
+    look = f' Look at {" and ".join(pictures)}' * bool(pictures)
+    return f'The run was checked up to its first step, and nothing was trained.{look}'
