@@ -90,6 +90,22 @@ def test_its_config_is_enough_for_the_rest(tool, tmp_path):
 
 
 @pytest.mark.nightly
+def test_an_image_with_other_bytes_ends_a_resume(tool, tmp_path):
+    write_digits(tmp_path / 'digits', per_class=5)
+    assert train_on_digits(tool).returncode == 0
+    more = 'train_cfg.max_epochs=2'
+    image, other = (tmp_path / f'digits/digit {label}/000.png' for label in (0, 1))
+    image.write_bytes(other.read_bytes())
+    config = 'work_dirs/digits/config.py'
+    done = tool(f'train {config} --resume --cfg-options {more}')
+    assert done.returncode == 1
+    assert 'the bytes of the images of train_dataloader: ' in done.stderr
+    done = tool(f'train {config} --resume --resume-changed --cfg-options {more}')
+    assert done.returncode == 0, done.stderr
+    assert 'The run continues with changes: the bytes of the images' in done.stdout + done.stderr
+
+
+@pytest.mark.nightly
 @needs_mmdet
 def test_data_are_checked_without_a_training(tool, tmp_path):
     write_voc(tmp_path / 'cells')

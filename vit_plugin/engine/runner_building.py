@@ -32,7 +32,7 @@ from .faults.unreadable_hook import UnreadableHook
 from .lora_adapters import Lora, adapt
 from .model_settings import model_setting
 from .optim.schedules import scaled
-from .same_ranks import check_same, facts_of_config, facts_of_data
+from .same_ranks import check_same, facts_of_bytes, facts_of_config, facts_of_data
 from .sharding import Sharding, check_steps, is_sharded, unwrapped
 from .throughput import ThroughputHook
 
@@ -214,7 +214,7 @@ class BuildingRunner(mmengine.runner.Runner):
         facts = facts_of_data(dataset, f'{part}_dataloader')
         check_same(facts)
         if part == 'train':
-            self.data_facts = facts
+            self.data_facts = {**facts, **facts_of_bytes(dataset, f'{part}_dataloader')}
         kind = type(getattr(dataset, 'unseeded', dataset)).__name__
         check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
         return built

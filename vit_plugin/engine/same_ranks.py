@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,24 @@ from typing import Any
 from mmengine.dist import all_gather_object, get_world_size
 
 from anyfolder.sampling import evenly_spaced
+from vit_plugin.data.content import content_digest
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.folders import MANIFEST, is_checkpoint_folder
 from vit_plugin.weights.report import shortened_list
+
+from .distributed import from_rank_0
 
 # What ranks may have of their own: where their files are, and what only changes the speed.
 RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 END = 1 << 16  # bytes of a file
 SAMPLES = 10_000  # of a data set that are compared
 # What is known of a data set, by the name of its loader.
-CLASSES, NUMBER, CONTENT = (
+CLASSES, NUMBER, CONTENT, BYTES = (
     'the classes of ',
     'the number of samples of ',
     'the files and labels of ',
+    'the bytes of the images of ',
 )
 WIDTH = 100  # characters of a value that are shown
 
@@ -75,6 +80,15 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
         root = str(getattr(dataset, 'data_root', None) or '')
         facts[f'{CONTENT}{name}'] = _digest(text.replace(root, '') if root else text)
     return facts
+
+
+def facts_of_bytes(dataset: Any, name: str) -> dict[str, str]:
+    """A digest of the files' bytes, see :func:`~vit_plugin.data.content.content_digest`.
+
+    All ranks call this, and rank 0 reads: a hash of each rank's copy would cost as much again.
+    """
+    digest = from_rank_0(partial(content_digest, dataset))
+    return {f'{BYTES}{name}': digest} if digest else {}
 
 
 def facts_of_checkpoint(path: str) -> dict[str, str]:

@@ -12,13 +12,14 @@ from vit_plugin.errors import ConfigError
 
 from ..exact.loops import VALIDATED
 from ..optim.schedules import follow_config, replay
-from ..same_ranks import CONTENT, NUMBER
+from ..same_ranks import BYTES, CONTENT, NUMBER
 from .optimizer_forms import first_states, forms
 from .run_settings import SCHEDULES, Changes, changed_settings, differing
 from .state import State, by_names, identity, scheduler_state
 
 FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
 OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
+DATA_FACTS = NUMBER, CONTENT, BYTES  # a difference in one may explain those in the next
 LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
 
@@ -38,8 +39,9 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     changed |= differing(
         _facts(recorded, meta.get('seed')), _facts(own, runner._randomness_cfg.get('seed'))
     )
-    if f'{NUMBER}train_dataloader' in changed:
-        changed.pop(f'{CONTENT}train_dataloader', None)  # it says nothing more
+    of_data = [f'{what}train_dataloader' for what in DATA_FACTS]
+    for explained in [name for name in of_data if name in changed][1:]:
+        changed.pop(explained)
     teachers = recorded.get('teacher'), own['teacher']
     if len({found and found[1] for found in teachers}) > 1:  # by their weights, wherever they are
         changed['the teacher'] = teachers
