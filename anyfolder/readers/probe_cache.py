@@ -45,7 +45,8 @@ class ProbeCache:
         decode_all: whether all images are decoded, rather than a sample.
 
     Attributes:
-        images, decoded: how many were asked for, and of these were decoded, also earlier.
+        images, decoded, unreadable: how many were asked for, were decoded (also earlier), and could
+            not be.
         window: the values that are to be black and white, of images of more than 8 bits.
     """
 
@@ -55,7 +56,7 @@ class ProbeCache:
         start = os.path.join(Path(folder), '')
         self._start = '' if start == os.path.join('.', '') else start
         self.file, self.decode_all = file, decode_all
-        self.images = self.decoded = 0
+        self.images = self.decoded = self.unreadable = 0
         self.window: tuple[float, float] | None = None
 
     @property
@@ -63,10 +64,10 @@ class ProbeCache:
         """How many images were decoded, as a sentence."""
         if self.decoded == self.images:
             return f'All {self.images} images were decoded.'
-        return (
-            f'{self.decoded} of {self.images} images were decoded; {option("decode_all", True)} '
-            'decodes all.'
-        )
+        rest = [f'{self.unreadable} cannot be read'] * bool(self.unreadable)
+        if self.decoded + self.unreadable < self.images:
+            rest.append(f'{option("decode_all", True)} decodes all')
+        return f'{self.decoded} of {self.images} images were decoded; {"; ".join(rest)}.'
 
     def at(self, paths: Sequence[Path], headers: bool = True) -> list[Probe | None]:
         """Look at images.
@@ -84,7 +85,9 @@ class ProbeCache:
         else:
             found |= _probes(_sample(rest), True)
         self.images += len(names)
-        self.decoded += len(found)
+        unreadable = sum(bool(probe.fault) for probe in found.values())
+        self.unreadable += unreadable
+        self.decoded += len(found) - unreadable
         if headers:
             found |= _probes([name for name in rest if name not in found], False)
             deep = [name for name in names if found[name].bits > 8]
