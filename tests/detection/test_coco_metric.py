@@ -1,9 +1,11 @@
 """The same figures as pycocotools."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
+from rejection import rejects
 
 import vit_plugin.detection  # noqa: F401  before mmdet
 
@@ -59,3 +61,12 @@ def test_the_figures_are_those_of_pycocotools(tmp_path):
         found.append(metric.compute_metrics(results))
     np.testing.assert_equal(found[1], found[0])  # NaN too
     assert found[0]['bbox_mAP'] > 0.1
+
+
+def test_the_argument_that_mmdetection_renamed_is_named():
+    from vit_plugin.detection.coco_metric import FasterCocoMetric
+    from vit_plugin.detection.tiled_images import TiledCocoDataset
+
+    for build in (FasterCocoMetric, partial(TiledCocoDataset, tile=16)):
+        with rejects('file_client_args', 'backend_args=...'):
+            build(file_client_args=dict(backend='disk'))

@@ -20,6 +20,8 @@ class FasterCocoMetric(coco_metric.CocoMetric):
         MissingExtraError: when it evaluates, if faster-coco-eval is not installed.
     """
 
+    renamed_arguments = {'file_client_args': 'backend_args=...'}
+
     def compute_metrics(self, results: list) -> dict[str, Any]:
         with needed_by('FasterCocoMetric'):
             from faster_coco_eval import COCOeval_faster

@@ -22,6 +22,8 @@ class TiledCocoDataset(CocoDataset):
         **kwargs: arguments of ``CocoDataset``.
     """
 
+    renamed_arguments = {'file_client_args': 'backend_args=...'}
+
     def __init__(self, *args: Any, tile: PositiveInt, **kwargs: Any) -> None:
         self.tile = tile
         super().__init__(*args, **kwargs)

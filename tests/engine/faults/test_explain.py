@@ -41,6 +41,10 @@ def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
         (OSError(errno.ENOMEM, 'Cannot allocate memory'), 'there is not enough memory; give'),
         (RuntimeError("can't start new thread"), 'raise the limit of processes (ulimit -u)'),
         (ModuleNotFoundError("No module named 'mmcv._ext'"), "imports=['vit_plugin.detection']"),
+        (
+            RuntimeError('The `file_client_args` is deprecated, please use `backend_args` instead'),
+            'give the same dict as backend_args',
+        ),
     ],
 )
 def test_what_the_frameworks_say_gets_its_remedy(error, words):

@@ -40,6 +40,10 @@ KNOWN = (
         "type='vit_plugin.AmpOptimWrapper', which works on a CPU too",
     ),
     (
+        r'`file_client_args` is deprecated',
+        'MMDetection no longer takes file_client_args; give the same dict as backend_args',
+    ),
+    (
         r"No module named 'mmcv._ext'",
         "mmcv was not compiled; add custom_imports=dict(imports=['vit_plugin.detection']), which "
         'has its ops without a compiler',
