@@ -27,6 +27,7 @@ from rejection import rejects
 from anyfolder.readers.records import ImageRecord
 from vit_plugin.config import apply_loader_defaults, check_config, read_config
 from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.run_folder import released
 from vit_plugin.from_folder.task import Task
 from vit_plugin.from_folder.write import TASKS, write_config
 
@@ -189,6 +190,31 @@ def test_another_config_in_the_work_directory_is_left_as_it_is(folder, capsys):
     assert path.read_text() == changed
     cfg = read_config('work_dirs/digits-2/config.py')
     assert cfg.train_dataloader.dataset.ann_file == str(folder / 'work_dirs/digits-2/train.txt')
+
+
+def test_a_training_that_ends_before_a_checkpoint_leaves_its_folder_to_the_next(folder):
+    """Also to other flags, unless somebody has changed its config."""
+    write_digits(folder / 'digits')
+    first = write_config(request_for())
+    with pytest.raises(OSError, match='no network'), released(first.parent):
+        raise OSError('no network')
+    assert write_config(request_for(epochs=7)) == first
+    assert write_config(request_for(epochs=8)) != first  # nothing has ended
+    with released(first.parent, at_end=True):
+        pass
+    assert write_config(request_for(epochs=9, work_dir='work_dirs/digits')) == first
+    with released(first.parent, at_end=True):
+        pass
+    first.write_text(first.read_text() + 'log_level = "ERROR"\n')
+    assert write_config(request_for(epochs=10)) != first
+
+
+def test_a_linked_folder_trains_under_the_name_of_the_link(folder):
+    (folder / 'dataset_v2_final').mkdir()
+    (folder / 'cats').symlink_to('dataset_v2_final')
+    assert request_for(data='cats').work_dir == 'work_dirs/cats'
+    assert request_for(data='cats/../cats/').work_dir == 'work_dirs/cats'
+    assert request_for(data='.').work_dir == f'work_dirs/{folder.name}'
 
 
 def test_a_second_try_has_a_folder_of_its_own(folder):

@@ -49,6 +49,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.from_folder.duration import DurationHook
     from vit_plugin.from_folder.pretraining import Probe
     from vit_plugin.from_folder.request import PRETRAINING, Request
+    from vit_plugin.from_folder.run_folder import released
     from vit_plugin.from_folder.write import write_config
 
     request = Request(
@@ -56,11 +57,12 @@ def main(args: Namespace) -> None:
     )
     args.config = str(write_config(request, bool(args.resume)))
     args.work_dir = None  # the config says it
-    cfg = load_config(args)
-    apply_training_flags(cfg, args)
-    with training_runner(cfg, ['train_dataloader']) as runner:
-        runner.register_hook(DurationHook())
-        runner.train()
+    with released(Path(args.config).parent):
+        cfg = load_config(args)
+        apply_training_flags(cfg, args)
+        with training_runner(cfg, ['train_dataloader']) as runner:
+            runner.register_hook(DurationHook())
+            runner.train()
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():
         return

@@ -7,6 +7,7 @@ vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
 """
 
 from argparse import ArgumentParser, Namespace, _ActionsContainer
+from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
@@ -141,21 +142,31 @@ def check(args: Namespace) -> None:
 
 
 def resolve_config(args: Namespace) -> None:
-    """Write the config of ``--data``, or find that there is one."""
-    if args.data:
-        from vit_plugin.from_folder.request import Request
-        from vit_plugin.from_folder.write import write_config
+    """Write the config of ``--data``."""
+    from vit_plugin.from_folder.request import Request
+    from vit_plugin.from_folder.write import write_config
 
-        request = Request(args.data, work_dir=args.work_dir or '', **given_of(args, *FLAGS_OF_DATA))
-        args.config = str(write_config(request, bool(args.resume), bool(args.check)))
-        args.work_dir = None  # the config says it
+    request = Request(args.data, work_dir=args.work_dir or '', **given_of(args, *FLAGS_OF_DATA))
+    args.config = str(write_config(request, bool(args.resume), bool(args.check)))
+    args.work_dir = None  # the config says it
 
 
 def main(args: Namespace) -> None:
+    if args.data:
+        from vit_plugin.from_folder.run_folder import released
+
+        resolve_config(args)
+        with released(Path(args.config).parent, at_end=bool(args.check)):
+            run(args)
+    else:
+        run(args)
+
+
+def run(args: Namespace) -> None:
+    """Train, or check, by the config that is given or was written."""
     from vit_plugin.commands.allocator import keep_memory
     from vit_plugin.commands.command_line import apply_training_flags, load_config, training_runner
 
-    resolve_config(args)
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     apply_training_flags(cfg, args)

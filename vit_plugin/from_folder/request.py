@@ -48,7 +48,7 @@ class Request:
             self.arch = str(self.weights)
         self.chooses_folder = not self.work_dir
         if self.chooses_folder:
-            self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
+            self.work_dir = str(Path('work_dirs', Path(os.path.abspath(self.data)).name))
 
     @property
     def absolute_work_dir(self) -> str:

@@ -1,16 +1,48 @@
 """The folder of a training on data: a second try gets one of its own."""
 
 import ast
+import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 
+from anyfolder.complete import write_text
 from anyfolder.text import read_text
 from vit_plugin.engine.checkpoints.newest import holds_run
+from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
 
 NAME = 'config.py'
+RELEASED = '.released.json'  # digests of the files of a training that ended without a checkpoint
+
+
+@contextmanager
+def released(folder: str | Path, at_end: bool = False) -> Iterator[None]:
+    """Let other flags have the folder if what runs in this context fails before a checkpoint.
+
+    A download that fails or a check would otherwise leave a config behind that the next training
+    avoids. Files that somebody changes until then are still theirs.
+
+    Args:
+        folder: the work directory, with a config that was written for this training.
+        at_end: whether it is released without an error, too.
+    """
+    try:
+        yield
+    except BaseException:
+        at_end = True
+        raise
+    finally:
+        if at_end and is_first_rank() and not holds_run(folder):
+            files = {path.name: _digest(path) for path in Path(folder).iterdir() if path.is_file()}
+            write_text(Path(folder, RELEASED), json.dumps(files))
+
+
+def _digest(path: Path) -> str:
+    return blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool) -> str:
@@ -64,10 +96,15 @@ def _there(folder: str) -> Iterator[str]:
 
 
 def _other(folder: str, files: Mapping[str, str]) -> str:
-    """The first of the files that is there with another content, or nothing."""
+    """The first of the files that is there with another content and not released, or nothing."""
+    free = {}
+    with suppress(OSError, ValueError):
+        free = json.loads(read_text(Path(folder, RELEASED)))
     for name, text in files.items():
         path = Path(folder, name)
-        if path.is_file() and _content(name, read_text(path)) != _content(name, text):
+        if not path.is_file() or (name in free and free[name] == _digest(path)):
+            continue
+        if _content(name, read_text(path)) != _content(name, text):
             return name
     return ''
 

@@ -24,7 +24,7 @@ from .panoptic_segmentation import PanopticSegmentation
 from .pretraining import Pretraining
 from .recipe import contents, recipe_of, text_of
 from .request import PRETRAINING, Request
-from .run_folder import NAME, free_folder
+from .run_folder import NAME, RELEASED, free_folder
 from .segmentation import Segmentation
 from .task import Task
 
@@ -102,6 +102,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         files['data_report.json'] = data_report.as_json(facts)
         for name, text in files.items():
             write_text(folder / name, text)
+        (folder / RELEASED).unlink(missing_ok=True)
     print(
         f'{request.data}: {contents(listing)}. {recipe.text}\n{as_text(facts)}'
         f'\n{decoded}'
