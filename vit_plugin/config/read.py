@@ -1,7 +1,10 @@
 """Read a config, and complete it as the frameworks' own tools do."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -15,7 +18,7 @@ from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
 from vit_plugin.files.shipped import PREFIX, recipe
 
 from .options import check_options
-from .plain_configs import check_base, check_imports, read_as_data
+from .plain_configs import check_base, check_imports, is_plain, read_as_data
 from .sections import LOADER_SECTIONS
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
@@ -37,7 +40,7 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
             cfg = Config.fromfile(path, import_custom_modules=False)
         imports = cfg.get('custom_imports') or {}
         check_imports(imports.get('imports'), path)
-        _import_custom(**imports)
+        _import_custom(path, **imports)
     except ConfigError:
         raise
     except Exception as error:  # a config is a program and may raise anything
@@ -67,11 +70,34 @@ def framework_model(base: str) -> dict[str, Any]:
     return {name: model[name] for name in model if name not in ('data_preprocessor', 'init_cfg')}
 
 
-def _import_custom(imports: Any = (), allow_failed_imports: bool = False) -> None:
-    """Import the modules that a config names, the ops of detectors before what needs them."""
+def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = False) -> None:
+    """Import the modules that a config names, the ops of detectors before what needs them.
+
+    A config in Python also finds modules in its own folder and in the working directory, after the
+    installed ones.
+
+    Raises:
+        ConfigError: if a module is in neither.
+    """
     names = [imports] if isinstance(imports, str) else imports
+    missing = [name for name in names if not _is_known(name)]
+    if missing and not is_plain(path):
+        folders = map(str, (Path(path).resolve().parent, Path.cwd()))
+        sys.path += [folder for folder in folders if folder not in sys.path]
+        missing = [name for name in missing if not _is_known(name)]
+    if missing and not allow_failed_imports:
+        raise ConfigError(
+            f'The config file {path!r} imports {missing[0]!r}, and no such module is installed, in '
+            'the folder of the config or in the working directory; put its folder into PYTHONPATH.'
+        )
     first = [name for name in names if name == DETECTION]
     import_modules_from_strings([*first, *names], allow_failed_imports)
+
+
+def _is_known(module: str) -> bool:
+    """True if the package of a module can be found."""
+    package = module.partition('.')[0]
+    return package in sys.modules or find_spec(package) is not None
 
 
 def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> None:
