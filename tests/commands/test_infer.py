@@ -253,4 +253,4 @@ def test_a_folder_of_images(infer, image, tmp_path):
         (folder / name).write_bytes(image.read_bytes())
     (folder / 'notes.txt').write_text('not an image')
     out = infer(save(tmp_path / 'digits.pth', DIGITS, {}), folder, '--config', DIGITS)
-    assert sorted(path.name for path in out.iterdir()) == ['a.png', 'b.png']
+    assert sorted(path.name for path in out.iterdir()) == ['a.png', 'b.jpg']

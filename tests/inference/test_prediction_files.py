@@ -161,7 +161,7 @@ def test_pictures_and_videos_are_below_the_folder(tmp_path):
     (tmp_path / 'set').mkdir()
     with VideoSink(clip.name, VideoInfo(64, 48, 10.0)) as sink:
         sink.write_frame(IMAGE)
-    still = Input(str(tmp_path / 'set/x/a.jpg'), tmp_path / 'set')
+    still = Input(str(tmp_path / 'set/x/a.bmp'), tmp_path / 'set')
     pictures = output_of(tmp_path / 'out', [still, clip], 0.3)
     assert pictures.add(Frame(still, None, IMAGE), boxes('cat')) == str(tmp_path / 'out/x/a.png')
     for number in range(3):

@@ -24,15 +24,18 @@ def test_pictures_keep_the_folders_of_their_images(tmp_path):
     for name in ('set/cat/1.jpg', 'set/dog/1.jpg', 'set/2.png'):
         photo(tmp_path / name)
     found = find_inputs([str(tmp_path / 'set')])
-    assert relative(found, tmp_path / 'out') == ['2.png', 'cat/1.png', 'dog/1.png']
+    assert relative(found, tmp_path / 'out') == ['2.png', 'cat/1.jpg', 'dog/1.jpg']
 
 
 @pytest.mark.parametrize(
     ('names', 'expected'),
     [
-        (['set/a.jpg', 'set/a.bmp', 'set/b.jpg'], {'a.jpg.png', 'a.bmp.png', 'b.png'}),
-        (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg.png', 'y/a.jpg.png', 'b.png'}),
-        (['1/x/a.jpg', '2/x/a.jpg'], {'1/x/a.jpg.png', '2/x/a.jpg.png'}),
+        (
+            ['set/a.png', 'set/a.bmp', 'set/a.JPEG', 'set/b.jpg'],
+            {'a.png', 'a.bmp.png', 'a.jpg', 'b.jpg'},
+        ),
+        (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg', 'y/a.jpg', 'b.jpg'}),
+        (['1/x/a.jpg', '2/x/a.jpg'], {'1/x/a.jpg', '2/x/a.jpg'}),
     ],
 )
 def test_pictures_of_one_name_are_told_apart(tmp_path, names, expected):
@@ -50,8 +53,8 @@ def test_pictures_of_urls_stay_below_the_folder(tmp_path):
     assert relative(found, tmp_path / 'out') == [
         'image.png',
         'b.png',
-        'example.org/1/a.jpg.png',
-        'example.org/2/a.jpg.png',
+        'example.org/1/a.jpg',
+        'example.org/2/a.jpg',
     ]
 
 

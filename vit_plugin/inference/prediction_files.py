@@ -180,7 +180,7 @@ class Pictures(Output):
             self._source = frame.source
         if not frame.source.is_video:
             with replacing(target) as path:
-                path.write_bytes(cv2.imencode('.png', picture)[1].tobytes())
+                path.write_bytes(cv2.imencode(target.suffix, picture)[1].tobytes())
             if prediction.depth is None:
                 return str(target)
             values = target.with_name(f'{target.stem}_depth.tiff')

@@ -12,12 +12,16 @@ from vit_plugin.errors import ConfigError
 
 from .inputs import Input
 
+JPEG = '.jpg', '.jpeg'  # a photograph is several times as large in a .png
+
 
 def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
-    """The picture (.png) or video (.mp4) to write below a folder for each input.
+    """The picture or video to write below a folder for each input.
+
+    A picture of a JPEG is one (.jpg), any other is .png, and a video is .mp4.
 
     It is where the input is below the folder that was given, by the same name. Where two would be
-    one file, these keep their suffix before the new one (a.jpg.png, a.png.png). If that is not
+    one file, these keep their suffix before the new one (a.bmp.png, a.png). If that is not
     enough, they are where the inputs are below the folder that all have in common.
 
     Raises:
@@ -46,7 +50,8 @@ def _by_stem(source: Input) -> Path:
 
 
 def _by_name(source: Input) -> Path:
-    return source.relative.with_name(source.relative.name + _suffix(source))
+    name, suffix = source.relative.name, _suffix(source)
+    return source.relative.with_name(name if name.endswith(suffix) else name + suffix)
 
 
 def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
@@ -65,7 +70,9 @@ def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
 
 
 def _suffix(source: Input) -> str:
-    return '.mp4' if source.is_video else '.png'
+    if source.is_video:
+        return '.mp4'
+    return '.jpg' if source.relative.suffix.lower() in JPEG else '.png'
 
 
 def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
