@@ -9,7 +9,7 @@ from rejection import rejects
 from benchmarks.download_cases import WEIGHTS, cases, content
 from benchmarks.downloads import Case, attempt
 from benchmarks.rude_server import serving
-from vit_plugin.weights import open_checkpoint, reading_safely
+from vit_plugin.weights import downloads, open_checkpoint, reading_safely
 from vit_plugin.weights.downloads import cached_path
 
 
@@ -25,6 +25,16 @@ def cache(tmp_path, monkeypatch):
 def test_a_download_is_right_or_one_sentence(case: Case, tmp_path):
     column, said = attempt(case, tmp_path)
     assert column == ('one sentence' if case.says else 'right'), said
+
+
+def test_a_busy_server_is_asked_again_and_said_to_be_once(cache, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(downloads, 'print_log', lambda text, *_: said.append(text))
+    assert sum(downloads.PAUSE * 2**retry for retry in range(1, downloads.RETRIES)) > 60
+    monkeypatch.setattr(downloads, 'PAUSE', 0.01)
+    with serving(content()) as server, rejects('status 503'):
+        open_checkpoint(f'{server.address}/503/B_16.npz')
+    assert said[1:] == ['status 503: trying again, for up to a minute.']
 
 
 def test_mmengine_fetches_in_the_same_way(cache):

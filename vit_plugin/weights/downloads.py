@@ -26,7 +26,7 @@ from .reading.files import DamagedError, check_readable
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
 DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST
 SLOWEST = 1024  # bytes per second
-RETRIES = 3  # of connections that fail, and of servers that are busy
+RETRIES = 6  # of connections that fail, and of servers that are busy: for about a minute
 PAUSE = 1.0  # seconds before the second retry, then twice as many
 WAIT = 3600.0  # seconds for another process that fetches the same file
 DOWNLOAD_CHUNK = 1 << 20
@@ -178,10 +178,9 @@ def _transfer(url: str, part: Path) -> str:
     """
     import requests
     from requests.adapters import HTTPAdapter
-    from urllib3.util import Retry
 
     timeout = _timeout()
-    retry = Retry(
+    retry = _retries()(
         RETRIES,
         backoff_factor=PAUSE,
         status_forcelist=(408, 425, 429, 500, 502, 503, 504),
@@ -201,6 +200,21 @@ def _transfer(url: str, part: Path) -> str:
                     f'status {answer.status_code} {answer.reason or ""}'.strip()
                 )
             return _receive(answer, part, timeout)
+
+
+def _retries() -> type:
+    """The class of urllib3's retries that logs the first of them."""
+    from urllib3.util import Retry
+
+    class LoggedRetry(Retry):
+        def increment(self, *args: Any, error: Exception | None = None, **kwargs: Any) -> Retry:
+            after = super().increment(*args, error=error, **kwargs)
+            if not self.history:
+                reason = _reason(error) if error else f'status {after.history[-1].status}'
+                print_log(f'{reason}: trying again, for up to a minute.', 'current')
+            return after
+
+    return LoggedRetry
 
 
 def _receive(answer: Any, part: Path, timeout: float) -> str:
