@@ -21,7 +21,9 @@ from vit_plugin.errors import ConfigError, MissingExtraError, named_line, needed
 )
 def test_a_missing_framework_is_named_with_its_extra(forget, missing, module, words):
     forget(missing)
-    with pytest.raises(ImportError, match=f"{words}.*pip install -e '.\\[onedl\\]'"):
+    with pytest.raises(
+        ImportError, match=f"{words}.*pip install -c tests/constraints.txt -e '.\\[onedl\\]'"
+    ):
         importlib.import_module(module)
 
 

@@ -26,10 +26,12 @@ __all__ = [
     'rejecting',
 ]
 
-_FRAMEWORK = "-e '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
+_CLONE = '-c tests/constraints.txt -e'  # with the versions that were tested together
+_FRAMEWORK = f"{_CLONE} '.[onedl]' (the maintained forks) or '.[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = (
-        "-e '.[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot import)"
+        f"{_CLONE} '.[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot "
+        'import)'
     )
 
 # Modules outside the base install -> what pip installs them by, in a clone: extras of setup.py.
@@ -37,23 +39,23 @@ EXTRAS = {
     'mmengine': _FRAMEWORK,
     'mmcv': _FRAMEWORK,
     'mmpretrain': _FRAMEWORK,
-    'mmdet': "-e '.[det]'",
-    'mmseg': "-e '.[seg]'",
-    'supervision': "-e '.[det]' or '.[seg]'",
+    'mmdet': f"{_CLONE} '.[det]'",
+    'mmseg': f"{_CLONE} '.[seg]'",
+    'supervision': f"{_CLONE} '.[det]' or '.[seg]'",
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
-    'sklearn': "-e '.[demo]'",
-    'faster_coco_eval': "-e '.[coco]'",
-    'datasets': "-e '.[hf]'",
-    'h5py': "-e '.[volumes]'",
-    'scipy': "-e '.[seg]'",
-    'gradio': "-e '.[demo]'",
-    'peft': "-e '.[lora]'",
-    'torchao': "-e '.[float8]'",
+    'sklearn': f"{_CLONE} '.[demo]'",
+    'faster_coco_eval': f"{_CLONE} '.[coco]'",
+    'datasets': f"{_CLONE} '.[hf]'",
+    'h5py': f"{_CLONE} '.[volumes]'",
+    'scipy': f"{_CLONE} '.[seg]'",
+    'gradio': f"{_CLONE} '.[demo]'",
+    'peft': f"{_CLONE} '.[lora]'",
+    'torchao': f"{_CLONE} '.[float8]'",
     'transformers': 'transformers',
     'panopticapi': 'git+https://github.com/cocodataset/panopticapi.git',
-    'onnx': "-e '.[export]'",
-    'onnxscript': "-e '.[export]'",
-    'onnxruntime': "-e '.[export]'",
+    'onnx': f"{_CLONE} '.[export]'",
+    'onnxscript': f"{_CLONE} '.[export]'",
+    'onnxruntime': f"{_CLONE} '.[export]'",
 }
 
 # opencv-python links the libraries of a desktop, which servers and containers lack.

@@ -132,7 +132,10 @@ def test_bad_input_is_one_sentence(run_command, checkpoint, monkeypatch):
         assert done.returncode
         assert words in done.stderr
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    assert "pip install -e '.[demo]'" in run_command('demo', checkpoint, *config).stderr
+    assert (
+        "pip install -c tests/constraints.txt -e '.[demo]'"
+        in run_command('demo', checkpoint, *config).stderr
+    )
 
 
 @pytest.mark.nightly

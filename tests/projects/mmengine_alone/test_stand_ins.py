@@ -284,5 +284,8 @@ def test_a_head_is_there_without_mmpretrain(forget):
         dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
     )
     assert type(head.loss_module).__module__.startswith('vit_plugin.projects.')
-    with pytest.raises(ImportError, match="Swin.*needs mmpretrain.*pip install -e '.\\[onedl"):
+    with pytest.raises(
+        ImportError,
+        match="Swin.*needs mmpretrain.*pip install -c tests/constraints.txt -e '.\\[onedl",
+    ):
         mmengine.registry.MODELS.build(dict(type='mmpretrain.SwinTransformer'))

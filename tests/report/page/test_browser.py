@@ -17,7 +17,8 @@ pytest.importorskip('mmpretrain')
 def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(
-        MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install -e '.\[demo\]'"
+        MissingExtraError,
+        match=r"vit-plugin demo needs gradio.*pip install -c tests/constraints.txt -e '.\[demo\]'",
     ):
         browser.page(tiny_classifier(tiny), 'title')
 
