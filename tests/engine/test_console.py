@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mmengine.logging import MMLogger, print_log
 
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.console import (
@@ -12,6 +13,7 @@ from vit_plugin.engine.console import (
     LoggedEvaluator,
     PerCentLogProcessor,
     Without,
+    print_safely,
     printing_logged,
     quieten,
     without_stderr,
@@ -73,6 +75,17 @@ def test_what_a_library_prints_is_logged_without_its_own_steps(capsys, caplog):
         print(CHATTER[0])
     assert [record.getMessage() for record in caplog.records] == ['\n Average Precision = 0.5']
     assert not capsys.readouterr().out
+
+
+def test_an_error_begins_with_no_path_of_mmengines_logger(tmp_path):
+    logger = MMLogger(f'paths in {tmp_path.name}', log_file=str(tmp_path / 'log'))
+    print_safely(logger)
+    print_log('Rank 1 of 2 gave no answer', logger, logging.ERROR)
+    for handler in logger.handlers:
+        handler.close()
+    assert re.fullmatch(
+        r'[\d/]+ [\d:]+ - .* - ERROR - Rank 1 of 2 gave no answer\n', (tmp_path / 'log').read_text()
+    )
 
 
 def test_the_evaluator_of_a_run_is_the_one_that_logs(tmp_path):

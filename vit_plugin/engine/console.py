@@ -12,6 +12,7 @@ from typing import Any
 from mmengine.dist import get_backend, get_world_size
 from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
+from mmengine.logging.logger import MMFormatter
 from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
 from vit_plugin.data.dataset_facts import trained_on
@@ -68,6 +69,9 @@ CHATTER = (
 )
 
 
+PLACE = '%(pathname)s - %(funcName)s - %(lineno)d - '  # in MMEngine's lines of errors
+
+
 @dataclass(frozen=True)
 class Without:
     """Keeps the messages that begin with none of these words."""
@@ -91,7 +95,11 @@ def print_safely(logger: logging.Logger) -> None:
     """Let messages have names of files and classes in them, whatever these are."""
     if not any(isinstance(one, PrintableMessages) for one in logger.filters):
         logger.addFilter(PrintableMessages())
-    for handler in logger.handlers:  # of a log file: in the encoding of the system
+    for handler in logger.handlers:
+        if isinstance(handler.formatter, MMFormatter):
+            # MMEngine logs for others: the line in its logger says nothing of where an error is.
+            handler.formatter.err_format = handler.formatter.err_format.replace(PLACE, '')
+        # A log file is in the encoding of the system.
         stream = getattr(handler, 'stream', None)
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(errors='backslashreplace')
