@@ -61,7 +61,9 @@ def as_text(facts: Mapping[str, Any]) -> str:
         rows.append(
             [split, str(part['images']), str(part.get('objects', '')), str(len(present)), *ends]
         )
-    if not any(row[2] for row in rows[1:]):
+    if not facts['classes']:
+        rows = [row[:2] for row in rows]
+    elif not any(row[2] for row in rows[1:]):
         rows = [row[:2] + row[3:] for row in rows]
     lines = aligned(rows)
     if facts['sizes']:

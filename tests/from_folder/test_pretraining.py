@@ -171,7 +171,7 @@ def test_what_came_is_continued_and_written_again(folder, method, kind, monkeypa
     probe.draw(Path('first/features.png'))
 
 
-def test_a_tree_without_classes_is_learned_and_not_probed(folder):
+def test_a_tree_without_classes_is_learned_and_not_probed(folder, capsys):
     deep = folder / 'photos' / 'a' / 'b'
     deep.mkdir(parents=True)
     for i, path in enumerate(sorted((folder / 'digits').rglob('*.png'))[:30]):
@@ -184,6 +184,9 @@ def test_a_tree_without_classes_is_learned_and_not_probed(folder):
     assert config.read_text().startswith(
         '"""A small hybrid on photos, 29 images.\n\n    vit-plugin pret'
     )
+    said = capsys.readouterr().out
+    assert said.startswith('photos: 29 images without labels, by ')
+    assert 'class' not in said.partition('Sizes')[0].partition('All images have')[0]
     assert 'a/b/1.png' in (config.parent / 'train.txt').read_text().splitlines()
     report = (config.parent / 'data_report.md').read_text()
     assert 'which are to validate or to test: 1' in report

@@ -103,8 +103,9 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         for name, text in files.items():
             write_text(folder / name, text)
         (folder / RELEASED).unlink(missing_ok=True)
+    classes = f'{contents(listing)}. ' * bool(listing.classes)  # the text has the images
     print(
-        f'{request.data}: {contents(listing)}. {recipe.text}\n{as_text(facts)}'
+        f'{request.data}: {classes}{recipe.text}\n{as_text(facts)}'
         f'\n{decoded}'
         + f'\n{first} holds another run or config; this one has a folder of its own.'
         * (chosen != first and not resume)
