@@ -84,6 +84,14 @@ def test_images_are_ranked_by_f1():
     assert predicted.annotations.frame == (60, 80)
 
 
+def test_images_without_an_error_are_not_among_the_worst():
+    found = outcomes(*SCENES)
+    found.errors = lambda: {0: 0.0, 1: 10.0, 2: 0.0, 3: 0.0}
+    assert found.pages()['val_worst'][1] == [1]
+    found.errors = lambda: {0: 0.0, 1: 0.0}
+    assert found.pages()['val_worst'][1] == []
+
+
 @pytest.mark.parametrize('masks', [False, True])
 def test_average_precision_is_that_of_mmdetection(tmp_path, masks):
     from mmdet.evaluation import CocoMetric

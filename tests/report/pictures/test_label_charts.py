@@ -12,6 +12,12 @@ def test_bars_by_class_and_split():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ['train', 'validation']
 
 
+def test_few_images_have_whole_numbers_as_ticks():
+    figure = draw_labels(dict(train=np.array([3, 5]), validation=np.array([1, 2])), 'ab', 'images')
+    ticks = figure.axes[0].get_xticks()
+    assert (ticks == ticks.round()).all()
+
+
 def test_places_and_sizes_of_boxes():
     boxes = np.array([[0.1, 0.2, 0.3, 0.6], [0.1, 0.2, 0.3, 0.6]])
     figure = draw_labels(dict(train=np.array([2])), ['cat'], 'objects', boxes=boxes)

@@ -83,12 +83,13 @@ class Outcomes(ABC):
     def pages(self) -> dict[str, tuple[str, list[int]]]:
         """For each page of images its name, heading and the positions of its images."""
         errors = self.errors()
-        worst = sorted(errors, key=lambda position: (-errors[position], position))
-        half = len(worst) // 2  # few images are not on both pages
+        order = sorted(errors, key=lambda position: (-errors[position], position))
+        half = len(order) // 2  # few images are not on both pages
+        worst = [position for position in order[: len(order) - half] if errors[position] > 0]
         return {
             'val_predictions': ('images to validate', self.examples),
-            'val_worst': (f'worst by {self.error}', worst[: min(self.shown, len(worst) - half)]),
-            'val_best': (f'best by {self.error}', worst[::-1][: min(self.shown, half)]),
+            'val_worst': (f'worst by {self.error}', worst[: self.shown]),
+            'val_best': (f'best by {self.error}', order[::-1][: min(self.shown, half)]),
         }
 
     def name(self, label: int) -> str:

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from anyfolder.pictures.palette import SERIES, hex_of
 
@@ -71,6 +72,7 @@ def _draw_counts(
         )
         axes.set_ylim(len(classes) - 0.4, -0.6)
         axes.margins(x=0.15)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.xaxis.set_major_formatter(lambda number, _: abbreviated(number))
     if len(counts) > 1:
         handles = None
