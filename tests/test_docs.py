@@ -17,7 +17,11 @@ from typing import get_args
 
 import pages
 import pytest
+import torch
 import yaml
+from mmengine import registry as root
+from mmengine.registry import DefaultScope
+from torch.nn import functional as F
 
 from vit_plugin import __main__ as vit_plugin_command
 from vit_plugin import registry
@@ -212,7 +216,7 @@ def options(parameters: list[inspect.Parameter]) -> set[str]:
 
 @pytest.mark.parametrize('block', python_blocks(is_program))
 @pytest.mark.filterwarnings('ignore')
-def test_programs_run(block, tmp_path, monkeypatch):
+def test_programs_run(block, tmp_path, monkeypatch, registered):
     if re.match(r'# [\w.]+\.py\n', block.text) and block.page in pages.RUN_PAGES:
         pytest.skip('run with its page')
     if why := pages.why_not_run(block.text):
@@ -223,11 +227,52 @@ def test_programs_run(block, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('block', python_blocks(lambda block: '\n_base_ = ' in f'\n{block.text}'))
 @pytest.mark.filterwarnings('ignore')
-def test_configs_inherit(block, tmp_path):
-    (tmp_path / 'mine.py').write_text(block.text)
+def test_configs_inherit(block, tmp_path, registered):
+    write_config(block, tmp_path)
     if 'mmdet::' in block.text:
         pytest.importorskip('mmdet')
     assert read_config(str(tmp_path / 'mine.py')).model
+
+
+def write_config(block: pages.Block, folder: Path) -> None:
+    """Write a config as mine.py, beside the files that its page shows under their names."""
+    (folder / 'mine.py').write_text(block.text)
+    for other in pages.blocks(block.page, 'python'):
+        if named := re.match(r'# ([\w.]+\.py)\n', other.text):
+            (folder / named[1]).write_text(other.text)
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """What a page registers, and imports beside its config, is gone afterwards."""
+    if not find_spec('mmpretrain'):
+        return
+    registries = import_module('mmpretrain.registry')
+    monkeypatch.setattr(registries.MODELS, '_module_dict', {**registries.MODELS.module_dict})
+    monkeypatch.setattr(sys, 'path', [*sys.path])
+    monkeypatch.delitem(sys.modules, 'myhead', raising=False)
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_the_head_and_the_loss_of_a_reader_learn(registered, tmp_path):
+    pytest.importorskip('mmpretrain')
+    (block,) = (
+        one
+        for one in pages.blocks('docs/extending.md', 'python')
+        if 'myhead' in one.text and '_base_' in one.text
+    )
+    write_config(block, tmp_path)
+    cfg = read_config(str(tmp_path / 'mine.py'))
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = root.MODELS.build(cfg.model)
+    head, labels = model.head, torch.tensor([0, 1, 2, 0])
+    logits = head((torch.randn(4, head.in_channels),))
+    assert logits.abs().max() <= head.scale
+    expected = F.cross_entropy(logits, labels) + (1 - logits.softmax(1)[range(4), labels]).mean()
+    loss = head.loss_module(logits, labels, avg_factor=4)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    assert head.layers.head.weight.grad.abs().sum() > 0
 
 
 def test_every_page_is_in_both_lists():
