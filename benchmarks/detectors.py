@@ -134,27 +134,30 @@ def apart(found: torch.Tensor, wanted: torch.Tensor) -> float:
     return float((found - wanted).abs().max() / wanted.abs().max())
 
 
+def outputs_of(model: torch.nn.Module, image: Tensor) -> list[Tensor]:
+    """The logits of the classes, the boxes, and the masks where there are some."""
+    feats, head = model.extract_feat(image), model.bbox_head
+    if hasattr(model, 'forward_transformer'):  # of MMDetection
+        shape = tuple(image.shape[-2:])
+        sample = SimpleNamespace(batch_input_shape=shape, img_shape=shape)
+        logits, boxes = head(**model.forward_transformer(feats, [sample]))
+        return [logits[-1][..., : len(head.class_rows)], boxes[-1]]
+    logits, boxes, _, _, features, _ = head(feats)
+    masks = [head.masks_of(feats, features[-1])] if hasattr(head, 'masks_of') else []
+    return [logits[-1][..., : len(head.class_rows)], boxes[-1], *masks]
+
+
 def compare(row: Row, folder: Path, python: str) -> tuple[list[float], str]:
     """The difference of each size, and a sentence on the photographs."""
     outputs = reference(python, row, folder)
     trained = load(folder / row.file, device='cpu')
     model, differences = trained.model.double(), []
-    head = model.bbox_head
     for one in outputs['sizes']:
         with torch.no_grad(), doubled():
-            feats = model.extract_feat(one['image'])
-            if hasattr(model, 'forward_transformer'):  # of MMDetection
-                shape = tuple(one['image'].shape[-2:])
-                sample = SimpleNamespace(batch_input_shape=shape, img_shape=shape)
-                logits, boxes = head(**model.forward_transformer(feats, [sample]))
-            else:
-                logits, boxes, _, _, features, _ = head(feats)
-            logits = logits[..., : len(head.class_rows)]
-            found = [logits[-1], boxes[-1]]
-            if one['masks'] is not None:
-                found.append(head.masks_of(feats, features[-1]))
-        wanted = one['logits'].index_select(-1, head.class_rows), one['boxes'], one['masks']
-        differences.append(max(map(apart, found, wanted)))
+            found = outputs_of(model, one['image'])
+        wanted = one['logits'].index_select(-1, model.bbox_head.class_rows), one['boxes']
+        masks = [one['masks']] if one['masks'] is not None else []
+        differences.append(max(map(apart, found, [*wanted, *masks])))
     return differences, on_photographs(trained, outputs['photographs'])
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from .foreign_config import ConfigKind
 from .transformers_config import INITIAL, MASKS, RATES, STAGES, transformers_kind
 
-# What the maps of a backbone are, apart from their blocks. Another model does not read it.
-_MAPS: Mapping[str, Any] = dict(STAGES, apply_layernorm=True, reshape_hidden_states=True)
+# What the maps of a backbone are. A model that returns tokens does not read it.
+MAPS: Mapping[str, Any] = dict(STAGES, apply_layernorm=True, reshape_hidden_states=True)
 _DINOV2: Mapping[str, Any] = dict(
     hidden_size=768,
     num_hidden_layers=12,
@@ -24,7 +24,7 @@ _DINOV2: Mapping[str, Any] = dict(
     num_channels=3,
     qkv_bias=True,
     use_swiglu_ffn=False,
-    **_MAPS,
+    **MAPS,
 )
 _UNUSED = {
     INITIAL: 'initializer_range layerscale_value',
@@ -87,7 +87,7 @@ ENCODER_KINDS = {
                 **DINOV3_BIASES,
                 use_gated_mlp=False,
                 num_register_tokens=0,
-                **_MAPS,
+                **MAPS,
             ),
             DINOV3_UNUSED,
         ),

@@ -66,6 +66,7 @@ def encoder_of(
         _compare(config, arch, options)
         if is_plain:
             config.agree(num_channels=channels)
+            config.only('num_channels', 3)
             if _pair(config.get('patch_size', Size)) != (height, patch):
                 config.agree(patch_size=patch if height == patch else [height, patch])
         arch['num_heads'] = _heads(config, width)

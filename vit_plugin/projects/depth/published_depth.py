@@ -48,12 +48,20 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     with torch.device('meta'):
         built = VisionTransformer(**backbone)
-    widths = [*config.get('neck_hidden_sizes', PositiveInts)]
-    if len(widths) != len(built.channels):
-        raise config.refuse('neck_hidden_sizes', why=f'where it has {len(built.channels)} maps')
-    config.only('head_in_index', -1, len(widths) - 1)  # of the finest map
+    maps = range(published.count('neck.convs.'))
+    widths = [published.shape(f'neck.convs.{i}.weight')[1] for i in maps]
     channels = published.shape('neck.convs.0.weight')[0]
-    config.agree(fusion_hidden_size=channels)
+    config.agree(neck_hidden_sizes=widths, fusion_hidden_size=channels)
+    config.only('head_in_index', -1, len(widths) - 1)  # of the finest map
+    if len(widths) != len(built.channels):
+        raise ConfigError(
+            f'it returns the maps of {len(built.channels)} blocks or stages, and its head takes '
+            f'{len(widths)}; give the complete folder'
+        )
+    of_cnn = len(built.stem_maps)
+    if widths[:of_cnn] != [*built.channels[:of_cnn]]:
+        shown = ' and '.join(map(str, built.channels[:of_cnn]))
+        raise config.refuse('neck_hidden_sizes', why=f'where the maps of its CNN have {shown}')
     head |= dict(
         type='vit_plugin.DPTDepthHead',
         in_channels=list(built.channels),
@@ -81,30 +89,44 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
 
 def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of DPT's backbone, whose maps are not normed, and of its head."""
-    backbone, readout = encoder_of(published, config), config.get('readout_type', Readout)
-    if readout == 'project':  # the head's activation, too
-        config.only('hidden_act', 'gelu', 'gelu_python')
+    is_hybrid = published.count(RESNET) > 0
+    config.agree(is_hybrid=is_hybrid)
+    if not is_hybrid:
+        config.only('backbone_config', None)
+        config.leave('neck_ignore_stages')
+    head = _dpt_head(published, config)
+    config.only('patch_size', 16, [16, 16])  # which its head enlarges to pixels
+    backbone = encoder_of(published, config)
     indices = [*config.get('backbone_out_indices', Sequence[Count])]
-    if config['is_hybrid']:  # whose maps of the ResNet are the first two
+    if is_hybrid:  # whose maps of the ResNet are the first two
         indices = indices[2:]
         backbone['arch']['resnet'] = resnet = _bit(published, config)
         backbone['img_size'] *= 2 ** (len(resnet['stage_depths']) + 1)
-    else:
-        config.only('backbone_config', None)
-        config.leave('neck_ignore_stages')
     if not indices or max(indices) >= backbone['arch']['num_layers']:
         raise config.refuse('backbone_out_indices', why='which must be some of its blocks')
-    has_norm = config.get('use_batch_norm_in_fusion_residual', bool | None)
-    config.only('use_bias_in_fusion_residual', None, not has_norm)
     backbone['encoder']['final_norm'] = False
     backbone |= dict(
         # `DPTViTEmbeddings._resize_pos_embed`.
         pos_embed=dict(type='learned', interpolate_mode='bilinear_mmpretrain'),
         out_indices=indices,
-        out_type='pyramid' if readout == 'ignore' else 'pyramid_cls',
+        out_type='pyramid' if head['readout_type'] == 'ignore' else 'pyramid_cls',
     )
+    return backbone, head
+
+
+def _dpt_head(published: Published, config: ForeignConfig) -> Section:
+    """The arguments of DPT's head that its config states."""
+    readout = config.get('readout_type', Readout)
+    projects = any('readout_projects.' in name for name in published.weights)
+    if (readout == 'project') != projects:
+        raise config.refuse('readout_type', why='of which its weights are not')
+    if projects:  # with the activation of the blocks
+        config.only('hidden_act', 'gelu', 'gelu_python')
+    has_norm = 'decode_head.fusion.0.unit1.norm1.weight' in published.ours
+    config.agree(use_batch_norm_in_fusion_residual=has_norm)
+    config.only('use_bias_in_fusion_residual', None, not has_norm)
     norm = dict(type='BN') if has_norm else None
-    return backbone, dict(readout_type=readout, target='disparity', norm_cfg=norm)
+    return dict(readout_type=readout, target='disparity', norm_cfg=norm)
 
 
 def _bit(published: Published, config: ForeignConfig) -> Section:
@@ -113,10 +135,13 @@ def _bit(published: Published, config: ForeignConfig) -> Section:
     stages = f'{RESNET}stages.'
     depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
     width = published.shape(f'{RESNET}stem.conv.weight')[0]
-    config.only('patch_size', 16)
     config.only('num_channels', 3)
     bit.agree(embedding_size=width, depths=depths, num_channels=3)
-    bit.agree(hidden_sizes=[4 * width * 2**i for i in range(len(depths))])
+    sizes = [*bit.get('hidden_sizes', PositiveInts)][: len(depths)]  # it may have more
+    if sizes != [4 * width * 2**i for i in range(len(depths))]:
+        raise bit.refuse(
+            'embedding_size', 'hidden_sizes', why='which are not 1, 4, 8 and 16 times its width'
+        )
     bit.only('layer_type', 'bottleneck')
     bit.only('global_padding', 'SAME', 'same')
     bit.only('embedding_dynamic_padding', True)

@@ -1,7 +1,7 @@
 """The folders of DINOv2 and DINOv3 that transformers writes: which backbone they are."""
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
+from vit_plugin.weights.encoder_kinds import ENCODER_KINDS, MAPS
 from vit_plugin.weights.published import Published, normalization
 from vit_plugin.weights.published_encoder import encoder_of, rotary_of
 
@@ -18,7 +18,7 @@ def dino(published: Published) -> tuple[Section, list[str]] | None:
     config = published.described_by(kind.config, *kind.models)
     if config is None:
         return None
-    config.leave('out_indices', 'out_features', 'apply_layernorm', 'reshape_hidden_states')
+    config.leave(*MAPS)
     table = dict(type='learned', interpolate_mode=kind.interpolate_mode)
     backbone = dict(
         encoder_of(published, config),

@@ -115,6 +115,8 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     if masks:
         hidden = published.shape(MASK_MLP)[0]
         config.agree(intermediate_size=hidden)
+        if hidden != 4 * dims:
+            raise config.refuse('intermediate_size', why=f'where {4 * dims} are computed here')
         scale = backbone['arch']['patch_size'] / config.get('mask_downsample_ratio', PositiveInt)
         model['bbox_head'] |= dict(type='vit_plugin.RFDETRSegHead', mask_scale=scale)
     else:

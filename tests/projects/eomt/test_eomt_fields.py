@@ -1,0 +1,52 @@
+"""Every field of EoMT's configs is computed as transformers does, or named.
+
+Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
+"""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import pytest
+
+from vit_plugin.inference.load import load
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+from field_walk import Walked  # noqa: E402
+
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
+GIVEN = dict(
+    hidden_size=64,
+    num_attention_heads=2,
+    num_hidden_layers=3,
+    num_blocks=1,
+    num_queries=3,
+    image_size=64,
+    num_register_tokens=1,
+    patch_size=16,
+    num_labels=3,
+)
+SECOND = dict(
+    image_size=96,
+    rope_parameters=dict(rope_type='default', rope_theta=20.0),
+)
+
+
+def theirs(model):
+    def outputs(images):
+        found = model(pixel_values=images)
+        return [found.class_queries_logits, found.masks_queries_logits]
+
+    return outputs
+
+
+def ours(folder):
+    backbone = load(folder, device='cpu').model.backbone.double().eval()
+    backbone.queries.set_probs([1.0] * GIVEN['num_blocks'])
+    return lambda images: backbone(images)[-1]
+
+
+@pytest.mark.parametrize('name', ['Eomt', 'EomtDinov3'])
+def test_fields(tmp_path, name):
+    config = getattr(transformers, f'{name}Config')
+    model = getattr(transformers, f'{name}ForUniversalSegmentation')
+    walked = Walked(config, model, GIVEN, SECOND, (64, 64), theirs, ours)
+    assert not walked.faults(tmp_path)

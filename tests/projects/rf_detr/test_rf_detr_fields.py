@@ -1,0 +1,68 @@
+"""Every field of RF-DETR's configs is computed as transformers does, or named.
+
+Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
+"""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import pytest
+
+from benchmarks.detectors import outputs_of
+from vit_plugin.inference.load import load
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+from field_walk import Walked  # noqa: E402
+
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
+DINOV2 = dict(
+    model_type='rf_detr_dinov2',
+    hidden_size=32,
+    mlp_ratio=2,
+    num_attention_heads=2,
+    num_hidden_layers=4,
+    num_windows=2,
+    out_indices=[2, 4],
+    patch_size=8,
+    image_size=64,
+)
+GIVEN = dict(
+    backbone_config=DINOV2,
+    d_model=32,
+    decoder_cross_attention_heads=2,
+    decoder_self_attention_heads=2,
+    decoder_ffn_dim=16,
+    decoder_layers=2,
+    decoder_n_points=2,
+    group_detr=2,
+    num_queries=5,
+    num_labels=3,
+    intermediate_size=128,
+)
+INSIDE = dict(out_indices=[1, 4], out_features=['stage1', 'stage4'], num_windows=4, image_size=32)
+SECOND = dict(
+    activation_function='gelu',
+    decoder_activation_function='gelu',
+    segmentation_head_activation_function='relu',
+    **{f'backbone_config.{name}': value for name, value in INSIDE.items()},
+)
+
+
+def theirs(model):
+    def outputs(images):
+        found = model(images)
+        masks = getattr(found, 'pred_masks', None)
+        return [found.logits, found.pred_boxes, *([] if masks is None else [masks])]
+
+    return outputs
+
+
+def ours(folder):
+    model = load(folder, device='cpu').model.double().eval()
+    return lambda images: outputs_of(model, images)
+
+
+@pytest.mark.parametrize('task', ['ObjectDetection', 'InstanceSegmentation'])
+def test_fields(tmp_path, task):
+    model = getattr(transformers, f'RfDetrFor{task}')
+    walked = Walked(transformers.RfDetrConfig, model, GIVEN, SECOND, (64, 64), theirs, ours)
+    assert not walked.faults(tmp_path)
