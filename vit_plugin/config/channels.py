@@ -139,9 +139,10 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
             f'model.neck.num_prefix_tokens={neck["num_prefix_tokens"]} does not fit the backbone, '
             f'which adds {number} tokens before the patches: leave it out.'
         )
-    if neck.get('mode') == 'cls' and 'cls_token' not in backbone.prefix_tokens:
+    mode = neck.get('mode')
+    if mode in ('cls', 'cls_avg') and 'cls_token' not in backbone.prefix_tokens:
         raise ConfigError(
-            "model.neck.mode='cls' takes the class token, but the backbone has none: set "
+            f'model.neck.mode={mode!r} takes the class token, but the backbone has none: set '
             "with_cls_token=True there, or mode='avg'."
         )
 

@@ -16,8 +16,9 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.opening import open_checkpoint
-from vit_plugin.weights.published_run import as_run, unread
+from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
+from vit_plugin.weights.unread_kinds import check_kind
 from vit_plugin.zoo.data_config import data_config_of
 
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
@@ -77,9 +78,10 @@ class StartingPoint:
         if self.arch:
             parse_arch(self.arch)
         elif self.weights and not (self.detector or self.saved_backbone):
+            check_kind(self.opened)
             raise ConfigError(
-                f'--weights {self.weights!r} do not say which model they are '
-                f'for{unread(self.opened)}; give --arch, its name, such as R50+B/16.'
+                f'--weights {self.weights!r} do not say which model they are for; give --arch, its '
+                'name, such as R50+B/16.'
             )
 
     @property

@@ -20,7 +20,7 @@ from vit_plugin.config import check_channels, of_framework
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, naming, rejecting
 from vit_plugin.importable import make_importable
-from vit_plugin.models.classes import check_classes, check_head
+from vit_plugin.models.classes import check_classes
 from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.models.loading.loadable import LoadableBackbone
@@ -136,8 +136,12 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
         kind = look_up(dataset.get('type'), DATASETS, cfg.default_scope)
         meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
-    if not only_backbone:
-        check_head(model)
+    if not only_backbone and vars(model).get('head', model) is None:
+        raise ConfigError(
+            f'{path!r} gives features of an image and no classes, since it has no head. vit-plugin '
+            'embed writes them, and load(..., classify=False) is it in Python; vit-plugin train '
+            f'--data FOLDER --weights {path} trains a head.'
+        )
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
     complete = dict(model.named_parameters()).keys() <= checkpoint.weights.keys()
     if weights_alone and not complete and innermost(model, LoadableBackbone):

@@ -20,9 +20,10 @@ from vit_plugin.registry import CLASSIFIERS
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published_run import address_of, as_run, unread
+from vit_plugin.weights.published_run import address_of, as_run
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
+from vit_plugin.weights.unread_kinds import check_kind
 
 
 class SavedModel(NamedTuple):
@@ -109,9 +110,10 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
     """
     path, settings = checkpoint.source, settings_of(checkpoint)
     if not isinstance(settings.get('model'), Mapping):
+        check_kind(checkpoint)
         raise ConfigError(
-            f'The checkpoint {path!r} holds no config{unread(checkpoint)}; give it with '
-            '--config, or to predict with weights alone, their arch with --arch, such as B/16.'
+            f'The checkpoint {path!r} holds no config; give it with --config, or to predict with '
+            'weights alone, their arch with --arch, such as B/16.'
         )
     imports = settings.get('custom_imports')
     modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()

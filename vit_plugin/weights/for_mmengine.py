@@ -27,7 +27,9 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     Raises:
         ConfigError: see :func:`open_checkpoint`.
     """
-    checkpoint = as_run(open_checkpoint(source, map_location=map_location or 'cpu', mmap=False))
+    checkpoint = as_run(
+        open_checkpoint(source, map_location=map_location or 'cpu', mmap=False), images=False
+    )
     content, (weights, _) = checkpoint.content, find_tensors(checkpoint.content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None
     if isinstance(state, Mapping) and weights.keys() <= state.keys():

@@ -29,7 +29,7 @@ TIMM_SCHEME = 'timm://'
 TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # what stands before the name of a timm model
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
-HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json')
+HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
 ENTRY = 'vit_plugin'  # of the config
 
 

@@ -10,7 +10,12 @@ from typing import Annotated, Any
 
 from annotated_types import Len
 from mmengine.logging import print_log
-from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
+from timm.data import (
+    IMAGENET_DEFAULT_MEAN,
+    IMAGENET_DEFAULT_STD,
+    ImageNetInfo,
+    infer_imagenet_subset,
+)
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt, Section
@@ -42,18 +47,23 @@ class Published:
     Attributes:
         weights: by their own names.
         config: the ``config.json`` of transformers.
-        processor: its ``preprocessor_config.json``.
+        processor: its ``preprocessor_config.json``, or that of images in ``processor_config.json``.
         settings: what the training saved of its own settings.
         saved: the same, by the entry of the file that has it.
         read: the configs that a reader has begun to read.
+        unused: beginnings of our names of weights that the model here does not have.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.weights = bare(checkpoint.weights)
         self.config = checkpoint.beside.get('config', {})
-        self.processor = checkpoint.beside.get('preprocessor_config', {})
+        of_images_and_text = checkpoint.beside.get('processor_config', {})
+        self.processor = checkpoint.beside.get('preprocessor_config') or told(
+            of_images_and_text, 'image_processor', Mapping, {}
+        )
         content = checkpoint.content if isinstance(checkpoint.content, dict) else {}
         self.read: list[ForeignConfig] = []
+        self.unused: set[str] = set()
         self.settings, self.saved = Section(), dict[str, Section]()
         for name in ('hyper_parameters', 'args', 'model_config'):  # the last counts most
             saved = content.get(name)
@@ -218,6 +228,36 @@ def detector_settings(
         metric=['bbox', 'segm'] if masks else 'bbox',
     )
     return settings
+
+
+def classifier_settings(
+    model: Mapping[str, Any],
+    classes: Sequence[str],
+    steps: Sequence[Section],
+    colors: Mapping[str, Sequence[float]],
+) -> Section:
+    """The config of a classifier of MMPretrain, or of an encoder if it has no head.
+
+    Args:
+        model: ``model`` without its preprocessor.
+        classes: the names of its classes.
+        steps: of a test, between the pixels of a file and the model's.
+        colors: ``mean`` and ``std`` of RGB from 0 to 255.
+    """
+    model = dict(model, data_preprocessor=dict(colors, to_rgb=True))
+    pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
+    dataset = dict(type='CustomDataset', metainfo=dict(classes=list(classes)), pipeline=pipeline)
+    loader = dict(batch_size=1, num_workers=2, dataset=dataset)
+    return dict(default_scope='mmpretrain', model=model, test_dataloader=loader)
+
+
+def imagenet_names(count: int) -> list[str]:
+    """ImageNet's names of as many classes, which the log says; none for other numbers."""
+    subset = infer_imagenet_subset(dict(num_classes=count))
+    if not subset:
+        return []
+    print_log(f"The classes are taken as ImageNet's, since there are {count}.", 'current')
+    return list(ImageNetInfo(subset).label_descriptions())
 
 
 def segmentor_settings(

@@ -10,6 +10,7 @@ from .foreign_config import ForeignConfig
 from .published import Published
 from .traits import is_gated
 
+ROWS = (0, 1, 2)  # of a position table that are of no patch: class and distillation token
 HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
 # transformers' `ACT2CLS`: its names of the activations of an MLP -> ours.
 ACTIVATIONS: dict[str, Section] = {
@@ -36,7 +37,10 @@ QKV_BIASES: dict[tuple[bool, ...], Any] = {
 
 
 def encoder_of(
-    published: Published, config: ForeignConfig | None = None, table_size: str = 'image_size'
+    published: Published,
+    config: ForeignConfig | None = None,
+    table_size: str = 'image_size',
+    square: bool = True,
 ) -> Section:
     """``arch``, ``img_size``, ``numerics`` and ``encoder`` of a :class:`VisionTransformer`.
 
@@ -45,6 +49,7 @@ def encoder_of(
         config: that of the encoder, of which it reads the fields that its kind has. None: the file
             has none, and its encoder is DINOv2's with heads of 64 channels.
         table_size: the field with the size of the images of the position table.
+        square: whether the encoder's own code reads every table as a square.
 
     Raises:
         ConfigError: if the config is not that of the weights, or if ours does not compute the same.
@@ -72,7 +77,7 @@ def encoder_of(
         arch['num_heads'] = _heads(config, width)
         act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
         own = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
-        grid = _grid(config, table_size, own, rows)
+        grid = _grid(config, table_size, own, rows, square)
     if is_plain and (channels != 3 or height != patch):
         raise ConfigError(
             f'its images have {channels} channels, and its patches {height} x {patch} pixels; give '
@@ -153,25 +158,27 @@ def _activation(config: ForeignConfig) -> Section:
 
 
 def _grid(
-    config: ForeignConfig, name: str, patch: tuple[int, int], rows: int | None
+    config: ForeignConfig, name: str, patch: tuple[int, int], rows: int | None, square: bool
 ) -> tuple[int, int]:
     """Rows and columns of the patches of an image of the size in a field.
 
-    The position tables of these encoders are squares for their own code, also where the sides of
-    the images are not the same.
+    If ``square``, the position table is a square, also where the sides of the images differ.
     """
     sides = zip(_pair(config.get(name, Size)), patch, strict=True)
     height, width = (side // length for side, length in sides)
     if rows is None:
         return height, width
+    root = math.isqrt(height * width)
+    if rows - height * width in ROWS and (root**2 == height * width or not square):
+        return (root, root) if square else (height, width)
     root = math.isqrt(rows)
-    if rows - root**2 not in (0, 1) or (config.gives(name) and root**2 != height * width):
-        raise config.refuse(
-            name,
-            why=f'which are {height} x {width} patches, where its position table has {rows} rows '
-            'of a square',
-        )
-    return root, root
+    if rows - root**2 in ROWS and not config.gives(name):
+        return root, root
+    raise config.refuse(
+        name,
+        why=f'which are {height} x {width} patches, where its position table has {rows} rows'
+        + ' of a square' * square,
+    )
 
 
 def _pair(size: Any) -> tuple[int, int]:

@@ -15,20 +15,34 @@ from vit_plugin.errors import naming, rejecting
 from vit_plugin.project import declared
 
 from .opening import Checkpoint
-from .published import Published, told
+from .published import Published
 from .reading.lazy import Lazy, Weights
+
+# timm's own beginnings of names, and ours.
+OF_TIMM = {'local-dir:': '', 'local_dir:': '', 'hf-hub:': 'hf://', 'hf_hub:': 'hf://'}
 
 
 def address_of(name: str) -> str:
     """Where the weights of a published model are, by its name; anything else as it is."""
+    for start, ours in OF_TIMM.items():
+        if name.startswith(start):
+            return ours + name.removeprefix(start)
     license, _, address = declared('offered').get(name, ('', 0, name))
     if license:
         print_log(f'{name}: {address}, license {license}', 'current')
     return address
 
 
-def as_run(checkpoint: Checkpoint) -> Checkpoint:
+IMAGE_MODEL = 'vit_plugin.weights.published_image_model:image_model'
+
+
+def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
     """A published model as a checkpoint of its training here; any other checkpoint as it is.
+
+    Args:
+        checkpoint: what was opened.
+        images: whether to read encoders and classifiers of images too, whose weights have a known
+            format without their config.
 
     Raises:
         ConfigError: if it is a published model of a kind that cannot be built here, if its config
@@ -37,7 +51,8 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
     if checkpoint.meta.get('cfg') or not checkpoint.weights:
         return checkpoint
     published = Published(checkpoint)
-    for name, place in declared('published').items():
+    readers = declared('published') | ({'image model': IMAGE_MODEL} if images else {})
+    for name, place in readers.items():
         with (
             naming(f'{checkpoint.source} ({name})'),
             rejecting(
@@ -51,14 +66,12 @@ def as_run(checkpoint: Checkpoint) -> Checkpoint:
                 for config in published.read:
                     config.check()
         if found is not None:
-            return replace(checkpoint, content=_content(published.ours, *found))
+            used = Lazy(
+                [key for key in published.ours if not key.startswith(tuple(published.unused))],
+                published.ours.__getitem__,
+            )
+            return replace(checkpoint, content=_content(used, *found))
     return checkpoint
-
-
-def unread(checkpoint: Checkpoint) -> str:
-    """What is said of a folder of transformers whose config does not become a model here."""
-    kinds = told(checkpoint.beside.get('config'), 'architectures', Sequence[str], ())
-    return f' (its config.json has architectures={[*kinds]}, which is not read)' if kinds else ''
 
 
 def _content(ours: Weights, settings: Mapping[str, Any], classes: Sequence[str]) -> Section:

@@ -71,7 +71,7 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
         ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
             Also if no format finds any target, or only by chance.
     """
-    weights = unstacked(without_absent(unwrapped(checked(weights))))
+    weights = unstacked(with_prefix(without_absent(unwrapped(checked(weights)))))
     candidates = []
     for form in FORMATS.values():
         for prefix in _prefixes(form, weights):
@@ -121,6 +121,15 @@ def without_absent(weights: Weights) -> Weights:
     """Leave out empty registers: transformers saves a (1, 0, C) array for a DINOv3 without any."""
     names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
     return weights if len(names) == len(weights) else Lazy(names, weights.__getitem__)
+
+
+def with_prefix(weights: Weights) -> Weights:
+    """Add the prefix that transformers 5.24 leaves out before the blocks of a ViT-MSN."""
+    blocks = {key for key in weights if key.startswith('encoder.layer.')}
+    if not blocks or not any(key.startswith('vit.embeddings.') for key in weights):
+        return weights
+    names = {f'vit.{key}' if key in blocks else key: key for key in weights}
+    return Lazy(names, lambda name: weights[names[name]])
 
 
 def unstacked(weights: Weights) -> Weights:

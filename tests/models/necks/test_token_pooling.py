@@ -9,6 +9,7 @@ from vit_plugin.models import TokenPooling
 def test_modes():
     tokens = torch.randn(2, 10, 8)
     expected = dict(cls=tokens[:, 0], avg=tokens[:, 1:].mean(1), gap=tokens.mean(1))
+    expected['cls_avg'] = torch.cat((expected['cls'], expected['avg']), dim=1)
     for mode, value in expected.items():
         first, second = TokenPooling(mode, num_prefix_tokens=1)((tokens, 2 * tokens))
         torch.testing.assert_close(first, value)
@@ -52,7 +53,7 @@ def test_map_is_multi_head_attention_of_one_query():
 @pytest.mark.parametrize(
     ('kwargs', 'words'),
     [
-        (dict(mode='mean'), "mode='mean' must be 'cls', 'avg', 'gap' or 'map'"),
+        (dict(mode='mean'), "mode='mean' must be 'cls', 'avg', 'gap', 'cls_avg' or 'map'"),
         (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
         (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
         (dict(mode='map'), 'needs in_channels'),

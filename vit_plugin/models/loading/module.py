@@ -66,7 +66,7 @@ class LoadableModule(BaseModule):
                 )
             if cfg.get('prefix'):
                 start = cfg['prefix'].rstrip('.') + '.'
-                weights = as_run(open_checkpoint(source)).weights
+                weights = as_run(open_checkpoint(source), images=False).weights
                 source = {
                     key.removeprefix(start): weights[key]
                     for key in weights

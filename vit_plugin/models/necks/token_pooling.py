@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
+import torch
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 from typing_extensions import TypedDict
@@ -21,7 +22,9 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'cls': lambda x, prefix: x[:, 0],
     'avg': lambda x, prefix: x[:, prefix:].mean(dim=1),
     'gap': lambda x, prefix: x.mean(dim=1),
+    'cls_avg': lambda x, prefix: torch.cat((x[:, 0], x[:, prefix:].mean(dim=1)), dim=1),
 }
+OF_CLASS, OF_PATCHES = ('cls', 'cls_avg'), ('avg', 'cls_avg')  # modes that read these tokens
 
 
 class MapOptions(TypedDict, total=False):
@@ -38,10 +41,12 @@ class TokenPooling(BaseModule):
 
     Args:
         mode: ``'cls'`` returns the class token. ``'avg'`` averages the patches. ``'gap'`` averages
-            all tokens, as google-research/vision_transformer does. ``'map'`` pools all tokens by
-            attention, as big_vision does.
+            all tokens, as google-research/vision_transformer does. ``'cls_avg'`` joins the class
+            token and the average of the patches, as DINOv2's classifiers do. ``'map'`` pools all
+            tokens by attention, as big_vision does.
         num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it
-            and compare it with the backbone. Elsewhere ``'avg'`` needs it for tokens.
+            and compare it with the backbone. Elsewhere ``'avg'`` and ``'cls_avg'`` need it for
+            tokens.
         in_channels: width of the tokens, for ``'map'``.
         map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`. The default
             of ``num_heads`` is that of the encoder with the same width in
@@ -51,17 +56,18 @@ class TokenPooling(BaseModule):
             backbone's final norm.
         init_cfg: MMEngine's initialization config.
 
-    Shape: tokens (B, prefix + N, C) or a feature map (B, C, h, w) -> (B, C), for each input.
+    Shape: tokens (B, prefix + N, C) or a feature map (B, C, h, w) -> (B, C), for each input; (B, 2
+        * C) in the mode ``'cls_avg'``.
 
     Raises:
-        ConfigError: if ``'cls'`` has no class token, or if ``'map'`` lacks ``in_channels``, or
-            ``num_heads`` for a width outside the table. In the forward, if ``'avg'`` of tokens
-            lacks ``num_prefix_tokens``, or there are no patches.
+        ConfigError: if ``'cls'`` or ``'cls_avg'`` has no class token, or if ``'map'`` lacks
+            ``in_channels``, or ``num_heads`` for a width outside the table. In the forward, if
+            ``'avg'`` of tokens lacks ``num_prefix_tokens``, or there are no patches.
     """
 
     def __init__(
         self,
-        mode: Literal['cls', 'avg', 'gap', 'map'] = 'avg',
+        mode: Literal['cls', 'avg', 'gap', 'cls_avg', 'map'] = 'avg',
         num_prefix_tokens: Count | None = None,
         in_channels: PositiveInt | None = None,
         map_cfg: MapOptions | None = None,
@@ -69,9 +75,9 @@ class TokenPooling(BaseModule):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
-        if mode == 'cls' and num_prefix_tokens == 0:
+        if mode in OF_CLASS and num_prefix_tokens == 0:
             raise ConfigError(
-                "TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
+                f'TokenPooling: mode={mode!r} needs a class token, but num_prefix_tokens=0; choose '
                 "mode='avg'."
             )
         if in_channels is None and (mode == 'map' or norm_cfg):
@@ -109,10 +115,10 @@ class TokenPooling(BaseModule):
     def _pool(self, x: Tensor) -> Tensor:
         prefix = self.num_prefix_tokens
         if x.ndim == 4:
-            if self.mode == 'cls':
+            if self.mode in OF_CLASS:
                 raise ConfigError(
-                    "TokenPooling: mode='cls' needs the backbone's out_type='raw', but got a "
-                    'feature map.'
+                    f"TokenPooling: mode={self.mode!r} needs the backbone's out_type='raw', but "
+                    'got a feature map.'
                 )
             x, prefix = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
         elif x.ndim != 3:
@@ -120,15 +126,16 @@ class TokenPooling(BaseModule):
                 f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type "
                 "to 'raw' or 'featmap', or leave out the neck."
             )
-        if self.mode == 'avg' and prefix is None:
+        if self.mode in OF_PATCHES and prefix is None:
             raise ConfigError(
-                "TokenPooling: mode='avg' of raw tokens needs num_prefix_tokens, how many of them "
-                "come before the patches: give the backbone's num_prefix_tokens, or set its "
-                "out_type='featmap'."
+                f'TokenPooling: mode={self.mode!r} of raw tokens needs num_prefix_tokens, how many '
+                "of them come before the patches: give the backbone's num_prefix_tokens, or set "
+                "its out_type='featmap'."
             )
-        if self.mode == 'avg' and x.shape[1] <= (prefix or 0):
+        if self.mode in OF_PATCHES and x.shape[1] <= (prefix or 0):
             raise ConfigError(
-                f"TokenPooling: mode='avg' leaves out num_prefix_tokens={prefix} tokens, but "
+                f'TokenPooling: mode={self.mode!r} leaves out num_prefix_tokens={prefix} tokens, '
+                'but '
                 f'there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.'
             )
         return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

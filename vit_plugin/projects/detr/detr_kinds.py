@@ -63,6 +63,7 @@ KINDS = {
             two_stage=False,
             two_stage_num_proposals=300,
             with_box_refine=False,
+            tie_word_embeddings=True,  # the heads of all layers
         ),
         {
             **_UNUSED,

@@ -14,6 +14,7 @@ NAMES = {'detr': 'DETR', 'conditional_detr': 'ConditionalDETR', 'deformable_detr
 DEFORMABLE = 'deformable_detr'
 DIMS = 256  # of the encodings of references, in MMDetection
 STAGES = ['act1', *(f'layer{i}' for i in range(1, 5))]  # timm's names of what a ResNet returns
+DILATED = (50, 101, 152)  # depths of ResNets whose last stage may be dilated here
 MOST_BOXES = 100  # of a prediction by sigmoids
 DEPTHS: dict[
     tuple[tuple[int, ...], bool], int
@@ -168,7 +169,10 @@ def _is_dilated(
         raise timm.refuse('out_indices', why=f'where the maps {maps} are read')
     timm.agree(stage_names=STAGES, out_features=[STAGES[i] for i in found])
     timm.only('output_stride', None, 16, 32)
-    return timm.get('output_stride', int | None) == 16
+    dilated = timm.get('output_stride', int | None) == 16
+    if dilated and depth not in DILATED:
+        raise timm.refuse('output_stride', why=f'which a resnet{depth} here does not have')
+    return dilated
 
 
 def _check_weights(published: Published) -> None:

@@ -41,12 +41,14 @@ CLIP = Format(
             'mlp.(c_proj|fc2)',
         ),
         *pair('(ln_post|post_layernorm).', 'norm'),
+        *pair('classifier.', 'head.layers.head'),
         # Perception Encoder
         Rule('transformer.resblocks.{i}.ls_{k}.gamma', 'blocks.{i}.ls{k}.gamma'),
         *attention_pool('attn_pool', 'attn', 'mlp.c_fc', 'mlp.c_proj'),
         # OpenAI and LAION use different GELUs.
     ),
     prefixes=('visual.', 'vision_model.', ''),
+    outside=('classifier.',),
     known_numerics=(KnownNumerics(EPS_1E_5),),
     ignored={
         'transformer.{rest}': 'text tower',

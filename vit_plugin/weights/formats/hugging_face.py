@@ -70,9 +70,13 @@ HF = Format(
         *resnet('embeddings.patch_embeddings.backbone.bit'),
         *pair('classifier.', 'head.layers.head'),
     ),
-    prefixes=('vit.', ''),
+    prefixes=('vit.', '', 'ijepa.'),
     outside=('classifier.',),
     known_numerics=_NUMERICS,
+    ignored={
+        'embeddings.mask_token': 'of masked pre-training',
+        'decoder.{rest}': 'decoder of masked pre-training',
+    },
 )
 
 HF_DEIT = Format(

@@ -1,16 +1,19 @@
-"""Folders of transformers' DINOv2 and DINOv3 say which backbone they are."""
+"""Folders of transformers' encoders and classifiers say which model they are."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from rejection import rejects
 from safetensors.torch import save_file
 from tiny_models import TINY, randomize
 
+from vit_plugin.inference.load import load
 from vit_plugin.models import VisionTransformer
+from vit_plugin.models.classifier import Classifier, Parts
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, training_settings
@@ -99,8 +102,115 @@ def test_other_models_are_refused(tmp_path, config, message):
 
 def test_other_folders_are_as_they_are(tmp_path):
     for name, config in (
-        ('a', dict(model_type='vit')),
+        ('a', dict(model_type='swin')),
         ('b', dict(architectures=['Dinov2Backbone'])),
     ):
         folder = folder_of(tmp_path / name, 'dinov2', **config)
         assert not as_run(open_checkpoint(folder)).meta
+
+
+CLASSIFIERS = {
+    # model_type, format, what the backbone has, its class, more of the config
+    'vit': ('vit', 'hf', {}, 'ViTForImageClassification', {}),
+    'deit': (
+        'deit',
+        'hf_deit',
+        dict(encoder=dict(dist_token=1), out_type='raw'),
+        'DeiTForImageClassificationWithTeacher',
+        {},
+    ),
+    'ijepa': (
+        'ijepa',
+        'hf',
+        dict(with_cls_token=False, out_type='avg_featmap'),
+        'IJepaForImageClassification',
+        {},
+    ),
+    'dinov2': (
+        'dinov2',
+        'hf_dinov2',
+        dict(encoder=dict(layer_scale_init_value=0.1), out_type='raw'),
+        'Dinov2ForImageClassification',
+        {},
+    ),
+}
+NAMES = {'0': 'cat', '1': 'dog', '2': 'owl'}
+
+
+@pytest.mark.parametrize('name', CLASSIFIERS)
+def test_a_classifier_has_its_names_and_logits(name, tmp_path):
+    kind, form, arguments, title, more = CLASSIFIERS[name]
+    numerics = dict(base='timm', norm_cfg=dict(eps=1e-6 if kind == 'dinov2' else 1e-12))
+    mine = Classifier(
+        Parts(
+            dict(
+                type='vit_plugin.VisionTransformer',
+                arch=TINY,
+                img_size=32,
+                numerics=numerics,
+                **{'out_type': 'cls_token', **arguments},
+            ),
+            dict(type='vit_plugin.TokenPooling', mode='cls_avg', num_prefix_tokens=1)
+            if kind == 'dinov2'
+            else dict(type='vit_plugin.TokenPooling', mode='cls')
+            if kind == 'deit'
+            else None,
+            (2 if kind == 'dinov2' else 1) * TINY['embed_dims'],
+        ),
+        num_classes=len(NAMES),
+    )
+    if kind == 'deit':
+        mine.head.layers.head_dist = torch.nn.Linear(TINY['embed_dims'], len(NAMES))
+    randomize(mine).eval()
+    state = {key.removeprefix('backbone.'): value for key, value in mine.state_dict().items()}
+    weights, left = FORMATS[form].export(state, 2)
+    assert not left
+    save_file(weights, tmp_path / 'model.safetensors')
+    config = dict(
+        model_type=kind,
+        architectures=[title],
+        num_attention_heads=2,
+        image_size=32,
+        patch_size=8,
+        id2label=NAMES,
+        intermediate_size=TINY['feedforward_channels'],
+    )
+    if kind == 'dinov2':
+        config['mlp_ratio'] = config.pop('intermediate_size') // TINY['embed_dims']
+    (tmp_path / 'config.json').write_text(json.dumps(config | more))
+    trained = load(tmp_path, device='cpu')
+    assert trained.classes == ['cat', 'dog', 'owl']
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        found = trained.model.head(trained.model.extract_feat(images))
+        if kind == 'deit':
+            layers, tokens = mine.head.layers, mine.backbone(images)[-1]
+            wanted = (layers.head(tokens[:, 0]) + layers.head_dist(tokens[:, 1])) / 2
+        else:
+            wanted = mine(images)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_an_encoder_gives_features_and_says_so(tmp_path):
+    folder = folder_of(tmp_path / 'theirs', 'dinov2')
+    with rejects('gives features of an image and no classes, since it has no head. vit-plugin em'):
+        load(folder, device='cpu')
+    trained = load(folder, device='cpu', classify=False)
+    image = np.zeros((20, 30, 3), np.uint8)
+    assert trained.features([trained.sample(image)]).shape == (1, TINY['embed_dims'])
+
+
+@pytest.mark.parametrize(
+    ('config', 'words'),
+    [
+        (dict(problem_type='multi_label_classification'), 'problem_type=.*one class; give another'),
+        (dict(id2label={'0': 'cat'}), 'names 1 classes in id2label, and its classifier has 3'),
+        (dict(image_size=[32, 48]), 'which are 4 x 6 patches, where its position table has 17'),
+    ],
+)
+def test_a_config_that_does_not_fit_is_named(tmp_path, config, words):
+    test_a_classifier_has_its_names_and_logits('vit', tmp_path)
+    file = tmp_path / 'config.json'
+    file.write_text(json.dumps(json.loads(file.read_text()) | config))
+    with rejects(words):
+        load(tmp_path, device='cpu')

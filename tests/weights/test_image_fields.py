@@ -1,0 +1,112 @@
+"""Every field of configs of encoders and classifiers is computed as transformers does, or named.
+
+Slow, and only with transformers 5: ``PYTHONPATH=FOLDER_OF_TRANSFORMERS pytest -m nightly``.
+"""
+
+import pytest
+
+from vit_plugin.inference.load import load
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+from field_walk import Walked  # noqa: E402
+
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
+BLOCKS = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2)
+VIT = dict(BLOCKS, intermediate_size=64, image_size=64, patch_size=16)
+DINOV2 = dict(BLOCKS, mlp_ratio=2, image_size=56, patch_size=14)
+DINOV3 = dict(BLOCKS, intermediate_size=64, image_size=64, num_register_tokens=2)
+TEXT = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+TOWERS = dict(vision_config=VIT, text_config=TEXT)
+LABELS = dict(num_labels=3)
+MAE = dict(
+    VIT,
+    mask_ratio=0.0,
+    decoder_hidden_size=32,
+    decoder_num_hidden_layers=1,
+    decoder_num_attention_heads=2,
+    decoder_intermediate_size=64,
+)
+SECOND = {
+    'image_size': 112,
+    'layer_norm_eps': 0.25,
+    'pooler_act': 'relu',
+    'pooler_output_size': 16,
+    'vision_config.image_size': 96,
+    'vision_config.num_channels': 1,
+    'vision_config.patch_size': 32,
+    'text_config.hidden_act': 'relu',
+}
+MODELS = {
+    # class of models: its config, values, and what the model takes with images
+    'ViTForImageClassification': ('ViT', dict(VIT, **LABELS), {}),
+    'ViTModel': ('ViT', VIT, {}),
+    'DeiTForImageClassification': ('DeiT', dict(VIT, **LABELS), {}),
+    'DeiTForImageClassificationWithTeacher': ('DeiT', dict(VIT, **LABELS), {}),
+    'ViTMAEModel': ('ViTMAE', MAE, {}),
+    'ViTMSNForImageClassification': ('ViTMSN', dict(VIT, **LABELS), {}),
+    'IJepaForImageClassification': ('IJepa', dict(VIT, **LABELS), {}),
+    'Dinov2ForImageClassification': ('Dinov2', dict(DINOV2, **LABELS), None),
+    'Dinov2Model': ('Dinov2', dict(DINOV2, use_swiglu_ffn=True), None),
+    'Dinov2WithRegistersForImageClassification': (
+        'Dinov2WithRegisters',
+        dict(DINOV2, **LABELS),
+        None,
+    ),
+    'DINOv3ViTModel': ('DINOv3ViT', DINOV3, None),
+    'CLIPVisionModel': ('CLIPVision', VIT, {}),
+    'CLIPForImageClassification': ('CLIP', dict(TOWERS, **LABELS), {}),
+    'SiglipVisionModel': ('SiglipVision', VIT, {}),
+    'SiglipForImageClassification': ('Siglip', dict(TOWERS, **LABELS), {}),
+}
+
+
+def theirs(name, more):
+    def outputs(model):
+        def of(images):
+            options = {} if more is None else dict(more, interpolate_pos_encoding=True)
+            if name.startswith('ViTMAE'):  # which shuffles tokens, and leaves out some
+                model.config.mask_ratio = 0.0
+                tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
+                options['noise'] = images.new_tensor([[*range(tokens)]])
+            found = model(images, **options)
+            if 'logits' in found:
+                return [found.logits]
+            pooled = name.startswith(('CLIP', 'Siglip')) and found.pooler_output is not None
+            return [found.pooler_output if pooled else _first(found, name)]
+
+        return of
+
+    return outputs
+
+
+def _first(found, name):
+    tokens = found.last_hidden_state
+    return tokens.mean(dim=1) if name.startswith('Siglip') else tokens[:, 0]
+
+
+def ours(classifies):
+    def outputs(folder):
+        model = load(folder, device='cpu', classify=classifies).model.double().eval()
+
+        def of(images):
+            feats = model.extract_feat(images)
+            return [model.head(feats) if classifies else feats[-1]]
+
+        return of
+
+    return outputs
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_fields(tmp_path, name):
+    config, given, more = MODELS[name]
+    walked = Walked(
+        getattr(transformers, f'{config}Config'),
+        getattr(transformers, name),
+        given,
+        SECOND,
+        (112, 168) if given.get('patch_size') == 14 else (64, 96),  # of whole patches of 8, too
+        theirs(name, more),
+        ours('Classification' in name),
+    )
+    assert not walked.faults(tmp_path)

@@ -1,0 +1,29 @@
+"""A folder of transformers that is no model here is named in a sentence."""
+
+import json
+
+import pytest
+import torch
+from rejection import rejects
+from safetensors.torch import save_file
+
+from vit_plugin.inference.load import load
+
+
+@pytest.mark.parametrize(
+    ('config', 'words'),
+    [
+        (dict(model_type='segformer'), "has model_type='segformer', and it predicts masks with a"),
+        (dict(model_type='swin', architectures=['SwinModel']), 'TransformersBackbone'),
+        (dict(model_type='rt_detr'), 'it is a detector whose encoder or decoder'),
+        (dict(model_type='beit'), 'a table of relative positions for each head'),
+        (dict(model_type='vit', architectures=['ViTForMaskedImageModeling']), 'ViTModel, ViTForIm'),
+        (dict(model_type='mine', auto_map={}), 'names code of its own .auto_map., which is never'),
+        (dict(model_type='gpt2'), 'no model here reads it; give an image encoder'),
+    ],
+)
+def test_each_kind_has_its_sentence(tmp_path, config, words):
+    save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
+    (tmp_path / 'config.json').write_text(json.dumps(config))
+    with rejects(words):
+        load(tmp_path, device='cpu')

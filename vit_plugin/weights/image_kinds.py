@@ -1,0 +1,149 @@
+"""Image encoders and classifiers of transformers that ours computes, by ``model_type``.
+
+Each row follows the class of this ``model_type`` in transformers 5.24,
+``models/*/configuration_*.py`` and ``modeling_*.py``.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from .encoder_kinds import ENCODER_KINDS
+from .foreign_config import ConfigKind
+from .transformers_config import INITIAL, RATES, transformers_kind
+
+# How the tokens of the last block become the input of a head, or features where there is none:
+# the class token, the average of the patches, both, one head for each of two tokens, attention.
+Pooling = Literal['cls', 'avg', 'cls_avg', 'distilled', 'map']
+UNUSED_HEAD = 'a head that this class does not have'
+UNFILTERED = 'bicubic_mmpretrain'  # `interpolate_pos_encoding` of all of these but DINOv2's kin
+_VIT: Mapping[str, Any] = dict(
+    hidden_size=768,
+    num_hidden_layers=12,
+    num_attention_heads=12,
+    intermediate_size=3072,
+    hidden_act='gelu',
+    layer_norm_eps=1e-12,
+    image_size=224,
+    patch_size=16,
+    num_channels=3,
+    qkv_bias=True,
+)
+_UNUSED = {
+    INITIAL: 'initializer_range',
+    RATES: 'hidden_dropout_prob attention_probs_dropout_prob',
+    UNUSED_HEAD: 'encoder_stride pooler_output_size pooler_act',
+}
+_MAE = {
+    UNUSED_HEAD: 'decoder_num_attention_heads decoder_hidden_size decoder_num_hidden_layers '
+    'decoder_intermediate_size mask_ratio norm_pix_loss'
+}
+_TOWER: Mapping[str, Any] = {name: value for name, value in _VIT.items() if name != 'qkv_bias'}
+_CLIP = transformers_kind(
+    dict(_TOWER, patch_size=32, hidden_act='quick_gelu', layer_norm_eps=1e-5),
+    {
+        INITIAL: 'initializer_range initializer_factor',
+        RATES: 'attention_dropout dropout',
+        'the space that images and text share': 'projection_dim',
+    },
+)
+_SIGLIP = transformers_kind(
+    dict(_TOWER, hidden_act='gelu_pytorch_tanh', layer_norm_eps=1e-6, vision_use_head=True),
+    {INITIAL: 'initializer_range initializer_factor', RATES: 'attention_dropout'},
+)
+_TWO_TOWERS = transformers_kind(
+    dict(vision_config=None, vision_config_dict=None),
+    {
+        INITIAL: 'initializer_factor logit_scale_init_value',
+        'the tower of text': 'text_config text_config_dict projection_dim',
+    },
+)
+
+
+class ImageKind(NamedTuple):
+    """Models of transformers of one ``model_type``.
+
+    Attributes:
+        config: the fields of the config of the encoder.
+        poolings: what each class of models does with the tokens.
+        processor: the image processor of this kind, a key of
+            :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
+        interpolate_mode: how its code resamples its position table, see
+            :class:`~vit_plugin.models.layers.pos_embed.PosEmbed`. Empty: it has rotary positions.
+        towers: the kind of a config that has that of the encoder as ``vision_config``.
+        is_square: whether its code reads every table as a square.
+        unnormed: classes that leave out the norm after the last block.
+    """
+
+    config: ConfigKind
+    poolings: Mapping[str, Pooling]
+    processor: str
+    interpolate_mode: str = UNFILTERED
+    towers: ConfigKind | None = None
+    is_square: bool = False
+    unnormed: tuple[str, ...] = ()
+
+
+def _dino(name: str, title: str, processor: str, classifier: bool = True) -> ImageKind:
+    kind = ENCODER_KINDS[name]
+    poolings: dict[str, Pooling] = dict.fromkeys(kind.models, 'cls')
+    if classifier:
+        poolings[f'{title}ForImageClassification'] = 'cls_avg'
+    return ImageKind(kind.config, poolings, processor, kind.interpolate_mode, is_square=True)
+
+
+_CLIP_POOLINGS: Mapping[str, Pooling] = dict(
+    CLIPModel='cls',
+    CLIPVisionModel='cls',
+    CLIPVisionModelWithProjection='cls',
+    CLIPForImageClassification='avg',
+)
+_SIGLIP_POOLINGS: Mapping[str, Pooling] = dict(
+    SiglipModel='map', SiglipVisionModel='map', SiglipForImageClassification='avg'
+)
+IMAGE_KINDS = {
+    'vit': ImageKind(
+        transformers_kind(_VIT, _UNUSED),
+        dict(ViTModel='cls', ViTForImageClassification='cls'),
+        'ViT',
+    ),
+    'deit': ImageKind(
+        transformers_kind(_VIT, _UNUSED),
+        dict(
+            DeiTModel='cls',
+            DeiTForImageClassification='cls',
+            DeiTForImageClassificationWithTeacher='distilled',
+        ),
+        'DeiT',
+    ),
+    'vit_mae': ImageKind(
+        transformers_kind(
+            _VIT, {**_UNUSED, UNUSED_HEAD: f'{_UNUSED[UNUSED_HEAD]} {_MAE[UNUSED_HEAD]}'}
+        ),
+        dict(ViTMAEModel='cls', ViTMAEForPreTraining='cls'),
+        'ViT',
+    ),
+    'vit_msn': ImageKind(
+        transformers_kind(dict(_VIT, layer_norm_eps=1e-6), _UNUSED),
+        dict(ViTMSNModel='cls', ViTMSNForImageClassification='cls'),
+        'ViT',
+    ),
+    'ijepa': ImageKind(
+        transformers_kind(_VIT, _UNUSED),
+        dict(IJepaModel='avg', IJepaForImageClassification='avg'),
+        'ViT',
+    ),
+    'dinov2': _dino('dinov2', 'Dinov2', 'Bit'),
+    'dinov2_with_registers': _dino('dinov2_with_registers', 'Dinov2WithRegisters', 'Bit'),
+    'dinov3_vit': _dino('dinov3_vit', 'DINOv3ViT', 'DINOv3ViT', classifier=False),
+    'clip': ImageKind(
+        _CLIP,
+        _CLIP_POOLINGS,
+        'CLIP',
+        towers=_TWO_TOWERS,
+        is_square=True,
+        unnormed=('CLIPForImageClassification',),
+    ),
+    'clip_vision_model': ImageKind(_CLIP, _CLIP_POOLINGS, 'CLIP', is_square=True),
+    'siglip': ImageKind(_SIGLIP, _SIGLIP_POOLINGS, 'Siglip', towers=_TWO_TOWERS, is_square=True),
+    'siglip_vision_model': ImageKind(_SIGLIP, _SIGLIP_POOLINGS, 'Siglip', is_square=True),
+}

@@ -1,0 +1,127 @@
+"""What an image processor of transformers does to an image, as steps of a test."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from annotated_types import Len
+from mmengine.logging import print_log
+
+from vit_plugin.arguments.fields import Fraction, Numbers, Positive, PositiveInt, Section
+
+from .foreign_config import ForeignConfig
+from .processor_kinds import PROCESSORS, SHORTER
+
+FILE = 'preprocessor_config.json'
+INTERPOLATIONS = ('nearest', 'lanczos', 'bilinear', 'bicubic', 'box', 'hamming')  # of Pillow
+SUFFIXES = ('ImageProcessorFast', 'ImageProcessorPil', 'ImageProcessor', 'FeatureExtractor')
+FROM_CONVNEXT = 384  # side from which ConvNeXt's processor crops nothing
+Color = Annotated[Numbers, Len(3, 3)]
+Sides = Mapping[str, PositiveInt]
+
+
+def processor_pixels(
+    content: Mapping[str, Any], usual: str, side: tuple[int, int]
+) -> tuple[list[Section], Section]:
+    """The steps between an image of 8 bits and the model, and ``mean`` and ``std`` of 0 to 255.
+
+    Args:
+        content: of the file of the processor. Where there is none, the defaults of the kind are
+            taken at the size of the model's images, which the log says.
+        usual: the kind of a processor without a name, a key of ``PROCESSORS``.
+        side: height and width of the model's images.
+
+    Raises:
+        ConfigError: if it does something else to an image.
+    """
+    name = str(content.get('image_processor_type', content.get('feature_extractor_type', '')))
+    kind = next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), usual)
+    if not content:
+        height, width = side
+        content = dict(size=dict(height=height, width=width), do_center_crop=False)
+        print_log(
+            f'There is no {FILE}: images are resized to {width} x {height} pixels, and have the '
+            f'colors that a {usual}ImageProcessor gives them.',
+            'current',
+        )
+    config = ForeignConfig(content, PROCESSORS.get(kind, PROCESSORS[usual]), f'its {FILE}')
+    if kind not in PROCESSORS:
+        field = 'image_processor_type' if 'image_processor_type' in content else ''
+        raise config.refuse(
+            field or 'feature_extractor_type', why=f'and known are {", ".join(PROCESSORS)}'
+        )
+    config.only('do_pad', None, False)
+    config.leave('pad_size')
+    steps = _resize(config, kind) + _crop(config, kind)
+    normalization = _colors(config)
+    config.check()
+    return steps, normalization
+
+
+def _resize(config: ForeignConfig, kind: str) -> list[Section]:
+    """The steps that resize, and those that crop by a ConvNeXt's ``crop_pct``."""
+    number = config.get('resample', int | None)
+    number = PROCESSORS[kind].defaults['resample'] if number is None else number
+    if not 0 <= number < len(INTERPOLATIONS):
+        raise config.refuse('resample')
+    size = _size(config, kind)
+    cropped = config.may_have('crop_pct') and config.get('crop_pct', Fraction | None)
+    if not config['do_resize']:
+        config.leave('crop_pct')
+        return []
+    method = dict(interpolation=INTERPOLATIONS[number], backend='pillow')
+    if {*size} == {'height', 'width'}:
+        return [dict(type='Resize', scale=(size['width'], size['height']), **method)]
+    if {*size} != {'shortest_edge'}:
+        raise config.refuse('size', why='where height and width or shortest_edge are expected')
+    side = size['shortest_edge']
+    if cropped and side >= FROM_CONVNEXT:
+        return [dict(type='Resize', scale=(side, side), **method)]
+    if cropped:
+        larger = int(side / cropped)
+        crop = dict(type='CenterCrop', crop_size=(side, side))
+        return [dict(type='ResizeEdge', scale=larger, edge='short', **method), crop]
+    return [dict(type='ResizeEdge', scale=side, edge='short', **method)]
+
+
+def _size(config: ForeignConfig, kind: str) -> Mapping[str, int]:
+    """The size that images are resized to: that of the shorter edge, or height and width."""
+    size = config.get('size', PositiveInt | list[PositiveInt] | Sides)
+    if isinstance(size, int):
+        return dict(shortest_edge=size) if kind in SHORTER else dict(height=size, width=size)
+    return size if isinstance(size, Mapping) else dict(zip(('height', 'width'), size, strict=False))
+
+
+def _crop(config: ForeignConfig, kind: str) -> list[Section]:
+    crop = config.get('crop_size', PositiveInt | list[PositiveInt] | Sides | None)
+    if not config.get('do_center_crop', bool | None):
+        return []
+    if isinstance(crop, int):
+        crop = dict(height=crop, width=crop)
+    if not isinstance(crop, Mapping) or {*crop} != {'height', 'width'}:
+        raise config.refuse('crop_size', why='where height and width are expected')
+    height, width = crop['height'], crop['width']
+    if config['do_resize'] and max(height, width) > min(_size(config, kind).values()):
+        raise config.refuse('crop_size', 'size', why='of which a crop would have an empty border')
+    return [dict(type='CenterCrop', crop_size=(width, height))]
+
+
+def _colors(config: ForeignConfig) -> Section:
+    """Mean and deviation of the values that a file has, 0 to 255."""
+    factor = config.get('rescale_factor', Positive) if config['do_rescale'] else 1.0
+    config.leave('rescale_factor')
+    mean, std = config.get('image_mean', Color | None), config.get('image_std', Color | None)
+    if not config['do_normalize']:
+        mean, std = (0.0,) * 3, (1.0,) * 3
+    if mean is None or std is None or not all(value > 0 for value in std):
+        raise config.refuse('image_mean', 'image_std')
+    return {
+        name: [_rounded(value / factor) for value in values]
+        for name, values in (('mean', mean), ('std', std))
+    }
+
+
+def _rounded(value: float) -> float:
+    """Without the last digits, so that 0.485 of 255 reads as 123.675."""
+    digits = 12 - math.floor(math.log10(abs(value) or 1))
+    return round(value, digits)

@@ -1,0 +1,95 @@
+"""Folders of transformers that are no model here: what is said of each, in one sentence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vit_plugin.errors import ConfigError
+
+from .image_kinds import IMAGE_KINDS
+from .opening import Checkpoint
+from .published import told
+
+STAGES = (
+    'it has stages of several widths, where a VisionTransformer has one; its maps are those of the '
+    "backbone type='vit_plugin.TransformersBackbone' in a config"
+)
+RELATIVE = (
+    'its blocks have a table of relative positions for each head, which no block here has; its '
+    "maps are those of the backbone type='vit_plugin.TransformersBackbone' in a config"
+)
+DETECTOR = (
+    'it is a detector whose encoder or decoder no model here has; read are RF-DETR, LW-DETR, '
+    'DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task detection trains one'
+)
+MASKS = (
+    'it predicts masks with a decoder that no model here has; read is EoMT, and vit-plugin train '
+    '--task segmentation trains a SegFormer head, UPerNet or Mask2Former'
+)
+PROMPTED = 'it answers prompts, which no model here does; give an image encoder or a classifier'
+NAFLEX = (
+    'it takes patches of images of their own aspect; SigLIP 2 at a fixed size is read, and '
+    "TimmBackbone computes timm's NaFlex models"
+)
+TOKENS = (
+    'it has several class tokens, or a pooling of its own, which no model here has; its maps are '
+    "those of the backbone type='vit_plugin.TransformersBackbone' in a config"
+)
+MIXTURE = (
+    'it is a CNN, or a mixture of a CNN and attention, which no model here computes; timm has such '
+    'models, which TimmBackbone takes'
+)
+TEXT_OR_SOUND = 'no model here reads it; give an image encoder, a classifier or a detector'
+# What is said of models of each `model_type`.
+REASONS: Mapping[str, str] = {
+    kind: why
+    for kinds, why in (
+        (
+            'swin swinv2 hiera convnext convnextv2 dinov3_convnext focalnet pvt pvt_v2 hgnet_v2 '
+            'swiftformer resnet dinat bit textnet',
+            STAGES,
+        ),
+        ('beit data2vec-vision', RELATIVE),
+        ('pixio aimv2 aimv2_vision_model vitpose_backbone vitdet', TOKENS),
+        (
+            'd_fine rt_detr rt_detr_v2 yolos dab_detr table_transformer grounding_dino '
+            'mm-grounding-dino omdet-turbo owlvit owlv2 deta deimv2',
+            DETECTOR,
+        ),
+        ('segformer upernet mask2former maskformer oneformer seggpt vitmatte clipseg', MASKS),
+        ('sam sam2 sam3 sam_hq edgetam', PROMPTED),
+        ('siglip2 siglip2_vision_model', NAFLEX),
+        (
+            'levit mobilevit mobilevitv2 cvt mobilenet_v1 mobilenet_v2 efficientnet regnet '
+            'poolformer mgp-str',
+            MIXTURE,
+        ),
+    )
+    for kind in kinds.split()
+}
+
+
+def check_kind(checkpoint: Checkpoint) -> None:
+    """Raise a ``ConfigError`` about a folder of transformers whose config is no model here.
+
+    A folder without a config, or of another library, is passed over.
+    """
+    config = checkpoint.beside.get('config')
+    named = [*told(config, 'architectures', Sequence[str], ())]
+    kind = told(config, 'model_type', str, '')
+    if not (named or kind):
+        return
+    said = dict(model_type=kind, architectures=named)
+    what = ' and '.join(f'{name}={value!r}' for name, value in said.items() if value)
+    raise ConfigError(
+        f'{checkpoint.source!r}: its config.json has {what}, and {_why(config, kind)}. With '
+        '--config, or with --arch where its blocks are those of a ViT, its weights alone are read.'
+    )
+
+
+def _why(config: Any, kind: str) -> str:
+    known = IMAGE_KINDS.get(kind)
+    if known is not None:
+        return f'of this type, {", ".join(known.poolings)} are read; save one of these'
+    if 'auto_map' in config:
+        return 'it names code of its own (auto_map), which is never run; give another model'
+    return REASONS.get(kind, TEXT_OR_SOUND)
