@@ -1,6 +1,6 @@
 """From a model that timm built to the arguments of our backbone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,16 +21,17 @@ from .stems import stem_of
 OUT_TYPE_OF_POOLING = {'token': 'cls_token', 'avg': 'avg_featmap'}
 
 
-def describe(name: str) -> dict[str, Any]:
+def describe(name: str, **options: Any) -> dict[str, Any]:
     """The arguments of :class:`~vit_plugin.arch.Arch` for a timm model.
 
     Args:
         name: the name, with or without the tag of its weights.
+        options: arguments of timm's model.
 
     Raises:
         ConfigError: if timm has no such model, or if our backbone cannot compute the same.
     """
-    with _found(name) as model:
+    with _found(name, options) as model:
         sizes, encoder, numerics = encoder_of(model)
         for part in (model.norm_pre, model.norm):
             if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
@@ -61,24 +62,24 @@ def describe(name: str) -> dict[str, Any]:
         return dict(sizes, patch_embed=stem_of(model, name), arguments=arguments)
 
 
-def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
+def pooled(name: str, **options: Any) -> tuple[str, dict[str, Any]] | None:
     """Token pooling of the timm model ``name``, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
 
     Raises:
         ConfigError: see :func:`describe`.
     """
-    with _found(name) as model:
+    with _found(name, options) as model:
         return pooling_of(model)
 
 
 @contextmanager
-def _found(name: str) -> Iterator[nn.Module]:
+def _found(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
     """timm's model of this name, rejected by a ``ValueError`` (the reason) or a missing attribute.
 
     Raises:
         ConfigError: one sentence with the reason.
     """
-    model = find(name)
+    model = find(name, **options)
     try:
         yield model
     except (AttributeError, ValueError) as error:

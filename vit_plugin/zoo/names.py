@@ -1,6 +1,7 @@
 """Names of timm's Vision Transformers."""
 
 from functools import lru_cache
+from typing import Any
 
 import timm
 import torch
@@ -28,11 +29,16 @@ def names(pretrained: bool = False) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def find(name: str) -> nn.Module:
+def find(name: str, **options: Any) -> nn.Module:
     """timm's model with this name, on the meta device.
 
+    Args:
+        name: the name, with or without the tag of its weights.
+        options: arguments of timm's model.
+
     Raises:
-        ConfigError: if timm has no such model, or if it is of another family, with the reason.
+        ConfigError: if timm has no such model, if it is of another family, with the reason, or if
+            it does not take an option.
     """
     model_name = name.partition('.')[0]
     if not is_model(model_name):
@@ -49,7 +55,12 @@ def find(name: str) -> nn.Module:
         )
     try:
         with torch.device('meta'):
-            return timm.create_model(name, num_classes=0).eval()
+            return timm.create_model(name, **{'num_classes': 0, **options}).eval()
+    except (AssertionError, TypeError, ValueError) as error:  # of an option
+        given = ', '.join(f'{key}={value!r}' for key, value in options.items())
+        raise ConfigError(
+            f'timm builds no {name} with {given} ({first_line(error)}); change them.'
+        ) from error
     except RuntimeError as error:  # of an unknown tag after the dot
         raise ConfigError(f'arch=timm://{name}: {first_line(error)}; {_nearest(name)}.') from error
 

@@ -4,4 +4,5 @@ from vit_plugin.project import Project
 
 PROJECT = Project(
     registered={'MODELS': {'TimmBackbone': 'vit_plugin.projects.timm_models.timm_backbone'}},
+    published={'timm': 'vit_plugin.projects.timm_models.published_timm:timm_folder'},
 )
