@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .dataset import Dataset, Image, Note, Object, object_mask
     from .errors import InputError, MissingExtraError
+    from .pictures.label_sheet import draw_sheet
     from .reading import TASKS, read
     from .writers.conversion import TARGETS, convert
 
@@ -29,6 +30,7 @@ _PLACES = {
     'TARGETS': 'writers.conversion',
     'TASKS': 'reading',
     'convert': 'writers.conversion',
+    'draw_sheet': 'pictures.label_sheet',
     'object_mask': 'dataset',
     'read': 'reading',
 }
@@ -42,6 +44,7 @@ __all__ = [
     'Note',
     'Object',
     'convert',
+    'draw_sheet',
     'object_mask',
     'read',
 ]

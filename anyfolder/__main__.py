@@ -1,21 +1,23 @@
-"""The command ``anyfolder``: what a folder of labeled images is.
+"""The command ``anyfolder``: what a folder of labeled images is, drawn or in another format.
 
 anyfolder check FOLDER
 anyfolder check FOLDER --task detection --json
+anyfolder convert FOLDER OUT --to yolo
+anyfolder show FOLDER
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from . import __version__
 from .errors import InputError, MissingExtraError
-from .terminal import printable, printable_lines
+from .terminal import printable_lines
 from .wording import as_flag, worded
 
 TASK_NAMES = ('classification', 'detection', 'instance', 'segmentation', 'panoptic', 'depth')
+FORMAT_NAMES = ('coco', 'yolo', 'voc', 'folders', 'masks', 'csv')
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -23,7 +25,9 @@ def main(words: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(words)
     try:
         with worded(as_flag):
-            args.command(args)
+            from . import folder_commands
+
+            getattr(folder_commands, args.command)(args)
     except (InputError, MissingExtraError) as error:
         if args.json:
             print(json.dumps(dict(error=str(error)), indent=1))
@@ -39,41 +43,75 @@ def _parser() -> argparse.ArgumentParser:
         'anyfolder', description='Read whatever folder of labeled images people have.'
     )
     parser.add_argument('--version', action='version', version=__version__)
-    commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    check = commands.add_parser(
+    commands = parser.add_subparsers(required=True, metavar='COMMAND', dest='command')
+    _add(
+        commands,
         'check',
-        help='say what a folder is, and what is left out and why',
-        description='Print the format of a folder, its splits, classes and counts, and what is '
-        'left out or repaired with the first example. Nothing is written.',
+        'say what a folder is, and what is left out and why',
+        'Print the format of a folder, its splits, classes and counts, and what is left out or '
+        'repaired with the first example. Nothing is written.',
     )
-    check.add_argument('folder', metavar='FOLDER', help='of the data')
-    check.add_argument(
+    convert = _add(
+        commands,
+        'convert',
+        'write a folder in another format',
+        'Write what was understood of a folder in another format. Reading it again gives the same '
+        'splits, classes, objects and maps, which is checked before the folder is there.',
+    )
+    convert.add_argument('out', metavar='OUT', help='the folder to write, which is not there yet')
+    convert.add_argument('--to', choices=FORMAT_NAMES, required=True, help='the format')
+    convert.add_argument(
+        '--copy', action='store_true', help='copy images, rather than link to them'
+    )
+    convert.add_argument(
+        '--lossy',
+        action='store_true',
+        help='leave out objects that the format cannot hold, rather than reject them',
+    )
+    show = _add(
+        commands,
+        'show',
+        'draw the labels of some images',
+        'Draw the labels of at most 16 images, evenly over the splits, on one sheet.',
+    )
+    show.add_argument(
+        '--out', metavar='FILE', help='the picture to write; default: FOLDER_labels.png here'
+    )
+    return parser
+
+
+def _add(
+    commands: 'argparse._SubParsersAction', name: str, summary: str, description: str
+) -> argparse.ArgumentParser:
+    """A command with the options of reading a folder, see :func:`anyfolder.read`."""
+    parser = commands.add_parser(name, help=summary, description=description)
+    parser.add_argument('folder', metavar='FOLDER', help='of the data')
+    parser.add_argument(
         '--task', choices=TASK_NAMES, help='what the labels are for; default: what the folder is'
     )
-    check.add_argument(
+    parser.add_argument(
         '--layout',
         metavar='FILE',
-        help='YAML that says what the folder holds; default: anyfolder.yaml in it',
+        help='says what the folder holds; default: its anyfolder.yaml, or what it looks like',
     )
-    check.add_argument(
+    parser.add_argument(
         '--skip-invalid',
         action='store_true',
         help='leave out boxes, masks and images that cannot be right, rather than reject them',
     )
-    check.add_argument(
+    parser.add_argument(
         '--depth-scale',
         type=_positive,
         metavar='METERS',
         help="meters of a value of 1 in maps of depth; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
         'in .npy and .tiff',
     )
-    check.add_argument(
+    parser.add_argument(
         '--decode-all',
         action='store_true',
         help='decode all images, rather than the headers of all and 100 whole ones',
     )
-    check.add_argument('--json', action='store_true', help='print JSON, for programs')
-    check.set_defaults(command=_check)
+    parser.add_argument('--json', action='store_true', help='print JSON, for programs')
     return parser
 
 
@@ -85,44 +123,6 @@ def _positive(text: str) -> float:
     if not 0 < number < float('inf'):
         raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
     return number
-
-
-def _check(args: argparse.Namespace) -> None:
-    from .facts import as_text, facts_of
-    from .reading import read
-
-    data = read(
-        args.folder,
-        args.task,
-        layout=args.layout,
-        skip_invalid=args.skip_invalid,
-        depth_scale=args.depth_scale,
-        decode_all=args.decode_all,
-    )
-    facts = facts_of(data.listing)
-    if args.json:
-        print(json.dumps(_for_programs(data.task, data.held_out, facts), indent=1))
-        return
-    held_out = ', a tenth of the images held out to validate' * data.held_out
-    kinds = f'{len(data.classes)} classes' if data.classes else 'no classes'
-    print(f'{printable(args.folder)}: {data.format}, for {data.task}, {kinds}{held_out}.')
-    if data.classes:
-        print(f'Classes: {", ".join(map(printable, data.classes))}')
-    print(as_text(facts))
-
-
-def _for_programs(task: str, held_out: bool, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts under the names of :class:`anyfolder.Dataset`."""
-    return dict(
-        task=task,
-        format=facts['form'],
-        folder=facts['folder'],
-        classes=facts['classes'],
-        splits=facts['parts'],
-        held_out=held_out,
-        sizes=facts['sizes'],
-        notes=facts['findings'],
-    )
 
 
 if __name__ == '__main__':

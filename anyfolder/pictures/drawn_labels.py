@@ -70,7 +70,7 @@ def draw_objects(
     taken = np.zeros(picture.shape[:2], bool)
     # The most important has the first choice of a place.
     for box, text, color in reversed(list(zip(corners, texts, colors, strict=True))):
-        _write(picture, text, _free_place(taken, box, _size(picture, text)), color)
+        write_line(picture, text, _free_place(taken, box, _size(picture, text)), color)
     return True
 
 
@@ -96,7 +96,7 @@ def draw_legend(picture: np.ndarray, entries: Sequence[tuple[str, Color]]) -> No
         height = _size(picture, text)[1]
         if top + height > picture.shape[0]:
             break
-        _write(picture, text, (0, top), color)
+        write_line(picture, text, (0, top), color)
         top += height
 
 
@@ -121,7 +121,7 @@ def _free_place(taken: np.ndarray, box: Sequence[int], size: tuple[int, int]) ->
     return x, y
 
 
-def _write(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color) -> None:
+def write_line(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color) -> None:
     """Text on a ground of a color, its upper left corner at (x, y)."""
     (width, height), (left, top) = _size(picture, text), corner
     cv2.rectangle(picture, corner, (left + width - 1, top + height - 1), color, cv2.FILLED)
@@ -143,7 +143,7 @@ def _write(picture: np.ndarray, text: str, corner: tuple[int, int], color: Color
 
 def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
     """Width and height in pixels of a text with its ground. All texts have one height."""
-    height = max(round(TEXT * max(picture.shape[:2])), LEAST_TEXT)
+    height = line_height(max(picture.shape[:2]))
     line, font = for_pillow(text)
     if font:
         from PIL import ImageFont
@@ -152,6 +152,11 @@ def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
     else:
         (width, _), _ = cv2.getTextSize(line, FONT, *_text(picture))
     return width + height // 2, height
+
+
+def line_height(side: int) -> int:
+    """The height in pixels of a line of text in a picture with this longer side."""
+    return max(round(TEXT * side), LEAST_TEXT)
 
 
 def _points(height: int) -> int:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from anyfolder.pictures.palette import color_of
-from vit_plugin.report.pictures.annotate import annotated, resized
+from vit_plugin.report.pictures.annotate import annotated
 from vit_plugin.report.pictures.annotations import Annotations, Instances
 
 BLACK = np.zeros((30, 40, 3), np.uint8)
@@ -44,7 +44,3 @@ def test_names_stay_in_the_image_and_give_way_to_many_boxes():
         ['cat'],
     )
     assert (named != 0).sum() > 1.5 * (plain != 0).sum()
-
-
-def test_nearest_pixels():
-    assert resized(np.array([[1, 2], [3, 4]]), (4, 2)).tolist() == [[1, 1, 2, 2], [3, 3, 4, 4]]

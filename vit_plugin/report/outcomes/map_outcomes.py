@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from anyfolder.pictures.drawn_labels import background_of
+from anyfolder.pictures.scaled_pictures import SIDE
 
 from ..pictures import draw_confusion_matrix
-from ..pictures.annotate import SIDE
 from ..pictures.annotations import IGNORED, Annotations, as_array, errors_of
 from ..pictures.class_scores import map_scores
 from ..pictures.image_grid import Panel

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from PIL import Image
 
 from anyfolder.pictures.drawn_labels import background_of, draw_map, draw_objects
+from anyfolder.pictures.scaled_pictures import resized, scaled
 
 from .annotations import ERRORS, IGNORED, Annotations, Instances, name_of
 from .style import shortened
 
-SIDE = 480  # pixels of the longer side of an image that is drawn on
-PIXELS = 6  # from this factor on, an image is enlarged to squares
 LETTERS = 20  # of a name, next to a box
 MOST = 100  # predictions that are drawn in an image, those of the highest scores
 
@@ -19,18 +17,15 @@ MOST = 100  # predictions that are drawn in an image, those of the highest score
 def annotated(
     image: np.ndarray, annotations: Annotations, classes: Sequence[str] = ()
 ) -> np.ndarray:
-    """Draw annotations on an image, after it was enlarged or reduced to :data:`SIDE`.
+    """Draw annotations on an image, after it was enlarged or reduced to 480 pixels.
 
     Args:
         image: RGB pixels (H, W, 3).
         annotations: what is drawn.
         classes: names of the classes.
     """
-    height, width = image.shape[:2]
-    scale = SIDE / max(height, width)
-    size = max(round(width * scale), 1), max(round(height * scale), 1)
-    how = Image.Resampling.NEAREST if scale >= PIXELS else Image.Resampling.BICUBIC
-    picture = np.array(Image.fromarray(image).resize(size, how))
+    picture = scaled(image)
+    size = picture.shape[1], picture.shape[0]
     if annotations.map is not None:
         untinted = [IGNORED, *background_of(enumerate(classes))]
         draw_map(picture, resized(annotations.map, size), untinted)
@@ -47,14 +42,6 @@ def _gray(picture: np.ndarray) -> np.ndarray:
     """A picture in grays far from black and white."""
     gray = 64 + picture.mean(axis=-1, keepdims=True) / 2
     return np.repeat(gray, 3, axis=-1).astype(np.uint8)
-
-
-def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """A map of classes, or a mask, in another width and height, by the nearest pixel."""
-    rows, columns = (
-        np.arange(new) * old // new for new, old in zip(reversed(size), values.shape, strict=True)
-    )
-    return values[rows[:, None], columns]
 
 
 def _draw_instances(

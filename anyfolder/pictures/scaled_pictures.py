@@ -1,0 +1,24 @@
+"""Images and what is drawn on them, at the size that pages and sheets have for each."""
+
+import numpy as np
+from PIL import Image
+
+SIDE = 480  # pixels of the longer side of an image that is drawn on
+PIXELS = 6  # from this factor on, an image is enlarged to squares
+
+
+def scaled(image: np.ndarray) -> np.ndarray:
+    """A copy of an image (H, W, 3) that was enlarged or reduced to :data:`SIDE`."""
+    height, width = image.shape[:2]
+    scale = SIDE / max(height, width)
+    size = max(round(width * scale), 1), max(round(height * scale), 1)
+    how = Image.Resampling.NEAREST if scale >= PIXELS else Image.Resampling.BICUBIC
+    return np.array(Image.fromarray(image).resize(size, how))
+
+
+def resized(values: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """A map of classes, or a mask, in another width and height, by the nearest pixel."""
+    rows, columns = (
+        np.arange(new) * old // new for new, old in zip(reversed(size), values.shape, strict=True)
+    )
+    return values[rows[:, None], columns]
