@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from anyfolder.readers.splits import split_of
+
 from .layout import FILE, Layout, read_layouts
 from .layout_keys import texts
 from .layout_yaml import read_layout_yaml
@@ -63,7 +65,10 @@ def layouts_in(folder: Path, given: Path | None = None) -> PlacedLayouts | None:
 
 
 def _places(folder: Path) -> Iterator[Path]:
-    """A folder, the only one in it and so on, and the folders in the last of these."""
+    """A folder, the only one in it and so on, and the folders in the last of these.
+
+    Folders of splits are none: in them are parts of a data set, which somebody has divided.
+    """
     while True:
         yield folder
         with os.scandir(folder) as entries:
@@ -74,7 +79,7 @@ def _places(folder: Path) -> Iterator[Path]:
             break
         folder /= inner[0]
     if len(inner) <= MAX_ENTRIES:
-        yield from (folder / name for name in inner)
+        yield from (folder / name for name in inner if not split_of(name))
 
 
 def _is_there(when: Sequence[str], folder: Path, names: Sequence[str]) -> bool:

@@ -40,9 +40,11 @@ def matching(
     folder: Path, paths: Iterable[Path], patterns: Sequence[PathPattern]
 ) -> Iterator[PlacedFile]:
     """The files below a folder that match a pattern, the first one that does."""
-    start = len(os.path.join(folder, ''))
+    start = os.path.join(folder, '')
     for path in paths:
-        place = str(path)[start:].replace(os.sep, '/')
+        if not str(path).startswith(start):  # beside the folder of a layout that lies further in
+            continue
+        place = str(path)[len(start) :].replace(os.sep, '/')
         found = (pattern.match(place) for pattern in patterns)
         fields = next((fields for fields in found if fields is not None), None)
         if fields is not None:

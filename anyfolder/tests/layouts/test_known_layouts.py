@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from listings import sizes_of
 from public_boxes import PUBLIC_BOXES
-from public_classes import PUBLIC_CLASSES, ham10000
+from public_classes import PUBLIC_CLASSES, eurosat, ham10000
 from public_maps import PUBLIC_MAPS
 from public_matlab import PUBLIC_MATLAB
 from public_scene import Public, Scene
 
+import anyfolder
 from anyfolder.errors import InputError
 from anyfolder.layouts.find_layout import read_laid_out
 from anyfolder.layouts.known_layouts import known_layouts, layouts_in
@@ -78,3 +79,25 @@ def test_images_of_one_lesion_are_in_one_split(tmp_path):
     assert train
     assert val
     assert not train & val
+
+
+def test_a_known_data_set_that_was_divided_is_read_by_its_splits(tmp_path):
+    eurosat(Scene(tmp_path / 'whole'))
+    for file in sorted((tmp_path / 'whole/2750').rglob('*.jpg')):
+        split = 'val' if file.stem.endswith('0') else 'train'
+        place = tmp_path / 'divided' / split / file.parent.name / file.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(place)
+    found = anyfolder.read(tmp_path / 'divided')
+    assert found.classes == ('AnnualCrop', 'HerbaceousVegetation', 'PermanentCrop', 'SeaLake')
+    assert [len(part) for part in found.splits.values()] == [8, 4, 0]
+
+
+def test_files_beside_the_folder_of_a_layout_are_none_of_it(tmp_path):
+    """Their paths are no paths below it, however long they are."""
+    eurosat(Scene(tmp_path))
+    scene = Scene(tmp_path)
+    scene.images(*(f'mine/Forest/{i}.jpg' for i in range(3)))
+    found = anyfolder.read(tmp_path, 'classification')
+    assert found.classes == ('AnnualCrop', 'HerbaceousVegetation', 'PermanentCrop', 'SeaLake')
+    assert sum(len(part) for part in found.splits.values()) == 12
