@@ -18,6 +18,7 @@ from .geometry import BOX_FORMS, rounded
 from .records import ImageRecord, Instance, Records
 
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
+SLACK = 5e-4  # pixels that a side may lack by the rounding of left + width - left
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
 # Boxes that do not lie in their image, from which on the stated meaning is doubted: their number,
 # and of few boxes their share.
@@ -82,7 +83,7 @@ def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarra
     if meaning.relative:
         boxes = boxes * np.tile(sizes, 2)
     start, sides = boxes[:, :2], boxes[:, 2:]
-    least = np.minimum(LEAST, sizes)
+    least = np.minimum(LEAST, sizes) - SLACK
     within = (start >= -ROUNDED) & (start + sides <= sizes + ROUNDED) & (sides >= least)
     return within.all(axis=-1)
 

@@ -5,7 +5,7 @@ from operator import sub
 
 from anyfolder.wording import option
 
-from .box_meaning import LEAST
+from .box_meaning import LEAST, SLACK
 from .boxes_in_pixels import to_pixels
 from .findings import Findings
 from .formats.json_values import number_of
@@ -21,7 +21,8 @@ def check_instances(
 ) -> None:
     """Compare objects with their images: clip what is outside, reject what cannot be right.
 
-    Afterward every box has finite sides of at least a pixel within its image, and an area.
+    Afterward every box has finite sides of at least a pixel, as rounded, within its image, and an
+    area.
 
     Args:
         records: images whose size is known, with objects as their files have them.
@@ -67,9 +68,9 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     width, height = found.box[2:]
     where = f'{rounded(found.box)} of {found.origin}'
     cut = clipped(found.box, record.size)
-    if min(cut[2:]) < LEAST:
+    if min(cut[2:]) < LEAST - SLACK:
         wrong = 'lie outside of their image'
-        if min(width, height) < LEAST:
+        if min(width, height) < LEAST - SLACK:
             small = min(width, height) >= 0
             wrong = f'have a {"side of less than a pixel" if small else "negative width or height"}'
         size = f'an image of {record.size[0]} x {record.size[1]}'

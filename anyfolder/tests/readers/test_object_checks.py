@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rejection import rejects
 
+from anyfolder.readers.box_meaning import SLACK
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.object_checks import check_instances, without_repeats
 from anyfolder.readers.records import ImageRecord, Instance
@@ -27,7 +28,7 @@ def test_a_box_that_stays_lies_within_its_image(corner, sides):
     left, top, width, height = found[0].box
     assert 0 <= left < left + width <= 64 + 1e-9
     assert 0 <= top < top + height <= 48 + 1e-9
-    assert min(width, height) >= 1
+    assert min(width, height) >= 1 - SLACK
     assert (len(found) == 2) != bool(findings.wrong)
 
 
@@ -44,6 +45,13 @@ def test_a_box_that_cannot_be_right_is_one_sentence(box, words):
     assert not found
     with rejects(rf'{words} .*of line 3, an image of 64 x 48\); correct them, or leave them out'):
         findings.check(2)
+
+
+@pytest.mark.parametrize('box', [(0.0, 1.113281, 1.0, 1.0), (3.2, 4, 4.2 - 3.2, 3)])
+def test_a_side_of_a_pixel_stays_whatever_its_sums_are_rounded_to(box):
+    found, findings = checked(Instance('a', box))
+    assert len(found) == 1
+    assert not findings.wrong
 
 
 def test_what_exceeds_an_edge_is_cut_and_named():
