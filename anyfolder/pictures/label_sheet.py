@@ -25,7 +25,7 @@ from .drawn_labels import (
 from .palette import color_of
 from .scaled_pictures import SIDE, resized, scaled
 
-IMAGES = 16  # of a sheet
+IMAGES = 16  # on a sheet
 COLUMNS = 4
 GAP = 8  # pixels between pictures
 LETTERS = 44  # of a line above a picture

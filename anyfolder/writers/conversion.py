@@ -161,6 +161,11 @@ def plan_conversion(data: Dataset, out: str | Path, to: str, lossy: bool = False
         if lost:
             sentences.append(f'{target.name} cannot hold {lost} {what}: they are left out.')
             data = _without(data, leaves)
+            if not data.classes:
+                raise InputError(
+                    f'{target.name} cannot hold {lost} {what}, and no other object is there to '
+                    f'train on; give another {option("to")}.'
+                )
     if not target.ordered and [*data.classes] != sorted(data.classes):
         sentences.append(
             f'{target.name} has no order of classes: read again, they are in that of the alphabet.'

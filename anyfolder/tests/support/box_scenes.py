@@ -31,7 +31,7 @@ def bdd(folder: Path) -> None:
             ]
             + [dict(category='lane', poly2d=[])],
         )
-        for name, boxes in saved(folder, 'images/100k/train')
+        for name, boxes in saved(folder, 'images/100k/train', 'jpg')
     ]
     write(folder, 'labels/bdd100k_labels_images_train.json', json.dumps(rows))
 

@@ -113,7 +113,7 @@ def written_with(folder: Path, boxes: list, name: str) -> anyfolder.Dataset:
 
 
 @pytest.mark.nightly
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(SIDES, min_size=1, max_size=5), st.sampled_from(['coco', 'yolo', 'voc', 'csv']))
 def test_any_boxes_are_the_same(tmp_path_factory, boxes, to):
     folder = tmp_path_factory.mktemp('made')
