@@ -1,0 +1,79 @@
+"""The wheels: anyfolder's own works where torch is not installed, and vit_plugin's carries it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CARRIED = 'anyfolder', 'vit_plugin', 'configs', 'tools'
+LEFT_OUT = shutil.ignore_patterns('__pycache__', 'build', '*.egg-info', '.mim')
+# Whatever imports one of these in the empty environment fails, so the tests were not alone.
+FOREIGN = 'torch', 'mmengine', 'vit_plugin', 'matplotlib'
+
+
+def run(*words: object, **options: object) -> None:
+    """Run a program without the folder of this repository among its places of modules."""
+    clean = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=clean, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def built(source: Path, out: Path) -> Path:
+    """The wheel of a project, built with the setuptools that is installed."""
+    run(sys.executable, '-m', 'build', '--wheel', '--no-isolation', '-o', out, source)
+    [wheel] = out.glob('*.whl')
+    return wheel
+
+
+@pytest.fixture(scope='module')
+def wheel(tmp_path_factory) -> Path:
+    """Anyfolder's own."""
+    folder = tmp_path_factory.mktemp('anyfolder')
+    shutil.copytree(ROOT / 'anyfolder', folder / 'source', ignore=LEFT_OUT)
+    return built(folder / 'source', folder / 'wheel')
+
+
+@pytest.mark.nightly
+def test_anyfolders_own_wheel_works_alone(tmp_path, wheel):
+    venv.create(tmp_path / 'empty', with_pip=True)
+    python = tmp_path / 'empty' / ('Scripts' if os.name == 'nt' else 'bin') / 'python'
+    run(python, '-m', 'pip', 'install', '--quiet', f'{wheel}[test]')
+    absent = ' or '.join(f'find_spec({name!r})' for name in FOREIGN)
+    run(
+        python,
+        '-c',
+        f'from importlib.util import find_spec; assert not ({absent})',
+        cwd=tmp_path,  # which Python searches first
+    )
+    run(python.with_name('anyfolder'), '--version')
+    for name in ('tests', 'pyproject.toml'):  # not the package, so that the installed one is tested
+        source, target = ROOT / 'anyfolder' / name, tmp_path / 'own' / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=LEFT_OUT)
+        else:
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(source, target)
+    run(python, '-m', 'pytest', '-x', cwd=tmp_path / 'own')
+
+
+@pytest.mark.nightly
+def test_the_wheel_of_vit_plugin_carries_anyfolder(tmp_path, wheel):
+    for name in CARRIED:
+        shutil.copytree(ROOT / name, tmp_path / 'source' / name, ignore=LEFT_OUT)
+    for name in ('setup.py', 'pyproject.toml', 'README.md', 'LICENSE', 'model-index.yml'):
+        shutil.copy(ROOT / name, tmp_path / 'source')
+    carried = {
+        info.filename: info.CRC for info in ZipFile(built(tmp_path / 'source', tmp_path)).infolist()
+    }
+    own = {info.filename: info.CRC for info in ZipFile(wheel).infolist()}
+    code = {name: crc for name, crc in own.items() if name.startswith('anyfolder/')}
+    assert 'anyfolder/writers/conversion.py' in code
+    assert 'anyfolder/layouts/known/COCO.yaml' in code
+    assert code.items() <= carried.items()
+    assert not {name for name in carried if name.startswith('anyfolder/')} - {*code}
