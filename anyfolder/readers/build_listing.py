@@ -29,6 +29,8 @@ from .records import ImageRecord, Instance, Parts, Records
 from .split_lists import Lists, read_lists
 from .unused_files import warn_unused
 
+SHOWN_CLASSES = 5  # names in a message
+
 
 class Task(NamedTuple):
     """What must be there to train on.
@@ -123,9 +125,9 @@ def build_listing(
     records = compare(records)
     findings.check(objects)
     if to_train := [record for record in records if record.split in (None, 'train')]:
-        _check_remains(draft, to_train, findings)
+        _check_remains(draft, to_train, records, findings)
     parts, held_out = assign_splits(records, tree, findings, draft.group)
-    _check_remains(draft, parts['train'], findings)
+    _check_remains(draft, parts['train'], records, findings)
     known = check_classes(parts, held_out, findings)
     if held_out:
         _leave_out_unknown(draft.task, parts, known, findings)
@@ -149,14 +151,14 @@ def apply_lists(records: Records, lists: Lists) -> Records:
     return kept
 
 
-def _check_remains(draft: Draft, train: Records, findings: Findings) -> None:
-    """Raise a ``InputError`` if the images to train on have too few classes."""
-    task = draft.task
-    learned = {name for record in train for name in record.labels}
-    learned |= {one.name for record in train for one in record.instances if not one.crowd}
+def _check_remains(draft: Draft, train: Records, records: Records, findings: Findings) -> None:
+    """Raise a ``InputError`` if the images to train on have too few classes of all images."""
+    task, learned = draft.task, _classes_of(train)
     if len(learned) >= task.least:
         return
     rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
+    if others := sorted(_classes_of(records) - learned):
+        rows.append(f'to validate or test alone: {", ".join(map(repr, others[:SHOWN_CLASSES]))}')
     reasons = f' ({"; ".join(rows)})' if rows else ''
     folder = repr(str(draft.tree.folder))
     if not learned:
@@ -166,6 +168,12 @@ def _check_remains(draft: Draft, train: Records, findings: Findings) -> None:
     raise InputError(
         f'{folder} has {count} to train on, {names}{reasons}, and {task.why}; {draft.hint}.'
     )
+
+
+def _classes_of(records: Records) -> set[str]:
+    """The classes of images, or of the objects in them that are no crowds."""
+    names = {name for record in records for name in record.labels}
+    return names | {one.name for record in records for one in record.instances if not one.crowd}
 
 
 def _leave_out_unknown(task: Task, parts: Parts, known: set[str], findings: Findings) -> None:

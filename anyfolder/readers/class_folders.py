@@ -1,6 +1,6 @@
 """Folders of images with a folder for each class."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ def read_class_folders(
         lists=lists,
         headers=MOST_HEADERS,
         group=lambda record: '' if labeled.multi_label else record.labels[0],
-        hint=REMEDY + _unread(tree, records),
+        hint=REMEDY + _unread(tree, records, {*labeled.tables, *lists.files}),
     )
     listing = build_listing(draft, findings)
     listing.multi_label = labeled.multi_label
@@ -149,13 +149,13 @@ def _of_tables(tree: Tree, tables: TableLabels, findings: Findings) -> Labeled:
     return Labeled(tables.records, 'images and a table of classes', *tables[1:])
 
 
-def _unread(tree: Tree, records: Records) -> str:
-    """What is to be said of a table that gives no image a class."""
+def _unread(tree: Tree, records: Records, read: Collection[Path]) -> str:
+    """What is to be said of a table that gives no image a class, besides those that are read."""
     others = (
         file
         for suffix in LABEL_FILE_SUFFIXES
         for file in tree.others
-        if file.suffix.lower() == suffix
+        if file.suffix.lower() == suffix and file not in read
     )
     first = next(others, None)
     if not first:

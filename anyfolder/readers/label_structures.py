@@ -1,4 +1,4 @@
-"""Values of a column of labels that hold a structure, as JSON or Python's lists, not a name."""
+"""Values of a column of labels that hold a structure (JSON, XML, lists of Python), not a name."""
 
 import json
 import re
@@ -18,6 +18,7 @@ SEQUENCE = re.compile(
     r"""[({]\s*((['"]).*\2)\s*,?\s*[)}]""", re.DOTALL
 )  # a tuple or a set of Python
 CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # start of JSON, which may be truncated
+XML = re.compile(r'<(\w+)[^>]*(/>|>.*</\1>)', re.DOTALL)
 SHOWN_LETTERS = 80  # of a value quoted in a message
 # Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
@@ -31,6 +32,7 @@ class NoNamesError(ValueError):
 
 # {task} is the option that selects detection, worded as the caller passes it.
 OTHER = NoNamesError('JSON', 'write the names of the classes in place of it')
+ELEMENTS = NoNamesError('XML', 'write the names of the classes in place of it')
 REGIONS = NoNamesError(
     'JSON of regions',
     'export these as COCO or YOLO and give {task}, or write one name for each image',
@@ -64,6 +66,8 @@ def structure_reader(
         try:
             if all_vectors:
                 raise VECTORS
+            if XML.fullmatch(value):
+                raise ELEMENTS
             if value.startswith(BRACKETS) and (content := _parsed(value, file)) is not None:
                 found[value] = [class_name(name) for name in _names(content)]
         except NoNamesError as error:

@@ -106,7 +106,7 @@ def _with_classes(
     faults: list[tuple[Path, InputError]] = []
     for table in tables:
         if not table.others:
-            if not is_list_name(table.file.stem):
+            if not (table.split_title or is_list_name(table.file.stem)):
                 what = 'tables left out, which have no column but that of images'
                 findings.warn(what, table.file)
             continue

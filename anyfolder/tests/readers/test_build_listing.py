@@ -108,6 +108,16 @@ def test_one_class_is_too_few_for_a_classifier_alone(tmp_path, task, labels):
     assert 'and a classifier needs two or more; put more there.' in str(error.value)
 
 
+def test_classes_without_an_image_to_train_on_are_named_where_too_few_are_left(tmp_path):
+    found = draft(tmp_path, ONE_LABEL, *'ababab')
+    for record in found.records:
+        record.split = dict(a='train', b='test')[record.labels[0]]
+    with rejects(
+        r"one class to train on, 'a' \(to validate or test alone: 'b'\), and a classifier"
+    ):
+        build_listing(found, Findings())
+
+
 def test_crowds_are_nothing_to_train_on(tmp_path):
     found = draft(tmp_path, BOXES, *'aaaa')
     for record in found.records:

@@ -39,6 +39,7 @@ def read(folder, values, column: str = 'label') -> Listing:
         (["('cat',)", "('dog',)"], ('cat', 'dog'), False),
         (['{"choices": []}', 'cat', 'dog', 'cat', 'dog'] * 2, ('cat', 'dog'), False),
         (['[cat', 'dog]'], ('cat', 'dog'), False),  # no JSON
+        (['<cat>', '<unknown>'], ('<cat>', '<unknown>'), False),  # no XML
     ],
 )
 def test_structures_that_say_names(tmp_path, values, classes, several):
@@ -66,6 +67,7 @@ BOX = dict(x=10, y=20, width=30, height=25, rotation=0, rectanglelabels=['Car'])
         (['{"cat": 0.9, "dog": 0.1}', '{"cat": 0.3, "dog": 0.7}'], 'has JSON such as {"cat": 0'),
         (['[null]', '["cat"]'], 'has JSON such as'),
         (['{"choices": ["cat", "d', 'cat'], 'has JSON such as'),  # cut off
+        (['<object><name>cat</name></object>', '<object/>'], 'has XML such as <object'),
     ],
 )
 def test_structures_that_say_no_names_are_one_sentence(tmp_path, values, words):

@@ -385,3 +385,23 @@ def test_a_column_of_flags_may_end_in_the_word(tmp_path):
     rows = [f'{i}.jpg,{i % 2},{1 - i % 2}' for i in range(12)]
     (tmp_path / 'a.csv').write_text('\n'.join(['file,red,other class', *rows]))
     assert read(tmp_path).classes == ('other class', 'red')
+
+
+def test_a_table_that_is_read_is_not_said_to_be_unread(tmp_path):
+    write_flat(tmp_path, 4)
+    rows = [f'{i}.jpg,{"aabb"[i]},{("train", "test")[i > 1]}' for i in range(4)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    with rejects('one class to train on') as error:
+        read_class_folders(Tree(tmp_path))
+    assert 'labels.csv' not in str(error.value)
+
+
+def test_a_table_of_splits_is_not_said_to_be_left_out(tmp_path):
+    write_flat(tmp_path, 9)
+    rows = [f'{i}.jpg,{"ab"[i % 2]}' for i in range(9)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    rows = [f'{i}.jpg,{i // 3}' for i in range(9)]
+    (tmp_path / 'list_eval_partition.csv').write_text('\n'.join(['image_id,partition', *rows]))
+    found = read_class_folders(Tree(tmp_path))
+    assert sizes_of(found) == [3, 3, 3]
+    assert notes_of(found) == []
