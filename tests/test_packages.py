@@ -32,11 +32,20 @@ def built(source: Path, out: Path) -> Path:
 
 
 @pytest.fixture(scope='module')
-def wheel(tmp_path_factory) -> Path:
+def source(tmp_path_factory) -> Path:
+    """A copy of what is built, which leaves its own folders behind."""
+    folder = tmp_path_factory.mktemp('source')
+    for name in CARRIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=LEFT_OUT)
+    for name in ('setup.py', 'pyproject.toml', 'README.md', 'LICENSE', 'model-index.yml'):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def wheel(source, tmp_path_factory) -> Path:
     """Anyfolder's own."""
-    folder = tmp_path_factory.mktemp('anyfolder')
-    shutil.copytree(ROOT / 'anyfolder', folder / 'source', ignore=LEFT_OUT)
-    return built(folder / 'source', folder / 'wheel')
+    return built(source / 'anyfolder', tmp_path_factory.mktemp('wheel'))
 
 
 @pytest.mark.nightly
@@ -63,14 +72,8 @@ def test_anyfolders_own_wheel_works_alone(tmp_path, wheel):
 
 
 @pytest.mark.nightly
-def test_the_wheel_of_vit_plugin_carries_anyfolder(tmp_path, wheel):
-    for name in CARRIED:
-        shutil.copytree(ROOT / name, tmp_path / 'source' / name, ignore=LEFT_OUT)
-    for name in ('setup.py', 'pyproject.toml', 'README.md', 'LICENSE', 'model-index.yml'):
-        shutil.copy(ROOT / name, tmp_path / 'source')
-    carried = {
-        info.filename: info.CRC for info in ZipFile(built(tmp_path / 'source', tmp_path)).infolist()
-    }
+def test_the_wheel_of_vit_plugin_carries_anyfolder(tmp_path, source, wheel):
+    carried = {info.filename: info.CRC for info in ZipFile(built(source, tmp_path)).infolist()}
     own = {info.filename: info.CRC for info in ZipFile(wheel).infolist()}
     code = {name: crc for name, crc in own.items() if name.startswith('anyfolder/')}
     assert 'anyfolder/writers/conversion.py' in code
