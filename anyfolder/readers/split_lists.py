@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def read_lists(
     Raises:
         InputError: if lists are of several divisions, in which an image is of another split each.
     """
-    reading = _Reading(index or tree.index, NamedFolders(tree, classes), findings)
+    reading = _Reading(index or tree.index, NamedFolders(tree, classes), findings, classes)
     for file in _candidates(tree, used, task_folder):
         reading.add(file, [*split_lines(tree, file, reading.folders)])
     lists = reading.lists
@@ -98,17 +99,20 @@ def _candidates(tree: Tree, used: Collection[Path | None], task_folder: str) -> 
 class _Reading:
     """Lists while they are read."""
 
-    def __init__(self, index: Index, folders: NamedFolders, findings: Findings) -> None:
+    def __init__(
+        self, index: Index, folders: NamedFolders, findings: Findings, classes: Collection[str]
+    ) -> None:
         self.index, self.folders, self.findings = index, folders, findings
+        self.classes = {*classes}
         self.lists = Lists()
         self.named: list[Folders] = []  # folders that lists name
 
     def add(self, file: Path, lines: Sequence[SplitLine]) -> None:
         """Read the lines of a file."""
         found = [self._images(file, line) for line in lines]
-        if not any(found) and is_list_name(file.stem):
+        if lines and not any(found):
             found = self._by_start(lines)
-            if lines and not any(found):
+            if not any(found) and is_list_name(file.stem):
                 what = 'lists left out, of which no line is an image or a folder of images'
                 self.findings.warn(what, f'{next(iter(lines[0].names))!r} in {file}')
         for line, images in zip(lines, found, strict=True):
@@ -141,17 +145,26 @@ class _Reading:
         return self.index.match(stem, file) if suffix.lower() in LABEL_SUFFIXES else ()
 
     def _by_start(self, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
-        """The images whose names begin with these lines, as ``video3_0001.jpg``, if all do."""
-        starts = defaultdict[str, list[Path]](list)
-        for image in self.index.images:
-            for end in re.finditer('[ _.-]', image.stem):
-                starts[image.stem[: end.start()]].append(image)
-        found = [starts.get(next(iter(line.names)), []) for line in lines]
-        if not all(found):
+        """The images whose names begin with these lines, as ``video3_0001.jpg``, if all do.
+
+        Names of classes are no such lines: what they list is not a split.
+        """
+        starts = [next(iter(line.names)) for line in lines]
+        found = [self._starts.get(start, []) for start in starts]
+        if not all(found) or not self.classes.isdisjoint(starts):
             return [[] for _ in lines]
         for line, images in zip(lines, found, strict=True):
             self.lists.groups |= dict.fromkeys(images, next(iter(line.names)))
         return [[(image, '') for image in images] for images in found]
+
+    @cached_property
+    def _starts(self) -> dict[str, list[Path]]:
+        """The images by the beginnings of their names."""
+        starts = defaultdict[str, list[Path]](list)
+        for image in self.index.images:
+            for end in re.finditer('[ _.-]', image.stem):
+                starts[image.stem[: end.start()]].append(image)
+        return starts
 
     def _say(self, image: Path, split: Split, label: str, file: Path) -> None:
         """Note the split of an image in a list, the one furthest from training of several."""

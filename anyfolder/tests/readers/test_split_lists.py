@@ -236,14 +236,26 @@ def test_lists_may_name_the_folders_of_frames(tmp_path, line):
     assert len(found.val) == 10
 
 
-def test_lists_may_say_how_the_names_of_images_begin(tmp_path):
+@pytest.mark.parametrize('name', ['test.txt', 'test_patients.txt', 'lists/subjects_test.csv'])
+def test_lists_may_say_how_the_names_of_images_begin(tmp_path, name):
     for c, numbers in (('run', range(3)), ('walk', range(3, 6))):
         (tmp_path / c).mkdir()
         for k in numbers:
             for i in range(3):
                 Image.new('RGB', (8, 8), (30 * k, 20 * i, 0)).save(tmp_path / f'{c}/v{k}_{i}.png')
-    (tmp_path / 'test.txt').write_text('v0\nv3\n')
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text('v0\nv3\n')
     assert parts_of(tmp_path)['test'] == {f'v{k}_{i}' for k in (0, 3) for i in range(3)}
+
+
+def test_names_of_classes_are_no_beginnings_of_images(tmp_path):
+    for kind in ('run', 'walk', 'jump'):
+        (tmp_path / kind).mkdir()
+        for i in range(4):
+            path = tmp_path / f'{kind}/{kind}_{i}.png'
+            Image.new('RGB', (8, 8), (30 * len(kind), 20 * i, ord(kind[0]))).save(path)
+    (tmp_path / 'testclasses.txt').write_text('run\nwalk\n')
+    assert not parts_of(tmp_path)['test']
 
 
 def test_a_table_may_say_the_split_of_folders(tmp_path):
