@@ -1,6 +1,6 @@
 """A sheet of images with their labels, as they are in the folder: nothing is augmented."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -32,6 +32,9 @@ LETTERS = 44  # of a line above a picture
 NAME_LETTERS = 20  # of a class at a box and in the legend
 LEGEND = 24  # classes
 LEGEND_COLUMNS = 8
+NO_SEGMENT = -1  # in a map of classes, of which there may be more than 255
+
+Drawn = tuple[str, Sequence[int]]  # a text on what an image has, and the classes for the legend
 
 
 class _Panel(NamedTuple):
@@ -66,34 +69,59 @@ def draw_sheet(data: Dataset) -> np.ndarray:
 
 
 def _panels(data: Dataset, split: str, image: Image) -> Iterator[_Panel]:
+    """An image with its labels, beside its depth if it has one."""
     picture = scaled(np.ascontiguousarray(as_photograph(image.pixels())[..., ::-1]))
-    name = _ending(data.name_of(image))
+    text, classes = DRAWN[data.task](data, image, picture)
+    yield _Panel(picture, (_ending(data.name_of(image)), split + f': {text}' * bool(text)), classes)
     if data.task == 'depth':
         depth = data.depth(image)
         known = depth[depth > 0]
         ends = f'{known.min():.2f} to {known.max():.2f} m' if known.size else 'not known'
-        yield _Panel(picture, (name, split))
         yield _Panel(scaled(colored(depth, True)), ('', ends))
-    elif data.task in ('segmentation', 'panoptic'):
-        is_panoptic = data.task == 'panoptic'
-        labels = _segment_classes(data, image) if is_panoptic else data.class_map(image)
-        labels = resized(labels, (picture.shape[1], picture.shape[0]))
-        none = -1 if is_panoptic else NOT_LABELED
-        untinted = [none, *background_of(enumerate(data.classes))]
-        draw_map(picture, labels, untinted)
-        things = [one for one in image.objects if is_panoptic and _is_thing(data, one)]
-        _draw_boxes(data, image, picture, things)
-        present = [one for one in np.unique(labels).tolist() if one != none]
-        names = ', '.join(data.classes[label] for label in present)
-        text = _counted(things) if is_panoptic else names or 'not labeled'
-        tinted = [label for label in present if label not in untinted]
-        yield _Panel(picture, (name, f'{split}: {text}'), tinted)
-    elif data.task == 'classification':
-        yield _Panel(picture, (name, f'{split}: {", ".join(image.labels) or "no class"}'))
-    else:
-        _draw_boxes(data, image, picture, image.objects)
-        present = [data.number_of(one.label) for one in image.objects if one.label]
-        yield _Panel(picture, (name, f'{split}: {_counted(image.objects)}'), present)
+
+
+def _classified(data: Dataset, image: Image, picture: np.ndarray) -> Drawn:
+    return ', '.join(image.labels) or 'no class', ()
+
+
+def _with_objects(data: Dataset, image: Image, picture: np.ndarray) -> Drawn:
+    _draw_boxes(data, image, picture, image.objects)
+    labels = [data.number_of(found.label) for found in image.objects if found.label]
+    return _counted(image.objects), labels
+
+
+def _with_mask(data: Dataset, image: Image, picture: np.ndarray) -> Drawn:
+    tinted, present = _tint(data, data.class_map(image), NOT_LABELED, picture)
+    return ', '.join(data.classes[label] for label in present) or 'not labeled', tinted
+
+
+def _with_segments(data: Dataset, image: Image, picture: np.ndarray) -> Drawn:
+    tinted, _ = _tint(data, _segment_classes(data, image), NO_SEGMENT, picture)
+    things = [found for found in image.objects if _is_thing(data, found)]
+    _draw_boxes(data, image, picture, things)
+    return _counted(things), tinted
+
+
+# The task -> what draws the labels of an image.
+DRAWN: dict[str, Callable[[Dataset, Image, np.ndarray], Drawn]] = {
+    'classification': _classified,
+    'detection': _with_objects,
+    'instance': _with_objects,
+    'segmentation': _with_mask,
+    'panoptic': _with_segments,
+    'depth': lambda data, image, picture: ('', ()),
+}
+
+
+def _tint(
+    data: Dataset, labels: np.ndarray, none: int, picture: np.ndarray
+) -> tuple[list[int], list[int]]:
+    """Draw the class of each pixel (H, W); the classes that are tinted, and all that are there."""
+    labels = resized(labels, (picture.shape[1], picture.shape[0]))
+    untinted = [none, *background_of(enumerate(data.classes))]
+    draw_map(picture, labels, untinted)
+    present = [label for label in np.unique(labels).tolist() if label != none]
+    return [label for label in present if label not in untinted], present
 
 
 def _counted(objects: Sequence[Object]) -> str:
@@ -108,7 +136,7 @@ def _is_thing(data: Dataset, found: Object) -> bool:
 def _segment_classes(data: Dataset, image: Image) -> np.ndarray:
     """The class of each pixel (H, W) of panoptic data, -1 where there is none."""
     segments = data.segments(image)
-    labels = np.full(segments.shape, -1)
+    labels = np.full(segments.shape, NO_SEGMENT)
     for found in image.objects:
         labels[segments == found.segment] = data.number_of(found.label)
     return labels
