@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .dataset import Dataset, as_dataset
 from .errors import InputError, naming
+from .garbage import without_collection
 from .layouts.answers import answering
 from .layouts.find_layout import read_laid_out, task_by_layout
 from .readers.box_folders import read_annotated_folder
@@ -83,7 +84,7 @@ def read(
     if task is not None and task not in TASKS:
         raise InputError(f'{option("task", task)} is not one of {", ".join(TASKS)}.')
     options = Options(skip_invalid, depth_scale, decode_all, Path(folder))
-    with naming(str(folder)):
+    with naming(str(folder)), without_collection():
         tree = Tree(folder, ProbeCache(str(folder), decode_all=decode_all))
         chosen = task or task_by_layout(tree, folder, layout)
         if chosen is None:
@@ -92,7 +93,7 @@ def read(
             found, depths = read_laid_out(
                 tree, folder, chosen, layout, skip_invalid, decode_all, depth_scale
             ) or _read_as(chosen, tree, options)
-    return as_dataset(chosen, Path(folder), found, depths.scale if depths else 1.0)
+        return as_dataset(chosen, Path(folder), found, depths.scale if depths else 1.0)
 
 
 def _as_it_looks(tree: Tree, options: Options) -> tuple[str, Found]:

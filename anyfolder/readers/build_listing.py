@@ -140,6 +140,8 @@ def apply_lists(records: Records, lists: Lists) -> Records:
 
     Where a list names the images of a split, others are not of it and are left out.
     """
+    if not (lists.splits or lists.groups):
+        return records
     listed, kept = {*lists.splits.values()}, []
     for record in records:
         if stated := lists.splits.get(record.path):

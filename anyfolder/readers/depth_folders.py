@@ -1,5 +1,6 @@
 """Match images with their depth maps."""
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -139,20 +140,24 @@ def _is_picture(path: Path) -> bool:
 
 def _maps_of(tree: Tree) -> list[Path]:
     """The files that are maps of depth, by their folder or their name."""
-    photographs = {path.with_suffix('') for path in tree.images if path.suffix.lower() != '.npy'}
+    parts = [(path, *os.path.splitext(str(path))) for path in [*tree.images, *tree.others]]
+    photographs = {start for _, start, suffix in parts[: len(tree.images)] if suffix != '.npy'}
+    is_of_maps: dict[str, bool] = {}  # by folder, of which there are few
     maps = []
-    for path in [*tree.images, *tree.others]:
-        suffix = path.suffix.lower()
-        if suffix not in DEPTH_SUFFIXES:
+    for path, start, suffix in parts:
+        if suffix.lower() not in DEPTH_SUFFIXES:
             continue
-        folders = [part.casefold() for part in tree.parts(path)]
-        named = DEPTH_WORD.search(path.stem) or any(
-            'depth' in part or without_split(part) in FOLDER_KINDS['mask'] for part in folders
-        )
-        beside = path.with_suffix('') in photographs and suffix in ('.npy', '.exr')
-        if named or beside:
+        place, _, stem = start.rpartition(os.sep)
+        if place not in is_of_maps:
+            is_of_maps[place] = any(map(_is_folder_of_maps, tree.parts(path)))
+        beside = suffix.lower() in ('.npy', '.exr') and start in photographs
+        if is_of_maps[place] or beside or DEPTH_WORD.search(stem):
             maps.append(path)
     return maps
+
+
+def _is_folder_of_maps(name: str) -> bool:
+    return 'depth' in name.casefold() or without_split(name) in FOLDER_KINDS['mask']
 
 
 def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:

@@ -1,8 +1,9 @@
 """The folders of YOLO: files of labels, the names of classes, and the places of the splits."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatch
+from fnmatch import translate
 from itertools import chain
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -20,6 +21,7 @@ from .name_files import NAME_FILES, Settings, find_names, find_settings
 from .split_lists import images_of
 from .splits import SPLITS, Split
 
+IS_OF_NAMES = re.compile('|'.join(map(translate, NAME_FILES)))
 LOST = Lost('files of labels left out, without an image of their name')
 
 
@@ -90,7 +92,7 @@ def yolo_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
 def _texts(tree: Tree) -> list[Path]:
     """The text files but those that name classes."""
     texts = (file for file in tree.others if file.suffix.lower() == '.txt')
-    return [file for file in texts if not any(fnmatch(file.name, name) for name in NAME_FILES)]
+    return [file for file in texts if not IS_OF_NAMES.match(file.name)]
 
 
 def _is_within(tree: Tree, file: Path) -> bool:

@@ -1,7 +1,7 @@
 """Values in annotations of unknown people: a name may be null, a number text, a flag ``'yes'``."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,13 +35,16 @@ def is_yes(value: Any) -> bool:
     return str(value).strip().casefold() in ('1', '1.0', 'true', 'yes')
 
 
-def properties_of(found: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def properties_of(found: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     """The keys and values of an object, and of what is nested in it such as attributes."""
+    properties = []
     for key, value in found.items():
-        if isinstance(value, Mapping):
-            yield from properties_of(value) if str(key).casefold() in NESTED else ()
-        else:
-            yield str(key).casefold(), value
+        name = str(key).casefold()
+        if not isinstance(value, dict):
+            properties.append((name, value))
+        elif name in NESTED:
+            properties += properties_of(value)
+    return properties
 
 
 def is_ignored(found: Mapping[Any, Any]) -> bool:
