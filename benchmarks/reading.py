@@ -1,185 +1,152 @@
-"""How fast other people's data is read: seconds, processor seconds and memory of ``train --check``.
+"""How other people's data is read: right, refused or wrong, in which time and memory.
 
-    python benchmarks reading [--cases images table coco labelme] [--share 0.01] [--other PYTHON]
+    python benchmarks reading [--other PYTHON] [--only scenes images coco yolo table]
+                              [--share 0.01] [--details]
 
-It draws the data, and reads each case in a process of its own: once with all images decoded, of the
-table a sample, and again with what the first check remembers. Memory is the peak above what a tiny
-folder of the same kind takes, which has imported everything, without the processes that decode.
-``--other`` is the Python of an environment with datumaro and supervision, which then read the same
-files; neither reads a table. Most of the time is for drawing 200,000 images.
+``anyfolder`` reads all scenes of its tests and folders of 20,000 to 200,000 images, and beside it
+datumaro, supervision and ultralytics' check, where ``--other`` is the Python of an environment with
+these: ``pip install datumaro supervision ultralytics``. Each answer is compared with what was
+written. Of the large folders, the time is that until all labels are there; images are not decoded
+but where a library does so. A tiny folder of the same kind is read before, so that imports do not
+count. Memory is the peak above what the process held then; processes that decode are not in it.
+Each line is measured by itself, on one machine in one run, on Linux. The tables are those of
+``anyfolder/README.md``.
 """
 
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
-from base64 import b64encode
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import cv2
-import numpy as np
+from labeled_folders import LARGE, SCENES, LabeledFolder, LargeFolder, Truth, fault_of
 
-TINY = 40  # images or boxes of the folder that is read before
-CLASSES, BOXES = 5, 10  # of all images, and in each
-
-OURS = """
-from contextlib import redirect_stdout
-import io
-from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.write import write_config
-def read(folder):
-    task = dict(coco='detection', labelme='detection').get({case!r}, 'classification')
-    with redirect_stdout(io.StringIO()):
-        write_config(Request(folder, task, work_dir=folder + '_run'), check={case!r} != 'table')
-"""
-DATUMARO = """
-from datumaro.components.dataset import Dataset
-def read(folder):
-    kind = dict(coco='coco', images='imagenet')[{case!r}]
-    for item in Dataset.import_from(folder, kind):
-        item.media.data, item.annotations
-"""
-SUPERVISION = """
-import supervision
-def read(folder):
-    if {case!r} == 'coco':
-        found = supervision.DetectionDataset.from_coco(
-            folder + '/images/train', folder + '/annotations/instances_train.json')
-    else:
-        found = supervision.ClassificationDataset.from_folder_structure(folder)
-    for path, image, annotation in found:
-        pass
-"""
-MEASURED = """
-import json, os, resource, sys, time
-def used():
-    own, others = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    seconds = own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
-    return time.perf_counter(), seconds, own.ru_maxrss / 1024
-tiny, folder = sys.argv[1:]
-read(tiny)
-rows = []
-for _ in range({times}):
-    before = used()
-    read(folder)
-    rows.append([after - start for start, after in zip(before, used())])
-print(json.dumps(rows))
-"""
+READER = Path(__file__).with_name('label_readers.py')
+LIBRARIES = 'datumaro', 'supervision', 'ultralytics'  # beside anyfolder
+TINY = 100  # images or boxes of the folder that is read before
+ASKED = (
+    'Or write what is meant into',
+    '`import ',
+)  # in sentences that end in what to write or to run
+VERDICTS = 'right', 'asked', 'refused', 'wrong'
 
 
-def drawn(random: np.random.Generator, height: int, width: int) -> np.ndarray:
-    """A smooth image (height, width, 3)."""
-    values = random.integers(0, 255, (6, 6, 3)).astype(np.uint8)
-    return cv2.resize(values, (width, height), interpolation=cv2.INTER_CUBIC)
+def answers(python: str, library: str, jobs: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+    """What a library says to each job, in a process of its own."""
+    process = subprocess.run(
+        [python, str(READER), library], input=json.dumps(jobs), capture_output=True, text=True
+    )
+    lines = process.stdout.splitlines()
+    if len(lines) != len(jobs):
+        raise SystemExit(f'{library} ended after {len(lines)} folders: {process.stderr[-2000:]}')
+    return [json.loads(line) for line in lines]
 
 
-def write_images(folder: Path, number: int) -> None:
-    """Folders of classes with PNGs of 64 x 64 pixels."""
-    random = np.random.default_rng(0)
-    for i in range(number):
-        place = folder / f'class{i % CLASSES}'
-        place.mkdir(parents=True, exist_ok=True)
-        cv2.imwrite(str(place / f'{i:06}.png'), drawn(random, 64, 64))
+def verdict(answer: dict[str, Any], truth: Truth | None) -> tuple[str, str]:
+    """One of :data:`VERDICTS`, and why."""
+    if 'refused' in answer:
+        sentence = answer['refused']
+        is_asked = any(words in sentence for words in ASKED)
+        return ('asked' if is_asked else 'refused'), sentence
+    if not answer['images']:
+        return 'refused', 'it finds no image'
+    if truth is None:
+        return 'wrong', 'it is guessed what is meant'
+    fault = fault_of(answer['images'], truth)
+    return ('wrong' if fault else 'right'), fault
 
 
-def write_table(folder: Path, number: int) -> None:
-    """PNGs of 8 x 8 pixels, and a CSV with a row for each."""
-    random = np.random.default_rng(0)
-    (folder / 'images').mkdir(parents=True)
-    for i in range(number):
-        cv2.imwrite(str(folder / f'images/{i:06}.png'), drawn(random, 8, 8))
-    rows = ''.join(f'{i:06}.png,class{i % CLASSES}\n' for i in range(number))
-    (folder / 'labels.csv').write_text(f'file,label\n{rows}')
+def pythons(other: str | None) -> dict[str, str]:
+    """The Python of each library."""
+    return {'anyfolder': sys.executable} | (dict.fromkeys(LIBRARIES, other) if other else {})
 
 
-def write_coco(folder: Path, number: int) -> None:
-    """So many boxes of COCO, ten in each image of 128 x 96 pixels."""
-    random = np.random.default_rng(0)
-    for name in ('images/train', 'annotations'):
-        (folder / name).mkdir(parents=True)
-    images, annotations = [], []
-    for i in range(1, number // BOXES + 1):
-        cv2.imwrite(str(folder / f'images/train/{i:06}.png'), drawn(random, 96, 128))
-        images.append(dict(id=i, file_name=f'{i:06}.png', width=128, height=96))
-        for k in range(BOXES):
-            (left, top), (width, height) = random.integers(0, 60, 2), random.integers(8, 36, 2)
-            box = [*map(int, (left, top, width, height))]
-            annotations.append(
-                dict(
-                    id=len(annotations) + 1,
-                    image_id=i,
-                    category_id=k % CLASSES + 1,
-                    bbox=box,
-                    area=box[2] * box[3],
-                    iscrowd=0,
-                    segmentation=[],
-                )
+def versions(other: str | None) -> str:
+    """The versions of the libraries, of Python and the name of the processor."""
+    code = f'import importlib.metadata as m; print(*(m.version(n) for n in {LIBRARIES!r}))'
+    found = (
+        subprocess.run([other, '-c', code], check=True, capture_output=True, text=True).stdout
+        if other
+        else ''
+    )
+    words = [f'{name} {number}' for name, number in zip(LIBRARIES, found.split(), strict=False)]
+    lines = Path('/proc/cpuinfo').read_text().splitlines() if os.name == 'posix' else []
+    models = [line.partition(': ')[2] for line in lines if line.startswith('model name')]
+    name = models[0] if models else platform.processor()
+    return ', '.join([*words, f'Python {platform.python_version()}', f'{os.cpu_count()} x {name}'])
+
+
+def try_scenes(other: str | None, details: bool) -> None:
+    """Print how many scenes of each kind a library reads right."""
+    head = ' | '.join(VERDICTS)
+    print(f'| folders | library | {head} |\n|---|---|{"---|" * len(VERDICTS)}')
+    for words, folders in SCENES.items():
+        chosen = [*folders()]
+        for library, python in pythons(other).items():
+            with tempfile.TemporaryDirectory() as place:
+                jobs = [_written(one, Path(place, str(i))) for i, one in enumerate(chosen)]
+                found = answers(python, library, jobs)
+            verdicts = [
+                verdict(one, folder.truth) for one, folder in zip(found, chosen, strict=True)
+            ]
+            counts = Counter(one for one, _ in verdicts)
+            row = ' | '.join(str(counts[one]) for one in VERDICTS)
+            print(f'| {len(chosen)} {words} | {library} | {row} |', flush=True)
+            for folder, (kind, why) in zip(chosen, verdicts, strict=True) if details else ():
+                if kind != 'right':
+                    print(f'    {library}: {folder.name} [{folder.task}] {kind}: {why[:300]!r}')
+
+
+def _written(one: LabeledFolder, place: Path) -> dict[str, str]:
+    place.mkdir()
+    one.write(place)
+    return dict(folder=str(place), task=one.task)
+
+
+def try_large(one: LargeFolder, other: str | None, share: float, details: bool) -> None:
+    """Print how a library reads a large folder, and in which time and memory."""
+    count = max(int(share * one.count), TINY)
+    with tempfile.TemporaryDirectory() as place:
+        tiny, folder = Path(place, 'tiny'), Path(place, 'data')
+        one.write(tiny, TINY)
+        truth = one.write(folder, count)
+        job = dict(first=str(tiny), folder=str(folder), task=one.task)
+        for library, python in pythons(other).items():
+            [answer] = answers(python, library, [job])
+            kind, why = verdict(answer, truth)
+            measured = (
+                f'{answer["seconds"]:.1f} s | {answer["processor"]:.1f} s | '
+                f'{answer["memory"]:.0f} MB'
+                if kind in ('right', 'wrong')
+                else '- | - | -'
             )
-    categories = [dict(id=i + 1, name=f'class{i}') for i in range(CLASSES)]
-    (folder / 'annotations/instances_train.json').write_text(
-        json.dumps(dict(images=images, annotations=annotations, categories=categories))
-    )
-
-
-def write_labelme(folder: Path, number: int) -> None:
-    """LabelMe files with the pixels of their images, of 1600 x 1200, in them."""
-    folder.mkdir(parents=True)
-    random = np.random.default_rng(0)
-    for i in range(number):
-        pixels = random.integers(0, 255, (1200, 1600, 3)).astype(np.uint8)
-        content = cv2.imencode('.png', pixels, [cv2.IMWRITE_PNG_COMPRESSION, 0])[1].tobytes()
-        (folder / f'{i:03}.png').write_bytes(content)
-        shape = dict(label='ab'[i % 2], shape_type='rectangle', points=[[10, 10], [200, 200]])
-        said = dict(imagePath=f'{i:03}.png', shapes=[shape], imageData=b64encode(content).decode())
-        (folder / f'{i:03}.json').write_text(json.dumps(said))
-
-
-# How each case is drawn, of how many, and what of other libraries reads it.
-CASES: dict[str, tuple[Callable[[Path, int], None], int, dict[str, str]]] = dict(
-    images=(write_images, 20_000, dict(datumaro=DATUMARO, supervision=SUPERVISION)),
-    table=(write_table, 200_000, {}),
-    coco=(write_coco, 50_000, dict(datumaro=DATUMARO, supervision=SUPERVISION)),
-    labelme=(write_labelme, 60, {}),
-)
-
-
-def measure(
-    python: str, program: str, case: str, tiny: Path, folder: Path, times: int
-) -> list[list[float]]:
-    """Seconds, processor seconds and MB of reading a folder, so many times."""
-    code = program.format(case=case) + MEASURED.format(times=times)
-    answer = subprocess.run(
-        [python, '-c', code, str(tiny), str(folder)], check=True, capture_output=True, text=True
-    )
-    return json.loads(answer.stdout.splitlines()[-1])
+            print(f'| {count:,} {one.words} | {library} | {kind} | {measured} |', flush=True)
+            if details and why:
+                print(f'    {why}')
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('--cases', nargs='+', choices=CASES, default=[*CASES])
-    parser.add_argument('--share', type=float, default=1.0, help='of the images, to try it')
-    parser.add_argument('--other', help='a Python with datumaro and supervision')
+    parser.add_argument('--other', help='a Python with datumaro, supervision and ultralytics')
+    parser.add_argument('--only', nargs='+', choices=['scenes', *LARGE], default=['scenes', *LARGE])
+    parser.add_argument('--share', type=float, default=1.0, help='of the large folders, to try it')
+    parser.add_argument('--details', action='store_true', help='why each one is not right')
     args = parser.parse_args()
-    for case in args.cases:
-        write, number, others = CASES[case]
-        with tempfile.TemporaryDirectory() as place:
-            tiny, folder = Path(place, 'tiny'), Path(place, 'data')
-            write(tiny, min(TINY, number))
-            write(folder, max(int(args.share * number), TINY))
-            first, again = measure(sys.executable, OURS, case, tiny, folder, 2)
-            rows = {'ours': first, 'ours, again': again}
-            for name, program in others.items() if args.other else ():
-                rows[name] = measure(args.other, program, case, tiny, folder, 1)[0]
-        for name, (seconds, processor, memory) in rows.items():
-            print(
-                f'{case:<9}{name:<13}{seconds:7.1f} s {processor:7.1f} s of processors '
-                f'{memory:6.0f} MB',
-                flush=True,
-            )
-    print(f'Load of {os.cpu_count()} cores at the end: {os.getloadavg()[0]:.1f}')
+    print(versions(args.other), end='\n\n')
+    if 'scenes' in args.only:
+        try_scenes(args.other, args.details)
+    columns = 'folder', 'library', 'labels', 'time', 'of a processor', 'memory'
+    print(f'\n| {" | ".join(columns)} |\n|{"---|" * len(columns)}')
+    for name in args.only:
+        if name in LARGE:
+            try_large(LARGE[name], args.other, args.share, args.details)
+    print(f'\nLoad of {os.cpu_count()} cores at the end: {os.getloadavg()[0]:.1f}')
 
 
 if __name__ == '__main__':

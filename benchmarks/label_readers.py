@@ -1,0 +1,271 @@
+"""Read folders with one library, in its own environment: a program of :mod:`reading`.
+
+    PYTHON benchmarks/label_readers.py LIBRARY < jobs.json
+
+A job is a folder and a task. The answer to each is a line of JSON: what was read in one form
+whatever the library, or the sentence of its refusal, and the seconds and MB that it took (on
+Linux). A job with ``first`` reads that folder before, so that imports do not count.
+"""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path, PureWindowsPath
+from typing import Any, NamedTuple
+
+SUFFIXES = '.jpg', '.jpeg', '.png', '.bmp', '.gif', '.tif'
+SPLITS = 'train', 'val', 'valid', 'test'
+
+
+class Labeled(NamedTuple):
+    """An image with its labels, whatever the library.
+
+    Attributes:
+        path: the file, or what the library calls the image.
+        labels: its classes, or those in its mask.
+        boxes: name, left, top, right and bottom in pixels of each object.
+        pixels: the number of pixels of each class.
+    """
+
+    path: str
+    labels: list[str] = []
+    boxes: list[list[Any]] = []
+    pixels: dict[str, int] = {}
+
+
+class NotReadableError(Exception):
+    """The library has no reader for such a folder."""
+
+
+# What a library reads, and what gives it in the common form: that is not measured.
+Read = tuple[Any, Callable[[Any], Iterable[Labeled]]]
+
+
+def unwrapped(folder: Path) -> Path:
+    """The outermost folder that has several folders, as people would give it."""
+    inner = [path for path in folder.iterdir() if path.is_dir()]
+    return unwrapped(inner[0]) if len(inner) == 1 else folder
+
+
+def read_anyfolder(folder: Path, task: str) -> Read:
+    import numpy as np
+
+    import anyfolder
+
+    def as_labeled(data: Any) -> Iterator[Labeled]:
+        for _, image in data.images():
+            boxes, pixels = [], {}
+            for one in image.objects:
+                left, top, width, height = one.box
+                if one.label and not one.crowd:
+                    boxes.append([one.label, left, top, left + width, top + height])
+            if task == 'segmentation':
+                counts = np.bincount(data.class_map(image).ravel(), minlength=256)
+                pixels = {name: int(counts[i]) for i, name in enumerate(data.classes) if counts[i]}
+            yield Labeled(str(image.path), [*(pixels or image.labels)], boxes, pixels)
+
+    return anyfolder.read(folder, task), as_labeled
+
+
+def read_datumaro(folder: Path, task: str) -> Read:
+    """By the format that it finds itself, and of several the first with labels for the task."""
+    from datumaro.components.annotation import AnnotationType
+    from datumaro.components.dataset import Dataset
+    from datumaro.components.environment import Environment
+
+    kinds = {
+        'classification': {AnnotationType.label},
+        'segmentation': {AnnotationType.mask},
+        'panoptic': {AnnotationType.mask},
+        'depth': {AnnotationType.depth_annotation},
+    }.get(task, {AnnotationType.bbox, AnnotationType.polygon, AnnotationType.mask})
+
+    def as_labeled(items: Any) -> Iterator[Labeled]:
+        names = items[0]
+        for item in items[1]:
+            found = [one for one in item.annotations if one.type in kinds and one.label is not None]
+            if kinds & {AnnotationType.bbox}:  # a box and its polygon are one object
+                found = [*{(one.label, *one.get_bbox()): one for one in found}.values()]
+            boxes, pixels = [], Counter[str]()
+            for one in found if task != 'classification' else ():
+                name = names[one.label].name
+                if one.type == AnnotationType.mask:
+                    pixels[name] += int(one.image.sum())
+                left, top, width, height = one.get_bbox()
+                boxes.append([name, left, top, left + width, top + height])
+            labels = list(dict.fromkeys(names[one.label].name for one in found))
+            path = getattr(item.media, 'path', None) or item.id
+            yield Labeled(path, labels, boxes if task != 'segmentation' else [], dict(pixels))
+
+    faults = []
+    for form in sorted(Environment().detect_dataset(str(folder), depth=3)):
+        try:
+            data = Dataset.import_from(str(folder), form)
+            names, items = data.categories().get(AnnotationType.label), [*data]
+        except Exception as error:  # another format may fit
+            faults.append(f'{form}: {error.__cause__ or error}')
+            continue
+        if names and any(one.type in kinds for item in items for one in item.annotations):
+            return (names, items), as_labeled
+        faults.append(f'{form}: no such labels')
+    raise NotReadableError('; '.join(faults) or 'no format is found')
+
+
+def read_supervision(folder: Path, task: str) -> Read:
+    """By its function for the format, with the folders of images and of labels that it takes."""
+    import supervision
+
+    if task == 'classification':
+        folder = unwrapped(folder)
+        places = [folder / split for split in SPLITS if (folder / split).is_dir()] or [folder]
+        data = [supervision.ClassificationDataset.from_folder_structure(str(one)) for one in places]
+        return data, lambda data: (
+            Labeled(path, [each.classes[int(found.class_id[0])]])
+            for each in data
+            for path, found in each.annotations.items()
+        )
+
+    def as_labeled(data: Any) -> Iterator[Labeled]:
+        for each in data:
+            for path, found in each.annotations.items():
+                boxes = zip(found.class_id, found.xyxy.tolist(), strict=True)
+                yield Labeled(path, [], [[each.classes[int(i)], *box] for i, box in boxes])
+
+    if task not in ('detection', 'instance'):
+        raise NotReadableError(f'no reader of labels for {task}')
+    calls = [*_calls_of_supervision(folder)]
+    if not calls:
+        raise NotReadableError('no reader of such labels')
+    data = [getattr(supervision.DetectionDataset, f'from_{form}')(*args) for form, args in calls]
+    return data, as_labeled
+
+
+def _calls_of_supervision(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The format and the arguments of each call that reads a part of a folder."""
+    files = sorted(folder.rglob('*'))
+    images = {path.name: path.parent for path in files if path.suffix.lower() in SUFFIXES}
+    places = sorted({*images.values()})
+    settings = [path for path in files if path.suffix in ('.yaml', '.yml')]
+    lines = {path.stem: path.parent for path in files if path.suffix == '.txt'}
+    for place in places if settings else ():
+        own = next((lines[one.stem] for one in sorted(place.iterdir()) if one.stem in lines), None)
+        if own:
+            yield 'yolo', (str(place), str(own), str(settings[0]))
+    for file in files:
+        content = json.loads(file.read_text()) if file.suffix == '.json' else None
+        if isinstance(content, dict) and content.get('images') and content.get('annotations'):
+            first = Path(content['images'][0].get('file_name', ''))
+            place = images.get(first.name)
+            if place:
+                yield 'coco', (str(_above(place, first)), str(file))
+        elif isinstance(content, list) and content and 'annotations' in content[0]:
+            yield 'createml', (str(images[content[0]['image']]), str(file))
+        elif isinstance(content, dict) and 'shapes' in content:
+            yield (
+                'labelme',
+                (str(images[PureWindowsPath(content['imagePath']).name]), str(file.parent)),
+            )
+            return
+    for place in sorted({path.parent for path in files if path.suffix == '.xml'}):
+        stem = next(place.glob('*.xml')).stem
+        own = next((images[name] for name in images if Path(name).stem == stem), None)
+        if own:
+            yield 'pascal_voc', (str(own), str(place))
+
+
+def _above(place: Path, name: Path) -> Path:
+    """The folder below which a name with folders is that of an image."""
+    for _ in name.parts[:-1]:
+        place = place.parent
+    return place
+
+
+def read_ultralytics(folder: Path, task: str) -> Read:
+    """By the check and the data set that its training uses."""
+    from ultralytics.cfg import get_cfg
+    from ultralytics.data.dataset import ClassificationDataset, YOLODataset
+    from ultralytics.data.utils import check_cls_dataset, check_det_dataset
+
+    if task == 'classification':
+        checked = check_cls_dataset(str(unwrapped(folder)))
+        data = [
+            ClassificationDataset(str(checked[split]), get_cfg())
+            for split in ('train', 'val', 'test')
+            if checked.get(split)
+        ]
+        return data, lambda data: (
+            Labeled(str(sample[0]), [checked['names'][sample[1]]])
+            for each in data
+            for sample in each.samples
+        )
+    settings = sorted(folder.rglob('*.yaml'))
+    if task not in ('detection', 'instance') or not settings:
+        raise NotReadableError('no YAML file of a data set for detection')
+    checked = check_det_dataset(str(settings[0]), autodownload=False)
+    kind = 'segment' if task == 'instance' else 'detect'
+    data = [
+        YOLODataset(img_path=checked[split], data=checked, task=kind, augment=False)
+        for split in ('train', 'val', 'test')
+        if checked.get(split)
+    ]
+
+    def as_labeled(data: Any) -> Iterator[Labeled]:
+        for one in (label for each in data for label in each.labels):
+            height, width = one['shape']
+            boxes = []
+            for number, (x, y, w, h) in zip(one['cls'][:, 0], one['bboxes'].tolist(), strict=True):
+                corners = x - w / 2, y - h / 2, x + w / 2, y + h / 2
+                box = [a * b for a, b in zip(corners, [width, height] * 2, strict=True)]
+                boxes.append([checked['names'][int(number)], *box])
+            yield Labeled(str(one['im_file']), [], boxes)
+
+    return data, as_labeled
+
+
+LIBRARIES = dict(
+    anyfolder=read_anyfolder,
+    datumaro=read_datumaro,
+    supervision=read_supervision,
+    ultralytics=read_ultralytics,
+)
+
+
+def used() -> tuple[float, float]:
+    """Seconds, and those of the processor, without that of processes that it started."""
+    return time.perf_counter(), time.process_time()
+
+
+def memory(key: str) -> float:
+    """``VmRSS``, what this process holds in MB, or ``VmHWM``, the most that it held since reset."""
+    lines = Path('/proc/self/status').read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
+
+
+def answer(name: str, job: dict[str, str]) -> dict[str, Any]:
+    read = LIBRARIES[name]
+    try:
+        if 'first' in job:
+            read(Path(job['first']), job['task'])
+        Path('/proc/self/clear_refs').write_text('5')  # resets the peak
+        held, before = memory('VmRSS'), used()
+        data, as_labeled = read(Path(job['folder']), job['task'])
+        seconds, processor = (after - start for start, after in zip(before, used(), strict=True))
+        measured = dict(seconds=seconds, processor=processor, memory=memory('VmHWM') - held)
+        return dict(images=[*as_labeled(data)], **measured)
+    except Exception as error:  # whatever a library raises is its refusal
+        return dict(refused=f'{type(error).__name__}: {error}')
+
+
+def main() -> None:
+    name, out = sys.argv[1], sys.stdout
+    for job in json.load(sys.stdin):
+        with redirect_stdout(sys.stderr):
+            line = json.dumps(answer(name, job), default=float)
+        print(line, file=out, flush=True)
+
+
+if __name__ == '__main__':
+    main()
