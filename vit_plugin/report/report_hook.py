@@ -22,6 +22,7 @@ from vit_plugin.files.untrusted_text import as_csv
 from vit_plugin.inference.prepared_image import pixels_of
 from vit_plugin.registry import HOOKS
 
+from .few_images import said_of_few
 from .outcomes import Outcomes, kind_of
 from .pictures import draw_learning_curve
 from .pictures.class_scores import as_markdown, rows_of
@@ -175,6 +176,7 @@ class ReportHook(Hook):
         lines = [
             f'Trained in {record.seconds:.0f} s.',
             *tables,
+            *filter(None, [said_of_few(_validated(runner), history)]),
             f'Checkpoints, {TABLE} and pictures are in {folder}',
             f'Next: vit-plugin {_next_command(runner)}',
         ]
@@ -227,6 +229,10 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
         if panels:
             columns = COLUMNS - COLUMNS % outcomes.per_image
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
+
+
+def _validated(runner: Runner) -> int:
+    return 0 if runner._val_loop is None else len(runner.val_dataloader.dataset)
 
 
 def _next_command(runner: Runner) -> str:

@@ -1,0 +1,26 @@
+"""A score of few images comes with its interval."""
+
+import pytest
+
+from vit_plugin.report.few_images import said_of_few, wilson_interval
+
+
+@pytest.mark.parametrize(
+    ('right', 'count', 'expected'),  # as scipy.stats.binomtest(...).proportion_ci(method='wilson')
+    [(5, 6, (0.4365, 0.9699)), (0, 10, (0.0, 0.2775)), (10, 10, (0.7225, 1.0))],
+)
+def test_the_interval_is_wilsons(right, count, expected):
+    assert wilson_interval(right / count, count) == pytest.approx(expected, abs=1e-4)
+
+
+def test_few_images_are_said_to_decide_little():
+    history = {'accuracy/top1': [(1, 50.0), (2, 500 / 6), (3, 50.0)]}
+    assert said_of_few(6, history) == (
+        '6 validation images decide little, so compare models on more: 83 % top-1 of them can be '
+        '44 to 97 % of other images (95 % confidence), and lower still as the best of 3 '
+        'validations.'
+    )
+    assert said_of_few(6, {'coco/bbox_mAP': [(1, 40.0)]}) == (
+        '6 validation images decide little, so compare models on more.'
+    )
+    assert said_of_few(50, history) == said_of_few(6, {}) == ''

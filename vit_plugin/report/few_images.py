@@ -1,0 +1,42 @@
+"""What a validation of few images can say."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+FEW_IMAGES = 50  # to validate; the interval around 80 % of 50 is 22 points wide
+Z = 1.96  # standard deviations of a normal distribution that hold 95 %
+ACCURACY = 'accuracy/top1'
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share (0 to 1) that was found in ``count`` images.
+
+    E. B. Wilson, Journal of the American Statistical Association 22 (1927).
+    """
+    spread = Z**2 / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def said_of_few(count: int, history: Mapping[str, Sequence[tuple[int, float]]]) -> str:
+    """A sentence about a run that was validated on few images; empty for one with enough.
+
+    Args:
+        count: images to validate.
+        history: the points (epoch or iteration, value in per cent) of each metric.
+    """
+    if not history or not 0 < count < FEW_IMAGES:
+        return ''
+    decide = 'images decide' if count > 1 else 'image decides'
+    text = f'{count} validation {decide} little, so compare models on more'
+    if points := history.get(ACCURACY):
+        best = max(value for _, value in points)
+        low, high = wilson_interval(best / 100, count)
+        text += (
+            f': {best:.0f} % top-1 of them can be {100 * low:.0f} to {100 * high:.0f} % of other '
+            'images (95 % confidence)'
+        )
+        if len(points) > 1:
+            text += f', and lower still as the best of {len(points)} validations'
+    return f'{text}.'
