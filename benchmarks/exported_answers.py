@@ -142,9 +142,10 @@ def compare(family: str, test: Test, paths: list[Path], folder: Path) -> tuple[f
     """The largest difference of a family's file, and what was said."""
     checkpoint, file = save(family, test, folder / 'epoch_1.pth'), folder / 'model.onnx'
     said = io.StringIO()
+    dynamic = ['--dynamic'] if any(step.get('keep_ratio') for step in test.steps) else []
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
-            status = command(['export', str(checkpoint), '--out', str(file)])
+            status = command(['export', str(checkpoint), '--out', str(file), *dynamic])
         except SystemExit as end:
             status = end.code
     if status:

@@ -4,6 +4,10 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from rejection import rejects
+
+from vit_plugin.commands.export import check_padded
+from vit_plugin.deploy.input_sizes import Padding
 
 CONFIG = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 
@@ -32,8 +36,36 @@ def test_it_tells_how_far_the_file_is_from_the_model(export, checkpoint, tmp_pat
     done = export(checkpoint, out)
     assert done.returncode == 0, done.stderr
     assert float(re.search(r'largest difference .*: (\S+) of', done.stdout)[1]) < 1e-5
+    assert 'images (1, 1, 8, 8)' in done.stdout
+    stages = ['Tracing the graph', 'Writing the file', 'Comparing it with the model']
+    assert re.findall(r'^(.*) \.\.\. \d+ s$', done.stdout, re.MULTILINE)[:3] == stages
+    assert torch.export.load(out).module()(torch.zeros(1, 1, 8, 8)).shape == (1, 10)
+
+
+@pytest.mark.nightly
+def test_a_file_for_any_number_of_images(export, checkpoint, tmp_path):
+    out = tmp_path / 'model.pt2'
+    done = export(checkpoint, out, '--dynamic', 'batch')
+    assert done.returncode == 0, done.stderr
     assert 'images (any number, 1, 8, 8)' in done.stdout
     assert torch.export.load(out).module()(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
+
+
+@pytest.mark.parametrize(
+    ('padding', 'size', 'given'),
+    [
+        (Padding(32), (144, 192), '160 192'),
+        (Padding(1, (64, 96)), (32, 96), '64 96'),
+        (Padding(32), (160, 192), None),
+        (Padding(), (37, 41), None),
+    ],
+)
+def test_a_size_that_the_network_never_gets_names_the_next_one(padding, size, given):
+    if not given:
+        check_padded('--img-size', size, padding)
+        return
+    with rejects(f'--img-size {size[0]} {size[1]}: .*give --img-size {given}'):
+        check_padded('--img-size', size, padding)
 
 
 def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):

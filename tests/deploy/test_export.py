@@ -82,14 +82,14 @@ VARIATIONS: dict[str, dict] = {
         out_type='raw', encoder=dict(dist_token=1), head=dict(type='vit_plugin.DistilledViTClsHead')
     ),
 }
-SIZES = {'fixed': SIZE, '--dynamic-size': None}
+SIZES = {'fixed': SIZE, '--dynamic': None}
 # Whose graph depends on the size.
 NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicubic_dinov2"}
 # What the others are parts of, or have been seen to break; the whole table is nightly.
 QUICK = {
     ('all of these', 'fixed', '.onnx'),
-    ("pos_embed='learned'", '--dynamic-size', '.pt2'),
-    ("'learned', bicubic_dinov2", '--dynamic-size', '.pt2'),
+    ("pos_embed='learned'", '--dynamic', '.pt2'),
+    ("'learned', bicubic_dinov2", '--dynamic', '.pt2'),
 }
 
 
@@ -175,7 +175,7 @@ def test_a_preprocessor_within_the_model_is_kept(train):
 )
 def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, size, suffix):
     model, out = deployed(**VARIATIONS[variation]), tmp_path / 'new' / f'model{suffix}'
-    if size == '--dynamic-size' and variation in NOT_DYNAMIC:
+    if size == '--dynamic' and variation in NOT_DYNAMIC:
         with rejects('graph .* depends on the size .* write a file for each size') as error:
             export(model, out, SIZES[size])
         assert '\n' not in str(error.value)

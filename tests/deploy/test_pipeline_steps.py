@@ -18,11 +18,12 @@ from vit_plugin.deploy.pipeline_steps import (
     facts_of,
     fill_of,
     in_size,
-    keeps_ratio,
+    last_resize,
     reading_steps,
+    size_of_training,
     steps_of,
 )
-from vit_plugin.deploy.pixel_steps import apply_steps
+from vit_plugin.deploy.pixel_steps import apply_steps, size_after
 from vit_plugin.inference.image_transforms import PipelineTransform
 
 # Width and height: landscape, portrait, square, tiny, long, and odd differences
@@ -143,7 +144,47 @@ def test_another_size_than_the_pipelines(pipeline, covers, shape):
     found = apply_steps(in_size(steps, sizes, [0] * 3), photograph(*shape))
     assert found.pixels.shape == (32, 48, 3)
     assert (found.scale * shape >= (47, 31)).all() == covers or max(shape) == min(shape) * 1.5
-    assert keeps_ratio(steps) is not covers
+    assert (last_resize(steps)[0] == 'scale') is not covers
+
+
+@pytest.mark.parametrize(
+    ('scale', 'img_size', 'unit', 'size'),
+    [
+        ((192, 144), (144, 192), 32, (160, 192)),
+        ((1333, 800), (224, 224), 32, (800, 1344)),
+        ((2048, 512), (512, 512), 1, (512, 512)),  # the longer side is open
+        (None, (100, 50), 1, (112, 64)),
+    ],
+)
+def test_the_size_of_training_where_that_of_a_test_is_open(scale, img_size, unit, size):
+    steps = [dict(resize=['scale', *scale])] if scale else []
+    backbone = SimpleNamespace(img_size=img_size, strides=(16,))
+    sizes = Sizes(None, Padding(unit))
+    assert size_of_training(steps, sizes, SimpleNamespace(backbone=backbone)) == size
+
+
+@pytest.mark.parametrize(
+    ('scale', 'size', 'width', 'height', 'expected'),
+    [
+        # As in the pipeline, but for the padding
+        ((192, 144), (160, 192), 640, 480, (192, 144)),
+        ((192, 144), (160, 192), 500, 500, (144, 144)),
+        ((192, 144), (160, 192), 640, 320, (192, 96)),
+        # A portrait does not fit
+        ((192, 144), (160, 192), 480, 640, (120, 160)),
+        # A file of another size enlarges or reduces the scale
+        ((192, 144), (288, 384), 500, 500, (288, 288)),
+        ((192, 144), (96, 96), 640, 480, (96, 72)),
+        # The shorter side of an open scale, where the longer one fits
+        ((2048, 512), (512, 768), 600, 512, (600, 512)),
+        ((2048, 512), (512, 512), 1024, 512, (512, 256)),
+    ],
+)
+def test_an_image_in_a_file_of_one_size(scale, size, width, height, expected):
+    steps = [dict(resize=['scale', *scale], interpolation='bilinear', backend='cv2')]
+    resize, pad = in_size(steps, Sizes(size, Padding(32), of_test=False), [7.0] * 3)
+    assert size_after(resize, width, height) == expected
+    assert size_after(pad, *expected) == size[::-1]
 
 
 def test_a_point_of_the_image_is_where_it_is_said_to_be():

@@ -75,6 +75,9 @@ NOT_RUN = {
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),
+    r'import json\nimport sys\n\nimport cv2\n|import openvino\n|import cv2\n\nnetwork': (
+        'needs an exported file: tests/deploy/test_deployment_page.py'
+    ),
     r'python train\.py --dataset Synapse': "another repository's",
 }
 

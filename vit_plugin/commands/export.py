@@ -3,8 +3,11 @@
 vit-plugin export CHECKPOINT --out vit-base-p16.onnx
 """
 
+import time
 import warnings
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +16,14 @@ from vit_plugin.errors import ConfigError
 from .flags import a_file, add_flags, add_target, load_model
 
 if TYPE_CHECKING:
-    from vit_plugin.deploy.input_sizes import Sizes
+    from vit_plugin.deploy.input_sizes import Padding, Sizes
+    from vit_plugin.inference.trained_model import TrainedModel
 
 LESS_MEMORY = 'give a smaller --img-size'
+SHRUNK = (
+    '\nThe file takes images of one size, that of the training: an image of another shape is '
+    'resized to fit and padded, and may get other answers. --dynamic writes a file for all sizes.'
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,17 +43,55 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="side of the images, or height and width; default: the backbone's img_size",
     )
     parser.add_argument(
-        '--dynamic-size', action='store_true', help='one file for all sizes of whole patches'
+        '--dynamic',
+        nargs='?',
+        const='all',
+        choices=('batch', 'all'),
+        help='one file for any number of images (batch), also of all sizes that the model takes; '
+        'default: one image of one size',
     )
     parser.set_defaults(arch=None, device='cpu')  # of load_model
 
 
-def asked_of(args: Namespace, test: 'Sizes') -> 'Sizes':
-    """The sizes of the test, or the one of ``--img-size``."""
-    if not args.img_size:
+def asked_of(args: Namespace, trained: 'TrainedModel') -> 'Sizes':
+    """The sizes of the test, where they are open the size of training, or ``--img-size``."""
+    from vit_plugin.deploy.input_sizes import sizes_of_test
+    from vit_plugin.deploy.pipeline_steps import pixel_steps_of, size_of_training
+
+    test = sizes_of_test(trained)
+    if args.img_size:
+        height, width = (args.img_size * 2)[:2]
+        check_padded('--img-size', (height, width), test.padding)
+        return test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
+    if test.fixed or args.dynamic == 'all':
         return test
-    height, width = (args.img_size * 2)[:2]
-    return test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
+    steps = []
+    if args.out.suffix == '.onnx':  # the file has them
+        steps = pixel_steps_of(trained)
+    return test._replace(fixed=size_of_training(steps, test, trained.model), of_test=False)
+
+
+def check_padded(flag: str, size: tuple[int, int], padding: 'Padding') -> None:
+    """Compare a size with those that the model's images are padded to.
+
+    Raises:
+        ConfigError: if it is another.
+    """
+    if size != padding.padded(size):
+        raise ConfigError(
+            f'{flag} {size[0]} {size[1]}: the images of this model are padded to multiples of '
+            f'{padding.unit}, of at least {padding.least[0]} x {padding.least[1]} pixels; give '
+            f'{flag} {" ".join(map(str, padding.padded(size)))}.'
+        )
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Say a stage of the export, and how long it took."""
+    print(f'{name} ...', end=' ', flush=True)
+    start = time.perf_counter()
+    yield
+    print(f'{time.perf_counter() - start:.0f} s', flush=True)
 
 
 def check(args: Namespace) -> None:
@@ -61,7 +107,6 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.deployed import deploy
     from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
-    from vit_plugin.deploy.input_sizes import sizes_of_test
     from vit_plugin.deploy.pipeline_steps import facts_of
 
     warnings.simplefilter('ignore')  # the exporters' own
@@ -70,8 +115,8 @@ def main(args: Namespace) -> None:
     trained = load_model(args)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
-    sizes = asked_of(args, sizes_of_test(trained))
-    size = None if args.dynamic_size else sizes.fixed
+    sizes = asked_of(args, trained)
+    size = None if args.dynamic == 'all' else sizes.fixed
     if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
         model.unit = sizes.padding.unit  # the network fills its patches itself
     is_onnx = args.out.suffix == '.onnx'
@@ -82,13 +127,25 @@ def main(args: Namespace) -> None:
             exact = args.dtype == 'float32' and sizes.of_test
             found.append(compare_photographs(trained, path, exact))
 
-    facts = facts_of(trained, sizes) if is_onnx else ''
-    apart = export(model, args.out, size, args.dtype, reference, sources, facts, compare)
+    apart = export(
+        model,
+        args.out,
+        size,
+        args.dtype,
+        reference,
+        sources,
+        facts_of(trained, sizes) if is_onnx else '',
+        compare,
+        batch=None if args.dynamic else 1,
+        stage=timed,
+    )
     shape = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
     print(
-        f'{args.out}: images (any number, {model.model.backbone.in_channels}, '
-        f'{", ".join(map(str, size or [shape]))}), {args.dtype} -> {", ".join(model.outputs)}; '
+        f'{args.out}: images ({"any number" if args.dynamic else 1}, '
+        f'{model.model.backbone.in_channels}, {", ".join(map(str, size or [shape]))}), '
+        f'{args.dtype} -> {", ".join(model.outputs)}; '
         f'largest difference from the model in float32: {apart:.1e} of the largest value',
         *found,
+        '' if sizes.of_test or args.img_size else SHRUNK,
         sep='',
     )

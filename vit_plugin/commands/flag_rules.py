@@ -141,7 +141,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         excludes('--dtype bfloat16', '--out *.npz', 'numpy has no such type; give another'),
     ),
     'export': (
-        excludes('--img-size', '--dynamic-size'),
+        excludes('--img-size', '--dynamic all'),
         needs('--dtype bfloat16', '--out *.pt2', 'give a file of that kind, or another type'),
         needs('--dtype float16|int8', '--out *.onnx', 'give a file of that kind, or another type'),
     ),

@@ -114,16 +114,15 @@ class DeployedRetinaNet(DeployedBoxes):
         for level, delta, anchor in zip(logits, deltas, anchors, strict=True):
             # (B, positions * anchors * classes).
             scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()
-            most = test_cfg.get('nms_pre', -1)
-            count = scores.shape[1]
-            scores, best = scores.topk(count if most < 0 else torch.sym_min(most, count))
-            rows = best // head.num_classes
+            scores, best = _highest(scores, test_cfg.get('nms_pre', -1))
+            # Plain division: the graph of `//` asks for signs, by booleans that few runtimes take.
+            rows = torch.div(best, head.num_classes, rounding_mode='trunc')
             delta = delta.float().permute(0, 2, 3, 1).reshape(images.shape[0], -1, 4)
             delta = delta.gather(1, rows[..., None].expand(-1, -1, 4))
             boxes = head.bbox_coder.decode(
                 anchor[rows].flatten(0, 1), delta.flatten(0, 1)
             ).unflatten(0, rows.shape)
-            found.append((_clipped(boxes, sizes), scores, best % head.num_classes))
+            found.append((_clipped(boxes, sizes), scores, best - rows * head.num_classes))
         boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
         sides = boxes[..., 2:] - boxes[..., :2]
         if test_cfg.get('min_bbox_size', -1) == 0:
@@ -140,12 +139,23 @@ class DeployedRetinaNet(DeployedBoxes):
         there = (
             torch.zeros_like(scores).flatten().index_fill(0, kept, 1.0).unflatten(0, scores.shape)
         )
-        scores, best = (scores * there).topk(
-            torch.sym_min(test_cfg['max_per_img'], scores.shape[1])
-        )
+        scores, best = _highest(scores * there, test_cfg['max_per_img'])
         there = scores > 0
         boxes = boxes.gather(1, best[..., None].expand(-1, -1, 4)) * there[..., None]
         return boxes, scores, labels.gather(1, best) * there
+
+
+def _highest(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The highest scores (B, M) and their positions, at most so many if that is not negative.
+
+    Where the size of images is open, there are always so many, and the last ones may be 0: with
+    a number that depends on the size, torch.export takes minutes to simplify shapes.
+    """
+    count = scores.shape[1]
+    if most < 0 or isinstance(count, int):
+        return scores.topk(count if most < 0 else min(most, count))
+    scores, best = nn.functional.pad(scores, (0, most)).topk(most)
+    return scores, best.clamp(max=count - 1)
 
 
 def _ends(sizes: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,12 @@ from .onnx_file import Run, external_weights, write_onnx
 # acceptable.
 FLOAT32_TOLERANCE = 1e-4
 ROUNDING = 1e-6  # of a value in float32, after some sums
+BATCHES = (1, 2, 5)  # to compare a file that takes any number of images
+
+
+def in_silence(name: str) -> AbstractContextManager[None]:
+    """A stage of the export of which nothing is said."""
+    return nullcontext()
 
 
 def export(
@@ -36,6 +42,8 @@ def export(
     sources: Sequence[str | Path] = (),
     facts: str = '',
     check: Callable[[Path], None] | None = None,
+    batch: int | None = None,
+    stage: Callable[[str], AbstractContextManager[None]] = in_silence,
 ) -> float:
     """Write a model to a file, in the format of its suffix, and run the file.
 
@@ -50,6 +58,8 @@ def export(
         facts: what an ONNX file says of itself, see
             :func:`~vit_plugin.deploy.pipeline_steps.facts_of`.
         check: called with the file before it appears as ``out``. It may raise an error.
+        batch: the number of images in a run of the file. None means any number.
+        stage: called with the name of each stage, for a context in which it runs.
 
     Returns:
         The largest difference of the file from the reference, see :func:`largest_difference`.
@@ -62,13 +72,17 @@ def export(
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
     with replacing(out, sources) as path, external_weights(path, out):
-        run = WRITERS[out.suffix](trace(model, size), path, dtype, model.outputs, facts)
-        with rejecting(
+        with stage('Tracing the graph'):
+            program = trace(model, size, batch)
+        with stage('Writing the file'):
+            run = WRITERS[out.suffix](program, path, dtype, model.outputs, facts)
+        failed = rejecting(
             f'The file that was written for {str(out)!r} does not run',
             'nothing was written; try the other format',
             cause=named_line,
-        ):
-            difference = largest_difference(reference or model, run, size)
+        )
+        with stage('Comparing it with the model'), failed:
+            difference = largest_difference(reference or model, run, size, batch)
         if dtype == 'float16' and not math.isfinite(difference):
             raise ConfigError(
                 f'The file that was written for {str(out)!r} has outputs that are infinite or '
@@ -80,21 +94,25 @@ def export(
                 'largest value, and nothing was written; try the other format.'
             )
         if check:
-            check(path)
+            with stage('Comparing the answers for photographs'):
+                check(path)
     return difference
 
 
-def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
-    """Trace the graph of the model for any number of images.
+def trace(
+    model: Deployed, size: tuple[int, int] | None, batch: int | None = None
+) -> ExportedProgram:
+    """Trace the graph of the model.
 
     Args:
-        model, size: see :func:`export`.
+        model, size, batch: see :func:`export`.
 
     Raises:
         ConfigError: if the model has no such graph.
     """
     backbone = model.model.backbone
-    dynamic: dict[int, Any] = {0: Dim('batch')}
+    dynamic: dict[int, Any] = {} if batch else {0: Dim('batch')}
+    images = dict(dynamic)
     unit = model.unit
     # Maps have rounded sizes then, some of which are equal without torch seeing it.
     rounded = bool(unit % model.stride)
@@ -104,15 +122,15 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     )
     if size is None:
         if rounded:
-            dynamic |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.least))
+            images |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.least))
         else:
             rows, columns = (unit * Dim(name, min=model.least) for name in ('rows', 'columns'))
-            dynamic |= {2: rows, 3: columns}
+            images |= {2: rows, 3: columns}
         what = 'The graph of this model depends on the size of the images'
         remedy = 'write a file for each size, with --img-size, or have keep_ratio=False in the test'
     example_size = size or sizes_to_try(model, None)[-1]
-    example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
-    shapes = (dynamic, {0: dynamic[0]})[: len(example)]
+    example = inputs(model, torch.zeros(batch or 2, backbone.in_channels, *example_size))
+    shapes = (images, dynamic)[: len(example)]
     opened = nullcontext() if size else open_sizes(model)
     rejected = rejecting(what, remedy, cause=named_line)
     with torch.no_grad(), precomputed(model, size), opened, rejected:
@@ -121,7 +139,7 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
         # The graph may have taken what the example has for a constant. With rounded sizes it also
         # compares some, which a file in ONNX does not.
         for other in () if rounded and size is None else sizes_to_try(model, size):
-            run(*inputs(model, torch.zeros(1, backbone.in_channels, *other)))
+            run(*inputs(model, torch.zeros(batch or 1, backbone.in_channels, *other)))
     return program
 
 
@@ -167,16 +185,19 @@ def write_pt2(
 WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
 
 
-def largest_difference(model: Deployed, run: Run, size: tuple[int, int] | None) -> float:
-    """The largest difference of the outputs for one, two and five random images.
+def largest_difference(
+    model: Deployed, run: Run, size: tuple[int, int] | None, batch: int | None = None
+) -> float:
+    """The largest difference of the outputs for batches of random images.
 
     See :meth:`Deployed.difference`. If it is too large, and the model itself differs as much on
     images that are changed by rounding alone, they say nothing of the file: where scores of
     proposals tie, rounding decides which query starts from which.
     """
     differences = [0.0]
-    for batch, side in product((1, 2, 5), sizes_to_try(model, size)):
-        tensors = inputs(model, 255 * torch.rand(batch, model.model.backbone.in_channels, *side))
+    counts = (batch,) if batch else BATCHES
+    for count, side in product(counts, sizes_to_try(model, size)):
+        tensors = inputs(model, 255 * torch.rand(count, model.model.backbone.in_channels, *side))
         with torch.no_grad():
             wanted = model(*tensors)
             found = model.difference(run(*tensors), wanted)

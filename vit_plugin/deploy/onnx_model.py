@@ -74,7 +74,8 @@ class OnnxModel:
         self.classes: list[str] = self.facts['classes']
         self.slices: int | None = self.facts.get('slices')
         self.inputs = [given.name for given in self.session.get_inputs()]
-        _, self.channels, *size = self.session.get_inputs()[0].shape
+        batch, self.channels, *size = self.session.get_inputs()[0].shape
+        self.takes_one = batch == 1  # image in a run
         self.size = tuple(size)  # height and width, or the names of what is open
         with naming(str(path)):
             self._compare_steps(str(path))
@@ -108,7 +109,7 @@ class OnnxModel:
         return self.predict([image])[0]
 
     def predict(self, images: Sequence[np.ndarray], names: Sequence[str] = ()) -> list[Prediction]:
-        """The same of several images, in one run if they have one size there.
+        """The same of several images, in one run if they have one size there and the file allows.
 
         The names of their files are for messages.
 
@@ -121,7 +122,7 @@ class OnnxModel:
         for i, (pixels, _) in enumerate(inputs):
             name = names[i] if names else ''
             say_if_far(pixels.shape[1:], self.facts.get('usual'), name)
-        together = len({pixels.shape for pixels, _ in inputs}) == 1
+        together = len({pixels.shape for pixels, _ in inputs}) == 1 and not self.takes_one
         parts = [inputs] if together else [[one] for one in inputs]
         fields = [output.name for output in self.session.get_outputs()]
         outputs: list[dict[str, np.ndarray]] = []

@@ -4,6 +4,7 @@ The steps are those of :mod:`~vit_plugin.deploy.pixel_steps`, with which the fil
 """
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from .input_sizes import Sizes
 
 PipelineStep = dict[str, Any]
+LONGEST = 2  # times the shorter side: a scale that is longer leaves its longer side open
 
 
 def _pair(size: Any) -> list[int]:
@@ -32,7 +34,7 @@ def _of_mmcv(transform: Any) -> PipelineStep:
     width, height = transform.scale
     method = dict(interpolation=transform.interpolation, backend=transform.backend)
     if transform.keep_ratio:
-        return _resize('scale', max(width, height), min(width, height), **method)
+        return _resize('scale', width, height, **method)
     return _resize('exact', width, height, **method)
 
 
@@ -108,9 +110,40 @@ def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
     return steps
 
 
-def keeps_ratio(steps: Sequence[PipelineStep]) -> bool:
-    """True if the final size depends on the image's shape, so that the framework pads batches."""
-    return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
+def last_resize(steps: Sequence[PipelineStep]) -> tuple[str, list[Any]]:
+    """The rule and the arguments of the resize that ends a pipeline, ``'none'`` without one."""
+    rule, *arguments = steps[-1].get('resize', ['none']) if steps else ['none']
+    return str(rule), arguments
+
+
+def size_of_training(steps: Sequence[PipelineStep], sizes: Sizes, model: Any) -> tuple[int, int]:
+    """Height and width of a file where the sizes of a test depend on the images.
+
+    Args:
+        steps: the pipeline's.
+        sizes: those of the test.
+        model: has a ``backbone``, whose ``img_size`` is that of its training.
+    """
+    rule, arguments = last_resize(steps)
+    height, width = model.backbone.img_size
+    if rule == 'target' or (rule == 'scale' and not has_open_side(*arguments)):
+        width, height = map(int, arguments[:2])
+    unit = math.lcm(model.backbone.strides[-1], sizes.padding.unit)
+    rows, columns = (-(-side // unit) * unit for side in sizes.padding.padded((height, width)))
+    return rows, columns
+
+
+def has_open_side(width: float, height: float) -> bool:
+    """True if a scale limits the shorter side alone, such as MMSegmentation's (2048, 512)."""
+    return max(width, height) > LONGEST * min(width, height)
+
+
+def scale_in(size: tuple[int, int], width: float, height: float) -> tuple[float, float]:
+    """A pipeline's scale, enlarged or reduced to this height and width."""
+    ratio = min(size[1] / width, size[0] / height)
+    if has_open_side(width, height):
+        ratio = min(size) / min(width, height)
+    return width * ratio, height * ratio
 
 
 def reading_steps(pixels: PipelineTransform | TimmTransform) -> list[PipelineStep]:
@@ -163,13 +196,14 @@ def in_size(
     method = dict(
         interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2')
     )
-    # The scale of the pipeline turns with the image, and the size of the file does not.
-    if keeps_ratio(steps):
-        return [
-            *steps[:-1],
-            _resize('target', width, height, 1, **method),
-            dict(pad=[width, height], fill=list(fill)),
-        ]
+    rule, arguments = last_resize(steps)
+    if rule in ('scale', 'target', 'edge'):
+        # The scale of the pipeline turns with the image, and the size of the file does not.
+        within = ('target', width, height, 1)
+        if rule == 'scale':
+            within = ('scale', *scale_in(sizes.fixed, *arguments), width, height)
+        pad = dict(pad=[width, height], fill=list(fill))
+        return [*steps[:-1], _resize(*within, **method), pad]
     crop = steps[-1] if steps else {}
     # The same part of the image.
     if crop.get('crop', [width, height]) != [width, height]:
@@ -177,6 +211,17 @@ def in_size(
         resize = _resize('target', width * around, height * around, 0, **method)
         return [resize, dict(crop, crop=[width, height])]
     return [*steps, _resize('exact', width, height, **method)]
+
+
+def pixel_steps_of(trained: Any) -> list[PipelineStep]:
+    """The steps of a ``TrainedModel`` from an image to the pixels that its test gives the network.
+
+    Raises:
+        ConfigError: for a step that a file cannot do.
+    """
+    if not trained.has_pixels:
+        return []
+    return [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
 
 
 def facts_of(trained: Any, sizes: Sizes) -> str:
@@ -190,9 +235,7 @@ def facts_of(trained: Any, sizes: Sizes) -> str:
         ConfigError: for a step of its pipeline that the file cannot do.
     """
     model = trained.model
-    steps = []
-    if trained.has_pixels:
-        steps = [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
+    steps = pixel_steps_of(trained)
     head = type(getattr(model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
     decode_head: Any = getattr(model, 'decode_head', None)

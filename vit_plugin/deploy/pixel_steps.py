@@ -14,6 +14,7 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 The metadata may be those of an unknown person. So the size after a step is known before it is made.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -40,7 +41,7 @@ Sides = Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
 class Step(TypedDict, total=False):
     """A step, see above."""
 
-    resize: Annotated[list[str | float], Field(min_length=2, max_length=4)]
+    resize: Annotated[list[str | float], Field(min_length=2, max_length=5)]
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'box', 'hamming']
     backend: Literal['cv2', 'pillow']
     crop: Sides
@@ -63,9 +64,24 @@ class Placed(NamedTuple):
     inner: tuple[int, ...]
 
 
-def scale_size(width: int, height: int, longer: int, shorter: int) -> tuple[int, int]:
-    """MMCV's ``Resize(keep_ratio=True)``: within a scale, which turns with the image."""
-    ratio = min(longer / max(width, height), shorter / min(width, height))
+def scale_size(
+    width: int,
+    height: int,
+    scale_width: int,
+    scale_height: int,
+    file_width: float = math.inf,
+    file_height: float = math.inf,
+) -> tuple[int, int]:
+    """MMCV's ``Resize(keep_ratio=True)``: within a scale, which turns with the image.
+
+    In a file of one size, the result is also within that, which does not turn.
+    """
+    ratio = min(
+        max(scale_width, scale_height) / max(width, height),
+        min(scale_width, scale_height) / min(width, height),
+        file_width / width,
+        file_height / height,
+    )
     return int(width * ratio + 0.5), int(height * ratio + 0.5)
 
 
