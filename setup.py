@@ -138,6 +138,7 @@ setup(
         'float8': ['torchao'],
         'coco': ['faster-coco-eval'],
         'hf': ['datasets'],
+        'transformers': ['transformers>=5'],
         'heic': ['pillow-heif'],
         'volumes': ['h5py'],
         # imagecodecs has the codecs, such as LZW.

@@ -51,7 +51,7 @@ EXTRAS = {
     'gradio': f"{_CLONE} '.[demo]'",
     'peft': f"{_CLONE} '.[lora]'",
     'torchao': f"{_CLONE} '.[float8]'",
-    'transformers': 'transformers',
+    'transformers': "-e '.[transformers]'",
     'panopticapi': 'git+https://github.com/cocodataset/panopticapi.git',
     'onnx': f"{_CLONE} '.[export]'",
     'onnxscript': f"{_CLONE} '.[export]'",

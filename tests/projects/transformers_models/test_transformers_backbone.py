@@ -1,0 +1,125 @@
+"""Backbones of transformers: their maps, weights, depths, and what is refused."""
+
+import pytest
+import torch
+from rejection import rejects
+
+from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
+from vit_plugin.models import load_weights
+from vit_plugin.models.protocol import Backbone
+from vit_plugin.registry import MODELS
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+pytestmark = pytest.mark.filterwarnings('ignore')
+DEPTHS = dict(depths=[1, 2, 1, 1])
+MODELS_OF_STAGES = {
+    'Swin': dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=4, **DEPTHS),
+    'Swinv2': dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=4, **DEPTHS),
+    'ConvNextV2': dict(hidden_sizes=[8, 16, 24, 32], **DEPTHS),
+    'Hiera': dict(embed_dim=16, num_heads=[1] * 4, image_size=[64, 64], **DEPTHS),
+    'PvtV2': dict(hidden_sizes=[8, 16, 24, 32], num_attention_heads=[1] * 4, **DEPTHS),
+    'FocalNet': dict(embed_dim=16, **DEPTHS),
+    'Beit': dict(
+        hidden_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=64,
+        use_relative_position_bias=True,
+    ),
+}
+
+
+def folder_of(path, name):
+    torch.manual_seed(0)
+    config = getattr(transformers, f'{name}Config')(**MODELS_OF_STAGES[name])
+    model = getattr(transformers, f'{name}ForImageClassification')(config)
+    for value in model.parameters():
+        torch.nn.init.normal_(value, std=0.2)
+    model.save_pretrained(path)
+    return str(path)
+
+
+def built(config, **options):
+    return MODELS.build(dict(type='vit_plugin.TransformersBackbone', config=config, **options))
+
+
+@pytest.mark.parametrize('name', MODELS_OF_STAGES)
+def test_maps_are_those_of_transformers(name, tmp_path):
+    folder = folder_of(tmp_path, name)
+    mine = built(folder, out_indices=(1, -1)).eval()
+    report = load_weights(mine, folder)
+    assert all('hidden_states_norms' in key for key in report.initialized)
+    stages = list(mine.model.config.out_features)
+    theirs = type(mine.model).from_pretrained(folder, out_features=stages).eval()
+    images = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        found, wanted = mine(images), theirs(images).feature_maps
+    for one, other, channels, stride in zip(
+        found, wanted, mine.channels, mine.strides, strict=True
+    ):
+        assert torch.equal(one, other)
+        assert one.shape == (2, channels, 64 // stride, 64 // stride)
+    assert isinstance(mine, Backbone)
+
+
+def test_depths_follow_the_layers():
+    backbone = built(dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2']))
+    depths = [backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in (
+        'model.embeddings.patch_embeddings.weight',
+        'model.encoder.stages.0.layers.0.dwconv.weight',
+        'model.encoder.stages.1.downsampling_layer.0.weight',
+        'model.encoder.stages.1.layers.1.dwconv.weight',
+        'model.encoder.stages.3.layers.0.dwconv.weight',
+        'model.hidden_states_norms.stage4.weight',
+        'head.weight',
+    )]  # fmt: skip
+    assert depths == [0, 1, 1, 3, 5, 6, 6]
+    assert len(backbone.parts_to_shard()) == 5
+    assert LayerDecayOptimWrapperConstructor
+
+
+def test_stages_are_frozen():
+    entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
+    first = built(entries, frozen_stages=1).train()
+    frozen = {name for name, value in first.named_parameters() if not value.requires_grad}
+    assert all(name.startswith(('model.embeddings', 'model.encoder.stages.0')) for name in frozen)
+    assert not first.model.embeddings.training
+    assert first.model.encoder.stages[1].training
+    everything = built(entries, frozen_stages='all')
+    assert not any(value.requires_grad for value in everything.parameters())
+
+
+@pytest.mark.parametrize(
+    ('config', 'words'),
+    [
+        (dict(model_type='vit_mae'), "model_type='vit_mae' is no backbone of transformers"),
+        (dict(model_type='timm_backbone', backbone='resnet18'), 'is no backbone'),
+        (dict(model_type='convnextv2', magic=1), 'magic=1, which no model here computes'),
+        (dict(model_type='convnextv2', auto_map={'AutoConfig': 'x.y'}), 'auto_map=.*, which no'),
+        (dict(model_type='convnextv2', depths='x'), 'builds no convnextv2 with this config'),
+        ('nowhere', "config='nowhere': config.json cannot be read"),
+    ],
+)
+def test_what_is_no_backbone_is_named(config, words):
+    with rejects(words):
+        built(config)
+
+
+def test_code_for_attention_is_not_taken():
+    entries = dict(model_type='convnextv2', _attn_implementation='hub/kernel', **DEPTHS)
+    assert built(entries).model.config._attn_implementation != 'hub/kernel'
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    backbone = built(dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2']))
+    before = backbone.state_dict()
+    with rejects('does not fit TransformersBackbone .convnextv2.*under the names of transformers'):
+        load_weights(backbone, folder_of(tmp_path, 'Swin'))
+    assert all(torch.equal(before[name], value) for name, value in backbone.state_dict().items())
+
+
+def test_an_index_out_of_range():
+    entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
+    with rejects('out_indices=4 is out of range: it has 4 stages, -4 to 3'):
+        built(entries, out_indices=4)

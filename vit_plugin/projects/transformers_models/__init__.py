@@ -1,0 +1,11 @@
+"""Any backbone of transformers, computed by transformers, as a backbone."""
+
+from vit_plugin.project import Project
+
+PROJECT = Project(
+    registered={
+        'MODELS': {
+            'TransformersBackbone': 'vit_plugin.projects.transformers_models.transformers_backbone'
+        }
+    },
+)

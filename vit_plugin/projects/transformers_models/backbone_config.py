@@ -1,0 +1,83 @@
+"""Which backbone of transformers a config describes. No code of a hub is run."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from anyfolder.bounded import read_json
+from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.hub import HUB_CONFIG
+from vit_plugin.weights.transformers_config import STAGES, transformers_kind
+
+with needed_by('TransformersBackbone'):
+    from transformers import CONFIG_MAPPING, PreTrainedConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
+
+# Parts of other models, and those that build a model of another library by its name.
+NOT_HERE = ('timm_backbone', 'maskformer-swin', 'lw_detr_vit', 'rf_detr_dinov2', 'uvdoc_backbone')
+KINDS = tuple(name for name in MODEL_FOR_BACKBONE_MAPPING_NAMES if name not in NOT_HERE)
+
+
+def backbone_config(source: str | Mapping[str, Any]) -> PreTrainedConfig:
+    """A config of transformers with the fields of its own class, and no others.
+
+    Args:
+        source: the entries of a ``config.json``; or where it is, a folder or ``hf://ORG/NAME``.
+
+    Raises:
+        ConfigError: if it cannot be read, if its model is no backbone, or if it has an entry that
+            its class does not know.
+    """
+    content = source if isinstance(source, Mapping) else _read(source)
+    kind = content.get('model_type')
+    if kind not in KINDS:
+        raise ConfigError(
+            f'TransformersBackbone: model_type={kind!r} is no backbone of transformers, which '
+            f'returns maps; known are {", ".join(KINDS)}.'
+        )
+    config_class = CONFIG_MAPPING[kind]
+    own = [field.name for field in fields(config_class) if field.name not in _shared()]
+    known = transformers_kind(dict.fromkeys([name for name in own if name[0] != '_']) | STAGES)
+    config = ForeignConfig(content, known, 'TransformersBackbone: config')
+    # The outputs are an argument of ours, and weights of a classifier are those of its backbone.
+    config.leave(*own, *STAGES, 'architectures')
+    try:
+        built = config_class(**{name: content[name] for name in own if name in content})
+    except Exception as error:  # of the strict classes of huggingface_hub, which have none of ours
+        raise ConfigError(
+            f'TransformersBackbone: transformers builds no {kind} with this config '
+            f'({first_line(error)}); change it.'
+        ) from error
+    config.leave(*(name for name in content if getattr(built, name, config) == content[name]))
+    config.check()  # what is left does not follow from the fields
+    for name in own:  # transformers adds some of them to lists, and has tuples as defaults
+        if isinstance(getattr(built, name), tuple):
+            setattr(built, name, [*getattr(built, name)])
+    return built
+
+
+def _shared() -> set[str]:
+    """The fields of all classes, such as one that names code for attention."""
+    return {field.name for field in fields(PreTrainedConfig)}
+
+
+def _read(source: str) -> Mapping[str, Any]:
+    """The entries of a ``config.json``."""
+    path: str | Path = Path(os.path.expanduser(source), HUB_CONFIG)
+    try:
+        if source.startswith('hf://'):
+            from huggingface_hub import hf_hub_download
+
+            path = hf_hub_download(source.removeprefix('hf://'), HUB_CONFIG)
+        content = read_json(path)
+    except Exception as error:  # of the hub, of the network or of the file
+        raise ConfigError(
+            f'TransformersBackbone: config={source!r}: {HUB_CONFIG} cannot be read '
+            f'({first_line(error)}); give its entries, a folder or hf://ORG/NAME.'
+        ) from error
+    if not isinstance(content, Mapping):
+        raise ConfigError(f'TransformersBackbone: {path} has no entries; give another.')
+    return content

@@ -1,0 +1,289 @@
+"""Any backbone of transformers that returns feature maps."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from mmengine.logging import print_log
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.models.backbones.layered import read_frozen_stages
+from vit_plugin.models.layers.map_sizes import other_sizes
+from vit_plugin.models.loading.module import LoadableModule
+from vit_plugin.registry import MODELS
+from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.report import Report, shortened_list
+
+from .backbone_config import backbone_config
+
+with needed_by('TransformersBackbone'):
+    from transformers import AutoBackbone
+
+SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
+OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
+STAGES, LAYERS = ('stages', 'layers', 'blocks'), ('layers', 'blocks')  # names of lists of modules
+
+
+@MODELS.register_module()
+class TransformersBackbone(LoadableModule):
+    """A backbone of transformers, computed by transformers' own module.
+
+    For models that :class:`~vit_plugin.models.VisionTransformer` does not compute, such as Swin,
+    ConvNeXt, Hiera and BEiT. The parameters have transformers' names, after ``model.``. Nothing
+    that a config names is downloaded or run.
+
+    Args:
+        config: the entries of a ``config.json`` with its ``model_type``; or where it is, a folder
+            or ``hf://ORG/NAME``. A checkpoint can be loaded alone if they are entries.
+        out_indices: the stages whose maps are returned, from 0, without the stem: the blocks of an
+            encoder of one width. Negative numbers count from the last one.
+        frozen_stages: -1 freezes nothing. 0 freezes what precedes the stages. k > 0 also freezes
+            the first k of them. ``'all'`` freezes the model. Frozen parts stay in eval mode.
+        with_cp: recompute activations in the backward pass to save memory.
+        init_cfg: MMEngine's initialization config. The weights of any model of transformers on
+            this backbone are read.
+
+    Attributes:
+        img_size: height and width of the images in pixels, by the config.
+        channels: channels of each output, as its maps on the meta device have them.
+        strides: pixels per element of each output map, by the same maps.
+
+    Raises:
+        ConfigError: if it is no backbone, if it has no such stage, if a stride is no whole number,
+            or if it does not take an option.
+    """
+
+    renamed_arguments = {'model_name': 'config=...'}
+
+    def __init__(
+        self,
+        config: str | dict[str, Any],
+        out_indices: int | Indices = -1,
+        frozen_stages: FrozenStages = -1,
+        with_cp: bool = False,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        read = backbone_config(config)
+        names = [name for name in read.stage_names if name != 'stem']
+        self.indices = _check_out_indices(out_indices, len(names))
+        read.out_features = [names[i] for i in self.indices]
+        self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
+        size = getattr(read, 'image_size', None) or SIDE
+        self.img_size = (size, size) if isinstance(size, int) else tuple(size)
+        self.model = AutoBackbone.from_config(read)
+        self.model.is_init = True  # by its constructor, and MMEngine would do so again
+        self.channels, self.strides = self._ask()
+        self.depths = _depths_of(self.model)
+        if with_cp:
+            self._recompute()
+        self.frozen = self._freeze(frozen_stages)
+        if other := other_sizes(self, self.strides, self.in_channels):
+            print_log(
+                f'TransformersBackbone {self.kind} returns {other}: take another model for boxes '
+                'and masks.',
+                'current',
+                logging.WARNING,
+            )
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of ``out_indices``."""
+        return tuple(map.contiguous() for map in self.model(images).feature_maps)
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of positions and tokens. transformers does not list them, nor norms or biases."""
+        return {
+            f'model.{name}'
+            for name, _ in self.model.named_parameters()
+            if 'position' in name or name.endswith('_token')
+        }
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of depths for layer-wise decay, by transformers' layers.
+
+        What lies between two layers has the depth of the first. What follows them all, and all
+        parameters outside the backbone, are last.
+
+        Args:
+            param_name: full name of the parameter.
+            prefix: prefix of the backbone's own names, such as ``'backbone.'``.
+        """
+        last = len(layers_of(self.model)) + 1
+        return self.depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time: transformers' layers."""
+        return [*layers_of(self.model).values()]
+
+    def train(self, mode: bool = True) -> 'TransformersBackbone':
+        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
+        super().train(mode)
+        for name in self.frozen:
+            self.get_submodule(name).eval()
+        return self
+
+    def load(
+        self,
+        source: Source,
+        skip: Sequence[str] = (),
+        source_grid: tuple[int, int] | None = None,
+    ) -> Report:
+        """Load the weights of any model of transformers on this backbone, by its own renaming.
+
+        Heads are skipped. The norms of maps begin anew where the weights have none.
+
+        Raises:
+            ConfigError: if a tensor of the backbone is missing or has another shape. The model is
+                then unchanged.
+        """
+        if skip or source_grid:
+            raise ConfigError(
+                'TransformersBackbone takes no skip or source_grid for its weights; leave them out.'
+            )
+        _, given = named_weights(source)
+        theirs = _without_ours(given, self.model.base_model_prefix)
+        built, found = type(self.model).from_pretrained(
+            None,
+            config=self.model.config,
+            state_dict=theirs,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+        lost = [name for name in found['missing_keys'] if not name.startswith(OF_MAPS)]
+        if lost := [*lost, *(key for key, *_ in found['mismatched_keys'])]:
+            raise ConfigError(
+                f'The checkpoint does not fit TransformersBackbone {self.kind!r}: '
+                f'{shortened_list(lost)} are missing or of another shape; give the weights of this '
+                'model, under the names of transformers.'
+            )
+        self.model.load_state_dict(built.state_dict())
+        new = dict.fromkeys(found['missing_keys'], 'the checkpoint lacks it')
+        matched = {name: (name,) for name in built.state_dict() if name not in new}
+        return Report(
+            'transformers',
+            matched={f'model.{name}': keys for name, keys in matched.items()},
+            initialized={f'model.{name}': why for name, why in new.items()},
+        )
+
+    def _ask(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Channels and strides, by the maps of an image on the meta device, which cost nothing."""
+        with torch.device('meta'):
+            built = AutoBackbone.from_config(self.model.config).eval()
+        # Outside that context, since BEiT's code keeps an index that it makes for all its models.
+        with torch.no_grad():
+            image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
+            maps = built(image).feature_maps
+        strides = []
+        for map in maps:
+            if map.ndim != 4 or any(
+                side % part for side, part in zip(self.img_size, map.shape[2:], strict=True)
+            ):
+                raise ConfigError(
+                    f'TransformersBackbone: {self.kind} returns {tuple(map.shape)} for an image of '
+                    f'{self.img_size[0]} x {self.img_size[1]}, which is no map with a stride; take '
+                    'another model, or an image_size of whole patches.'
+                )
+            strides.append(self.img_size[0] // map.shape[2])
+        return tuple(map.shape[1] for map in maps), tuple(strides)
+
+    def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
+        """Freeze the first stages and return the names of the modules that are fully frozen."""
+        if frozen_stages == -1:
+            return ()
+        where, stages = _stages_of(self.model)
+        number = read_frozen_stages(frozen_stages, len(stages), self.kind)
+        reached, parameters = False, [*self.model.named_parameters()]
+        for name, parameter in parameters:
+            inside = name.startswith(f'{where}.')
+            stage = int(name.removeprefix(f'{where}.').partition('.')[0]) if inside else -1
+            reached |= inside
+            frozen = stage < number if inside else not reached
+            parameter.requires_grad = not (frozen or frozen_stages == 'all')
+        return tuple(
+            name
+            for name, module in self.named_modules()
+            if name
+            and [*module.parameters()]
+            and not any(parameter.requires_grad for parameter in module.parameters())
+        )
+
+    def _recompute(self) -> None:
+        try:
+            self.model.gradient_checkpointing_enable()
+        except ValueError as error:
+            raise ConfigError(
+                f'TransformersBackbone: transformers cannot recompute the activations of '
+                f'{self.kind}; set with_cp=False.'
+            ) from error
+
+
+def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Weights by transformers' names, without those that a model here has before them.
+
+    Args:
+        given: the weights.
+        prefix: with which transformers' own names may begin.
+    """
+    names = {key: key for key in given}
+    for start in ('backbone.model.', 'model.'):
+        own = start == f'{prefix}.'
+        inside = {key.removeprefix(start): key for key in given if key.startswith(start)}
+        if inside and not own and (start != 'model.' or len(inside) == len(names)):
+            names = inside
+            break
+    return {name: given[key] for name, key in names.items()}
+
+
+def _check_out_indices(out_indices: int | Sequence[int], number: int) -> tuple[int, ...]:
+    given = [out_indices] if isinstance(out_indices, int) else out_indices
+    if not all(-number <= index < number for index in given):
+        raise ConfigError(
+            f'TransformersBackbone: out_indices={out_indices} is out of range: it has {number} '
+            f'stages, {-number} to {number - 1}.'
+        )
+    return tuple(sorted({index % number for index in given}))
+
+
+def _stages_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
+    """The list of the stages, or of the blocks of an encoder of one width, and its name."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and name.rpartition('.')[2] in STAGES:
+            return name, module
+    raise ConfigError('TransformersBackbone: this model has no list of stages; take another.')
+
+
+def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
+    """The layers of all stages in order, by their names."""
+    where, stages = _stages_of(model)
+    found: dict[str, nn.Module] = {}
+    for i, stage in enumerate(stages):
+        lists = [
+            (name, module)
+            for name, module in stage.named_modules()
+            if name.rpartition('.')[2] in LAYERS
+            and isinstance(module, (nn.ModuleList, nn.Sequential))
+        ]
+        if not lists:
+            found[f'{where}.{i}'] = stage
+            continue
+        inner, layers = lists[0]
+        found |= {f'{where}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()}
+    return found
+
+
+def _depths_of(model: nn.Module) -> dict[str, int]:
+    """The depth of each parameter: 0 before the layers, from 1 in them, the last one after them."""
+    layers = {name: number for number, name in enumerate(layers_of(model), 1)}
+    where, _ = _stages_of(model)
+    depths: dict[str, int] = {}
+    current = 0
+    for name, _ in model.named_parameters():
+        inside = [number for layer, number in layers.items() if name.startswith(f'{layer}.')]
+        if inside:
+            current = inside[0]
+        after = current and not name.startswith(f'{where}.')
+        depths[name] = len(layers) + 1 if after else current
+    return depths
