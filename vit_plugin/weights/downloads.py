@@ -207,9 +207,10 @@ def _retries() -> type:
     from urllib3.util import Retry
 
     class LoggedRetry(Retry):
-        def increment(self, *args: Any, error: Exception | None = None, **kwargs: Any) -> Retry:
-            after = super().increment(*args, error=error, **kwargs)
+        def increment(self, *args: Any, **kwargs: Any) -> Any:
+            after = super().increment(*args, **kwargs)
             if not self.history:
+                error = kwargs.get('error')
                 reason = _reason(error) if error else f'status {after.history[-1].status}'
                 print_log(f'{reason}: trying again, for up to a minute.', 'current')
             return after
