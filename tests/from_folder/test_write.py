@@ -209,6 +209,15 @@ def test_a_training_that_ends_before_a_checkpoint_leaves_its_folder_to_the_next(
     assert write_config(request_for(epochs=10)) != first
 
 
+def test_the_last_weights_are_the_result_where_few_images_are_validated(folder, capsys):
+    for per_class, save_best in ((30, None), (170, 'auto')):
+        data = str(write_digits(folder / f'digits{per_class}', per_class))
+        cfg = read_config(str(write_config(request_for(data=data))))
+        assert cfg.default_hooks.checkpoint.save_best == save_best
+        said = 'cannot tell the best epoch: the last weights are the result.'
+        assert (said in capsys.readouterr().out) == (save_best is None)
+
+
 def test_a_linked_folder_trains_under_the_name_of_the_link(folder):
     (folder / 'dataset_v2_final').mkdir()
     (folder / 'cats').symlink_to('dataset_v2_final')

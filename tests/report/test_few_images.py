@@ -20,6 +20,7 @@ def test_few_images_are_said_to_decide_little():
         '44 to 97 % of other images (95 % confidence), and lower still as the best of 3 '
         'validations.'
     )
+    assert '50 % top-1 of them can be 19 to 81' in said_of_few(6, history, by_best=False)
     assert said_of_few(6, {'coco/bbox_mAP': [(1, 40.0)]}) == (
         '6 validation images decide little, so compare models on more.'
     )

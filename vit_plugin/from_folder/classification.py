@@ -11,6 +11,7 @@ from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import classifier_parts
+from vit_plugin.report.few_images import FEW_VALIDATED
 
 from .framework_lists import as_data_list, as_lines
 from .methods import FEATURES
@@ -18,7 +19,7 @@ from .multispectral import backbone_of, normalization_of, reader_of
 from .request import Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
-from .task import Pipeline, Task, rounded_up, typical_size
+from .task import Pipeline, Task, counted, rounded_up, typical_size
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
 LARGEST_OF_SMALL = 128  # pixels
@@ -66,11 +67,21 @@ class Classification(Task):
         """Mean average precision if an image may have several classes, else the accuracy."""
         return 'multi-label/mAP' if self.listing.multi_label else 'accuracy/top1'
 
+    @property
+    def saves_best(self) -> bool:
+        """False if few images are validated, whose best epoch is mostly luck."""
+        return self.listing.multi_label or not 0 < len(self.listing.val) < FEW_VALIDATED
+
     def summary(self) -> str:
         """The images and the length of the training, with what is unusual about it."""
         text, listing = super().summary(), self.listing
         if self.request.teacher:
             text += f' It also learns from {self.request.teacher}.'
+        if not self.saves_best:
+            text += (
+                f' {counted(len(listing.val), "validation image")} cannot tell the best epoch: the '
+                'last weights are the result.'
+            )
         if listing.unseen:
             others = ' and others' * (len(listing.unseen) > 5)
             text += f' None to validate of {", ".join(listing.unseen[:5])}{others}.'

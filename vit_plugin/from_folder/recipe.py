@@ -67,6 +67,8 @@ def recipe_of(task: Task) -> Recipe:
         task.schedule, task.epochs, task.batch_size, task.monitor, request.patience, share
     )
     sections['default_hooks']['checkpoint'] |= task.checkpoint_hook
+    if not task.saves_best:
+        sections['default_hooks']['checkpoint']['save_best'] = None
     sections |= task.more
     if not listing.val:
         del sections['val_cfg'], sections['test_cfg']

@@ -127,6 +127,11 @@ class Task:
         raise NotImplementedError
 
     @property
+    def saves_best(self) -> bool:
+        """Whether a validation chooses a checkpoint, rather than that the last one is taken."""
+        return True
+
+    @property
     def monitor(self) -> str:
         """The metric that a run is judged by."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-FEW_IMAGES = 50  # to validate; the interval around 80 % of 50 is 22 points wide
+FEW_VALIDATED = 50  # to validate; the interval around 80 % of 50 is 22 points wide
 Z = 1.96  # standard deviations of a normal distribution that hold 95 %
 ACCURACY = 'accuracy/top1'
 
@@ -19,24 +19,28 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
-def said_of_few(count: int, history: Mapping[str, Sequence[tuple[int, float]]]) -> str:
+def said_of_few(
+    count: int, history: Mapping[str, Sequence[tuple[int, float]]], by_best: bool = True
+) -> str:
     """A sentence about a run that was validated on few images; empty for one with enough.
 
     Args:
         count: images to validate.
         history: the points (epoch or iteration, value in per cent) of each metric.
+        by_best: whether the best validation chose the weights, rather than that they are the last.
     """
-    if not history or not 0 < count < FEW_IMAGES:
+    if not history or not 0 < count < FEW_VALIDATED:
         return ''
     decide = 'images decide' if count > 1 else 'image decides'
     text = f'{count} validation {decide} little, so compare models on more'
     if points := history.get(ACCURACY):
-        best = max(value for _, value in points)
-        low, high = wilson_interval(best / 100, count)
+        values = [value for _, value in points]
+        score = max(values) if by_best else values[-1]
+        low, high = wilson_interval(score / 100, count)
         text += (
-            f': {best:.0f} % top-1 of them can be {100 * low:.0f} to {100 * high:.0f} % of other '
+            f': {score:.0f} % top-1 of them can be {100 * low:.0f} to {100 * high:.0f} % of other '
             'images (95 % confidence)'
         )
-        if len(points) > 1:
+        if by_best and len(points) > 1:
             text += f', and lower still as the best of {len(points)} validations'
     return f'{text}.'

@@ -176,7 +176,7 @@ class ReportHook(Hook):
         lines = [
             f'Trained in {record.seconds:.0f} s.',
             *tables,
-            *filter(None, [said_of_few(_validated(runner), history)]),
+            *filter(None, [said_of_few(_validated(runner), history, _saves_best(runner))]),
             f'Checkpoints, {TABLE} and pictures are in {folder}',
             f'Next: vit-plugin {_next_command(runner)}',
         ]
@@ -233,6 +233,10 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
 
 def _validated(runner: Runner) -> int:
     return 0 if runner._val_loop is None else len(runner.val_dataloader.dataset)
+
+
+def _saves_best(runner: Runner) -> bool:
+    return any(getattr(hook, 'save_best', None) for hook in runner.hooks)
 
 
 def _next_command(runner: Runner) -> str:
