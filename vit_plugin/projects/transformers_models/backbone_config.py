@@ -40,7 +40,8 @@ def backbone_config(source: str | Mapping[str, Any]) -> PreTrainedConfig:
         )
     config_class = CONFIG_MAPPING[kind]
     own = [field.name for field in fields(config_class) if field.name not in _shared()]
-    known = transformers_kind(dict.fromkeys([name for name in own if name[0] != '_']) | STAGES)
+    defaults = {name: None for name in own if not name.startswith('_')}
+    known = transformers_kind({**defaults, **STAGES})
     config = ForeignConfig(content, known, 'TransformersBackbone: config')
     # The outputs are an argument of ours, and weights of a classifier are those of its backbone.
     config.leave(*own, *STAGES, 'architectures')

@@ -1,0 +1,147 @@
+"""Encoders and classifiers of transformers with random weights, and what its own code computes.
+
+It runs in an environment with ``transformers``, which this package does not need:
+
+    PYTHON benchmarks/hub_reference.py NAME FOLDER
+
+``NAME`` is a key of ``MODELS``. It writes the folder as ``save_pretrained`` does, with its
+processor, and ``outputs.pt``: of each of three sizes the images and, in float64, the logits, or the
+features where there is no head; and of each odd image its file and the processor's pixels.
+"""
+
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from detectors_reference import doubled
+
+BLOCKS = dict(hidden_size=64, num_hidden_layers=3, num_attention_heads=4)
+VIT = dict(BLOCKS, intermediate_size=128, image_size=64, patch_size=16)
+DINOV2 = dict(BLOCKS, mlp_ratio=2, image_size=56, patch_size=14)
+DINOV3 = dict(BLOCKS, intermediate_size=128, image_size=64, num_register_tokens=4)
+TEXT = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+TOWERS = dict(vision_config=VIT, text_config=TEXT)
+LABELS = dict(id2label={i: f'thing {i}' for i in range(7)})
+MAE = dict(
+    VIT,
+    mask_ratio=0.0,
+    decoder_hidden_size=32,
+    decoder_num_hidden_layers=1,
+    decoder_num_attention_heads=2,
+    decoder_intermediate_size=64,
+)
+
+
+class Model(NamedTuple):
+    """A class of models: the name of its config, its values, its processor, what it gives."""
+
+    config: str
+    given: Mapping[str, Any]
+    processor: str
+    gives: str = 'logits'
+
+
+MODELS = {
+    'ViTForImageClassification': Model('ViT', dict(VIT, **LABELS), 'ViT'),
+    'ViTModel': Model('ViT', VIT, 'ViT', 'cls'),
+    'DeiTForImageClassification': Model('DeiT', dict(VIT, **LABELS), 'DeiT'),
+    'DeiTForImageClassificationWithTeacher': Model('DeiT', dict(VIT, **LABELS), 'DeiT'),
+    'DeiTModel': Model('DeiT', VIT, 'DeiT', 'cls'),
+    'ViTMAEModel': Model('ViTMAE', MAE, 'ViT', 'cls'),
+    'ViTMSNForImageClassification': Model('ViTMSN', dict(VIT, **LABELS), 'ViT'),
+    'ViTMSNModel': Model('ViTMSN', VIT, 'ViT', 'cls'),
+    'IJepaForImageClassification': Model('IJepa', dict(VIT, **LABELS), 'ViT'),
+    'IJepaModel': Model('IJepa', VIT, 'ViT', 'mean'),
+    'Dinov2ForImageClassification': Model('Dinov2', dict(DINOV2, **LABELS), 'Bit'),
+    'Dinov2Model': Model('Dinov2', dict(DINOV2, use_swiglu_ffn=True), 'Bit', 'cls'),
+    'Dinov2WithRegistersForImageClassification': Model(
+        'Dinov2WithRegisters', dict(DINOV2, **LABELS), 'Bit'
+    ),
+    'DINOv3ViTModel': Model('DINOv3ViT', DINOV3, 'DINOv3ViT', 'cls'),
+    'DINOv3ViTModel, gated': Model(
+        'DINOv3ViT', dict(DINOV3, use_gated_mlp=True, hidden_act='silu'), 'DINOv3ViT', 'cls'
+    ),
+    'CLIPModel': Model('CLIP', TOWERS, 'CLIP', 'tower'),
+    'CLIPVisionModel': Model('CLIPVision', VIT, 'CLIP', 'pooled'),
+    'CLIPForImageClassification': Model('CLIP', dict(TOWERS, **LABELS), 'CLIP'),
+    'SiglipModel': Model('Siglip', TOWERS, 'Siglip', 'tower'),
+    'SiglipVisionModel': Model('SiglipVision', VIT, 'Siglip', 'pooled'),
+    'SiglipForImageClassification': Model('Siglip', dict(TOWERS, **LABELS), 'Siglip'),
+}
+MODES = dict(color='RGB', gray='L', transparent='RGBA', thin='RGB', turned='RGB', small='RGB')
+SHAPES = dict(thin=(1, 300), small=(40, 61))
+
+
+def outputs(name: str, model: nn.Module, images: Tensor) -> Tensor:
+    """The logits or features (B, C) of images (B, 3, H, W)."""
+    row, options = MODELS[name], dict[str, Any]()
+    if not row.config.startswith('D') or row.config == 'DeiT':  # DINO's code always resamples
+        options['interpolate_pos_encoding'] = True
+    if row.config == 'ViTMAE':  # which shuffles its tokens
+        tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
+        options['noise'] = torch.arange(tokens).expand(len(images), -1).double()
+    found = (model.vision_model if row.gives == 'tower' else model)(images, **options)
+    if row.gives == 'logits':
+        return found.logits
+    if row.gives in ('tower', 'pooled'):
+        return found.pooler_output
+    tokens_of = found.last_hidden_state
+    return tokens_of.mean(dim=1) if row.gives == 'mean' else tokens_of[:, 0]
+
+
+def odd_images(folder: Path) -> dict[str, Image.Image]:
+    """Images as files, and as they are seen: gray, transparent, thin, turned by EXIF, small."""
+    random, found = np.random.default_rng(0), {}
+    for name, mode in MODES.items():
+        height, width = SHAPES.get(name, (300, 451))
+        coarse = random.integers(0, 256, (-(-height // 8), -(-width // 8), 3), dtype=np.uint8)
+        image = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+        exif = Image.Exif()
+        exif[0x0112] = 6 if name == 'turned' else 1
+        path = folder / f'{name}.png'
+        image.convert(mode).save(path, exif=exif)
+        found[str(path)] = ImageOps.exif_transpose(Image.open(path)).convert('RGB')
+    return found
+
+
+def main() -> None:
+    import transformers
+
+    warnings.simplefilter('ignore')
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    row = MODELS[name]
+    config = getattr(transformers, f'{row.config}Config')(**row.given)
+    model = getattr(transformers, name.partition(',')[0])(config).eval()
+    generator = torch.Generator().manual_seed(0)
+    for key, value in model.named_parameters():
+        scale = float('norm' in key.lower() and key.endswith('weight'))
+        value.data = scale + 0.2 * torch.randn(value.shape, generator=generator)
+    model.save_pretrained(folder)
+    name_of = f'{row.processor}ImageProcessor'
+    with_pillow = getattr(transformers, f'{name_of}Pil', None)
+    processor = (with_pillow or getattr(transformers, name_of))()
+    processor.save_pretrained(folder)
+    pixels = {
+        path: torch.as_tensor(np.asarray(processor(image, return_tensors='pt')['pixel_values'][0]))
+        for path, image in odd_images(folder).items()
+    }
+    side = 14 if row.config.startswith('Dinov2') else 16
+    sizes = []
+    for height, width in ((4, 4), (8, 8), (3, 6)):
+        images = torch.rand(2, 3, side * height, side * width, generator=generator).double()
+        with torch.no_grad(), doubled():
+            sizes.append((images, outputs(name, model.double(), images)))
+    least = min(processor.image_std)  # of a gray level of 255
+    torch.save(dict(sizes=sizes, pixels=pixels, std=least), folder / 'outputs.pt')
+
+
+if __name__ == '__main__':
+    main()
