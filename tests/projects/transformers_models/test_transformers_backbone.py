@@ -4,10 +4,10 @@ import pytest
 import torch
 from rejection import rejects
 
-from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
 from vit_plugin.models import load_weights
 from vit_plugin.models.protocol import Backbone
 from vit_plugin.registry import MODELS
+from vit_plugin.untrusted.admission import admit
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -76,7 +76,6 @@ def test_depths_follow_the_layers():
     )]  # fmt: skip
     assert depths == [0, 1, 1, 3, 5, 6, 6]
     assert len(backbone.parts_to_shard()) == 5
-    assert LayerDecayOptimWrapperConstructor
 
 
 def test_stages_are_frozen():
@@ -109,6 +108,16 @@ def test_what_is_no_backbone_is_named(config, words):
 def test_code_for_attention_is_not_taken():
     entries = dict(model_type='convnextv2', _attn_implementation='hub/kernel', **DEPTHS)
     assert built(entries).model.config._attn_implementation != 'hub/kernel'
+
+
+def test_a_checkpoint_with_entries_is_loaded_alone():
+    entries = dict(model_type='convnextv2', hidden_act='gelu', **DEPTHS)
+    backbone = dict(type='vit_plugin.TransformersBackbone', config=entries)
+    model = dict(type='ImageClassifier', backbone=backbone)
+    assert admit(dict(model=model), 'x.pth')['model']['backbone'] == backbone
+    backbone = dict(backbone, config='hf://ORG/NAME')
+    with rejects('config'):
+        admit(dict(model=dict(model, backbone=backbone)), 'x.pth')
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
