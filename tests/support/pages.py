@@ -50,7 +50,9 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'benchmarks/wheel.py',
     r'python benchmarks (pipelines|plain_loop)\b': 'tests/benchmarks/test_pipelines.py',
-    r'python benchmarks (blocks|defaults|decoders|depth|few_validated|yolo)\b': 'tests/benchmarks/test_{}.py',
+    r'python benchmarks (blocks|defaults|decoders|depth|few_validated|yolo)\b': (
+        'tests/benchmarks/test_{}.py'
+    ),
     r'python benchmarks models\b': 'tests/benchmarks/test_equal_minutes.py',
     r'python -m (pytest)': 'tests/commands/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',

@@ -108,8 +108,9 @@ PLACES = dict(
             fusion_mode fusion_types global_block_type gram_negatives graph_conv_type hidden_act
             input_transform interpolate_mode iou_mode
             kernel layer_type log_scale loss_key loss_name loss_type match_metric method mlp_norm
-            mode model_name model_type numerics operation_order order out_type padding patch_pad paths planes
-            pooling_type pos_embed position predict_box_type predict_on psa_type qkv_bias
+            mode model_name model_type numerics operation_order order out_type padding patch_pad
+            paths planes pooling_type pos_embed position predict_box_type predict_on psa_type
+            qkv_bias
             query_scale_type readout_type reconstruction_type reduction refine_type semantic_fusion
             sizes stats_mode stdc_type style target transform_method upsample_mode with_cp
             """,
