@@ -97,6 +97,7 @@ PLACES = dict(
         SideAdapterCLIPHead VPD VPDDepthHead VQAGenerationHead
         """,
         arguments=each('arch', ARCH)
+        | each('config')  # entries of another library's config, and no address of one
         | each('padding_mode', PADDING)
         | each('conv_type', 'model')
         | each(
