@@ -56,6 +56,7 @@ MODELS = {
     'CLIPVisionModel': ('CLIPVision', VIT, {}),
     'CLIPForImageClassification': ('CLIP', dict(TOWERS, **LABELS), {}),
     'SiglipVisionModel': ('SiglipVision', VIT, {}),
+    'Aimv2VisionModel': ('Aimv2Vision', dict(VIT, use_head=False), None),
     'SiglipForImageClassification': ('Siglip', dict(TOWERS, **LABELS), {}),
 }
 
@@ -81,7 +82,8 @@ def theirs(name, more):
 
 def _first(found, name):
     tokens = found.last_hidden_state
-    return tokens.mean(dim=1) if name.startswith('Siglip') else tokens[:, 0]
+    averaged = name.startswith(('Siglip', 'Aimv2'))
+    return tokens.mean(dim=1) if averaged else tokens[:, 0]
 
 
 def ours(classifies):

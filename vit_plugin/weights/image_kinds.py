@@ -57,6 +57,24 @@ _TWO_TOWERS = transformers_kind(
         'the tower of text': 'text_config text_config_dict projection_dim',
     },
 )
+_AIMV2 = transformers_kind(
+    dict(
+        _TOWER,
+        hidden_size=1024,
+        intermediate_size=2816,
+        num_hidden_layers=24,
+        num_attention_heads=8,
+        patch_size=14,
+        hidden_act='silu',
+        layer_norm_eps=1e-5,
+        qkv_bias=False,
+        mlp_bias=False,
+        use_head=True,
+        is_native=False,
+    ),
+    {INITIAL: 'initializer_range initializer_factor', RATES: 'attention_dropout'},
+    aliases=dict(rms_norm_eps='layer_norm_eps'),
+)
 
 
 class ImageKind(NamedTuple):
@@ -145,5 +163,6 @@ IMAGE_KINDS = {
     ),
     'clip_vision_model': ImageKind(_CLIP, _CLIP_POOLINGS, 'CLIP', is_square=True),
     'siglip': ImageKind(_SIGLIP, _SIGLIP_POOLINGS, 'Siglip', towers=_TWO_TOWERS, is_square=True),
+    'aimv2_vision_model': ImageKind(_AIMV2, dict(Aimv2VisionModel='avg'), 'CLIP', is_square=True),
     'siglip_vision_model': ImageKind(_SIGLIP, _SIGLIP_POOLINGS, 'Siglip', is_square=True),
 }

@@ -55,7 +55,7 @@ def encoder_of(
         ConfigError: if the config is not that of the weights, or if ours does not compute the same.
     """
     width, channels, height, patch = published.shape('patch_embed.proj.weight')
-    is_plain = published.count('patch_embed.') == 1  # without a CNN before it
+    is_plain = not published.count('patch_embed.backbone.')  # without a CNN before it
     arch = dict(
         embed_dims=width,
         num_layers=published.count('blocks.'),

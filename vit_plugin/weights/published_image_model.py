@@ -84,6 +84,12 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
         positions['source_grid'] = [side // patch for side in size]
     if 'patch_embed.proj.bias' not in published.ours:
         backbone['patch_embed'] = dict(bias=False)
+    if 'patch_embed.norm.weight' in published.ours:  # an AIMv2, whose norms are RMSNorms
+        norm = dict(type='RMSN', eps=backbone['numerics']['norm_cfg']['eps'])
+        backbone['numerics']['norm_cfg'] = norm
+        backbone.setdefault('patch_embed', {})['norm_cfg'] = dict(norm)
+        config.only('use_head', False)
+        config.only('is_native', False)
     config.agree(vision_use_head=ATTENTION_POOL in published.ours)
     options['pre_norm'] = 'norm_pre.weight' in published.ours
     options['final_norm'] = name not in kind.unnormed

@@ -49,7 +49,7 @@ REASONS: Mapping[str, str] = {
             STAGES,
         ),
         ('beit data2vec-vision', RELATIVE),
-        ('pixio aimv2 aimv2_vision_model vitpose_backbone vitdet', TOKENS),
+        ('pixio aimv2 vitpose_backbone vitdet', TOKENS),
         (
             'd_fine rt_detr rt_detr_v2 yolos dab_detr table_transformer grounding_dino '
             'mm-grounding-dino omdet-turbo owlvit owlv2 deta deimv2',

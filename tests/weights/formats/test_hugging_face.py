@@ -70,6 +70,7 @@ KINDS = [
     ('DINOv3ViTModel', SIZES | GATED | dict(num_register_tokens=4), 'hf_dinov3'),
     ('SiglipVisionModel', SIZES, 'hf_siglip'),
     ('SiglipModel', TOWERS, 'hf_siglip'),
+    ('Aimv2VisionModel', SIZES | dict(use_head=False), 'hf_aimv2'),
     ('CLIPVisionModel', SIZES, 'clip'),
     ('CLIPModel', TOWERS, 'clip'),
     ('EomtForUniversalSegmentation', SIZES | EOMT, 'hf_eomt'),

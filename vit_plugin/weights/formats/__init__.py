@@ -11,7 +11,7 @@ from ..reading.lazy import Lazy
 from ..rules import Format
 from .clip import CLIP
 from .eva import reject_unnamed
-from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
+from .hugging_face import HF, HF_AIMV2, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
 from .mmpretrain import MMPRETRAIN
 from .own import OWN
@@ -32,6 +32,7 @@ KNOWN = {
         HF_DINOV2,
         HF_DINOV3,
         HF_SIGLIP,
+        HF_AIMV2,
         TORCHVISION,
         MMPRETRAIN,
         CLIP,

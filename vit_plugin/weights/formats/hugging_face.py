@@ -160,6 +160,33 @@ HF_DINOV3 = Format(
 
 _LAYER = 'encoder.layers.{i}'
 
+# The image tower of AIMv2 with a table of positions.
+HF_AIMV2 = Format(
+    'hf_aimv2',
+    (
+        *pair('embeddings.patch_embed.', 'patch_embed.proj'),
+        Rule('embeddings.rms_norm.{rest}', 'patch_embed.norm.{rest}'),
+        Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+        *separate_qkv(f'{_LAYER}.attention.', ('q_proj', 'k_proj', 'v_proj')),
+        *pair(f'{_LAYER}.attention.out_proj.', 'blocks.{i}.attn.proj'),
+        Rule(f'{_LAYER}.rms_norm{{k}}.{{rest}}', 'blocks.{i}.norm{k}.{rest}'),
+        *two_in_one(
+            f'{_LAYER}.ffn.gate_proj', f'{_LAYER}.ffn.up_proj', 'blocks.{i}.mlp.fc1', is_gated
+        ),
+        *pair(f'{_LAYER}.ffn.down_proj.', 'blocks.{i}.mlp.fc2'),
+        Rule('rms_norm.{rest}', 'norm.{rest}'),
+    ),
+    prefixes=('', 'vision_model.'),
+    known_numerics=(KnownNumerics(EPS_1E_5), SILU),
+    ignored={
+        'head.{rest}': 'pooling by attention',
+        'text_model.{rest}': 'text tower',
+        'visual_projection.weight': 'projection to the space shared with the text',
+        'text_projection.weight': 'projection to the space shared with the text',
+        'logit_scale': 'contrastive loss',
+    },
+)
+
 # The image tower of SigLIP and of SigLIP 2 at fixed sizes.
 HF_SIGLIP = Format(
     'hf_siglip',
