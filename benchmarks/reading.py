@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from labeled_folders import LARGE, SCENES, LabeledFolder, LargeFolder, Truth, fault_of
+from benchmarks.labeled_folders import LARGE, SCENES, LabeledFolder, LargeFolder, Truth, fault_of
 
 READER = Path(__file__).with_name('label_readers.py')
 LIBRARIES = 'datumaro', 'supervision', 'ultralytics'  # beside anyfolder

@@ -66,7 +66,7 @@ def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
 
 def picture(folder: Path) -> np.ndarray:
     (path,) = folder.iterdir()
-    assert path.name == 'photo.png'
+    assert path.name == 'photo.jpg'
     return cv2.imread(str(path))
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyfolder.bounded import read_json
 from vit_plugin.errors import ConfigError, first_line, needed_by
@@ -12,16 +12,14 @@ from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.hub import HUB_CONFIG
 from vit_plugin.weights.transformers_config import STAGES, transformers_kind
 
-with needed_by('TransformersBackbone'):
-    from transformers import CONFIG_MAPPING, PreTrainedConfig
-    from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 # Parts of other models, and those that build a model of another library by its name.
 NOT_HERE = ('timm_backbone', 'maskformer-swin', 'lw_detr_vit', 'rf_detr_dinov2', 'uvdoc_backbone')
-KINDS = tuple(name for name in MODEL_FOR_BACKBONE_MAPPING_NAMES if name not in NOT_HERE)
 
 
-def backbone_config(source: str | Mapping[str, Any]) -> PreTrainedConfig:
+def backbone_config(source: str | Mapping[str, Any]) -> 'PreTrainedConfig':
     """A config of transformers with the fields of its own class, and no others.
 
     Args:
@@ -30,16 +28,23 @@ def backbone_config(source: str | Mapping[str, Any]) -> PreTrainedConfig:
     Raises:
         ConfigError: if it cannot be read, if its model is no backbone, or if it has an entry that
             its class does not know.
+        MissingExtraError: if transformers is not installed.
     """
+    with needed_by('TransformersBackbone'):
+        from transformers import CONFIG_MAPPING, PreTrainedConfig
+        from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
     content = source if isinstance(source, Mapping) else _read(source)
     kind = content.get('model_type')
-    if kind not in KINDS:
+    kinds = [name for name in MODEL_FOR_BACKBONE_MAPPING_NAMES if name not in NOT_HERE]
+    if kind not in kinds:
         raise ConfigError(
             f'TransformersBackbone: model_type={kind!r} is no backbone of transformers, which '
-            f'returns maps; known are {", ".join(KINDS)}.'
+            f'returns maps; known are {", ".join(kinds)}.'
         )
     config_class = CONFIG_MAPPING[kind]
-    own = [field.name for field in fields(config_class) if field.name not in _shared()]
+    # Fields of all classes, such as one that names code for attention, are not the model's.
+    shared = {field.name for field in fields(PreTrainedConfig)}
+    own = [field.name for field in fields(config_class) if field.name not in shared]
     defaults = {name: None for name in own if not name.startswith('_')}
     known = transformers_kind({**defaults, **STAGES})
     config = ForeignConfig(content, known, 'TransformersBackbone: config')
@@ -58,11 +63,6 @@ def backbone_config(source: str | Mapping[str, Any]) -> PreTrainedConfig:
         if isinstance(getattr(built, name), tuple):
             setattr(built, name, [*getattr(built, name)])
     return built
-
-
-def _shared() -> set[str]:
-    """The fields of all classes, such as one that names code for attention."""
-    return {field.name for field in fields(PreTrainedConfig)}
 
 
 def _read(source: str) -> Mapping[str, Any]:

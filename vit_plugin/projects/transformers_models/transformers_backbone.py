@@ -9,7 +9,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import read_frozen_stages
 from vit_plugin.models.layers.map_sizes import other_sizes
 from vit_plugin.models.loading.module import LoadableModule
@@ -18,9 +18,6 @@ from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, shortened_list
 
 from .backbone_config import backbone_config
-
-with needed_by('TransformersBackbone'):
-    from transformers import AutoBackbone
 
 SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
 OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
@@ -74,7 +71,7 @@ class TransformersBackbone(LoadableModule):
         self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
         size = getattr(read, 'image_size', None) or SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
-        self.model = AutoBackbone.from_config(read)
+        self.model = _built(read)
         self.model.is_init = True  # by its constructor, and MMEngine would do so again
         self.channels, self.strides = self._ask()
         self.depths = _depths_of(self.model)
@@ -171,7 +168,7 @@ class TransformersBackbone(LoadableModule):
     def _ask(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Channels and strides, by the maps of an image on the meta device, which cost nothing."""
         with torch.device('meta'):
-            built = AutoBackbone.from_config(self.model.config).eval()
+            built = _built(self.model.config).eval()
         # Outside that context, since BEiT's code keeps an index that it makes for all its models.
         with torch.no_grad():
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
@@ -272,6 +269,13 @@ def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
         inner, layers = lists[0]
         found |= {f'{where}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()}
     return found
+
+
+def _built(config: Any) -> nn.Module:
+    """transformers' module with random weights."""
+    from transformers import AutoBackbone
+
+    return AutoBackbone.from_config(config)
 
 
 def _depths_of(model: nn.Module) -> dict[str, int]:
