@@ -16,7 +16,7 @@ def test_a_large_folder_is_read_as_it_was_written(tmp_path, name):
     data = anyfolder.read(str(tmp_path), task=large.task)
     images = [*chain.from_iterable(data.splits.values())]
     assert len(images) == truth.images
-    assert sorted(data.classes) == sorted(truth.classes)
+    assert {*data.classes} <= {*truth.classes}
     if truth.counts:
         assert Counter(label for image in images for label in image.labels) == truth.counts
     else:

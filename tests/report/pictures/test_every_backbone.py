@@ -78,7 +78,8 @@ def test_each_is_drawn_and_probed(name):
 
 
 def test_all_backbones_are_tried():
-    names = {*OURS.module_dict, *OURS.later}
+    # transformers may not be installed; its modules are not ours, either.
+    names = {*OURS.module_dict, *OURS.later} - {'TransformersBackbone'}
     assert {name for name in names if hasattr(OURS.get(name), 'no_weight_decay')} == {*BACKBONES}
 
 
