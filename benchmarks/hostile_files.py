@@ -81,9 +81,7 @@ DOORS = dict(
     GRAPHS=Door('infer {file} i.png', kinds.GRAPHS, kinds.text('m.onnx', '')),
     NAMES=Door(DETECTION, kinds.NAMES, kinds.yolo('data.yaml', 'names: [')),
     BOXES=Door(DETECTION, kinds.BOXES, kinds.coco('{')),
-    POLYGONS=Door(
-        DETECTION.replace('--check', '--model mask-rcnn --check'), kinds.POLYGONS, kinds.coco('{')
-    ),
+    POLYGONS=Door(DETECTION.replace('detection', 'instance'), kinds.POLYGONS, kinds.coco('{')),
     TABLES=Door(
         'train --data data --task classification --check --work-dir work',
         kinds.TABLES,

@@ -51,7 +51,9 @@ def _runs_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
     """The run lengths, compared with the number of pixels."""
     runs = np.asarray(_runs_in(counts) if isinstance(counts, (str, bytes)) else counts, np.int64)
     pixels = size[0] * size[1]
-    if runs.ndim != 1 or (runs < 0).any() or (runs > pixels).any() or runs.sum() != pixels:
+    if runs.ndim != 1 or (runs < 0).any() or (runs > pixels).any():
+        raise ValueError(f'run lengths are not numbers from 0 to {pixels}, the pixels of the image')
+    if runs.sum() != pixels:  # after the comparison of each, so that the sum cannot overflow
         raise ValueError(f'the run lengths add up to {runs.sum()} pixels, not {pixels}')
     return runs
 
