@@ -1,12 +1,10 @@
 """Write the config of a request into the work directory."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from anyfolder.complete import write_text
 from anyfolder.facts import as_text, facts_of
+from anyfolder.garbage import without_collection
 from anyfolder.layouts.answers import answering
 from vit_plugin.data.digits import write_digits
 from vit_plugin.engine.checkpoints.newest import holds_run
@@ -39,19 +37,7 @@ TASKS: dict[str, type[Task]] = {
 }
 
 
-@contextmanager
-def paused_collector() -> Iterator[None]:
-    """Keep the garbage collector from searching all objects ever again while many are made."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@paused_collector()
+@without_collection()
 def write_config(request: Request, resume: bool = False, check: bool = False) -> Path:
     """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
 

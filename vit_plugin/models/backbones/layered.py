@@ -132,3 +132,14 @@ def read_frozen_stages(frozen_stages: int | str, most: int, model: str = 'this a
             f'frozen_stages={number} is out of range: -1 (none) to {most} (all) for {model}.'
         )
     return number
+
+
+def frozen_modules(model: nn.Module) -> tuple[str, ...]:
+    """Names of the modules in a model that have parameters, none of which is trained."""
+    return tuple(
+        name
+        for name, module in model.named_modules()
+        if name
+        and [*module.parameters()]
+        and not any(parameter.requires_grad for parameter in module.parameters())
+    )

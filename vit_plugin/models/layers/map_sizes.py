@@ -1,4 +1,4 @@
-"""Check that the maps of timm's models have the sizes that their strides state."""
+"""Check that the maps of other libraries' models have the sizes that their strides state."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ from vit_plugin.arguments.fields import (
     Size,
 )
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.backbones.layered import read_frozen_stages
+from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.layers.map_sizes import other_sizes
 from vit_plugin.models.loading.module import LoadableModule
 from vit_plugin.registry import MODELS
@@ -227,7 +227,7 @@ class TimmBackbone(LoadableModule):
         stages = read_frozen_stages(frozen_stages, number, self.model_name)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad = not (stages == number or depths[name] <= stages)
-        return tuple(name for name, module in self.named_modules() if name and _is_frozen(module))
+        return frozen_modules(self)
 
     def _recompute(self) -> None:
         try:
@@ -237,8 +237,3 @@ class TimmBackbone(LoadableModule):
                 f'TimmBackbone: timm cannot recompute the activations of {self.model_name}; set '
                 'with_cp=False.'
             ) from error
-
-
-def _is_frozen(module: nn.Module) -> bool:
-    trained = [parameter.requires_grad for parameter in module.parameters()]
-    return bool(trained) and not any(trained)

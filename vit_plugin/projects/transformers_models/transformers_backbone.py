@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.backbones.layered import read_frozen_stages
+from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.layers.map_sizes import other_sizes
 from vit_plugin.models.loading.module import LoadableModule
 from vit_plugin.registry import MODELS
@@ -199,13 +199,7 @@ class TransformersBackbone(LoadableModule):
             reached |= inside
             frozen = stage < number if inside else not reached
             parameter.requires_grad = not (frozen or frozen_stages == 'all')
-        return tuple(
-            name
-            for name, module in self.named_modules()
-            if name
-            and [*module.parameters()]
-            and not any(parameter.requires_grad for parameter in module.parameters())
-        )
+        return frozen_modules(self)
 
     def _recompute(self) -> None:
         try:
