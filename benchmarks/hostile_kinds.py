@@ -379,6 +379,12 @@ def labelme(folder: Path) -> str:
     return '0.json'
 
 
+def one_wide(folder: Path) -> None:
+    """An image of 177 million pixels, and enough others to train on."""
+    pictures(folder)
+    wide_png(folder, 1)
+
+
 BOXES: dict[str, Kind] = {
     'COCO nested 100,000 deep': coco(NESTED),
     'COCO of 30 million objects': coco(lambda: '[' + '{},' * 30_000_000 + '{}]'),
@@ -395,7 +401,7 @@ POLYGONS: dict[str, Kind] = {
     'a run length of five million bits': coco(runs('o' * 1_000_000)),
     'run lengths that overflow': coco(runs([2**62, 2**62, 2**62, 2**62 + 64 * 64])),
     '20,000 masks on 177 million pixels': coco(
-        runs([0, SIDE * SIDE], (SIDE, SIDE), 20_000), lambda folder: wide_png(folder, 1)
+        runs([0, SIDE * SIDE], (SIDE, SIDE), 20_000), one_wide
     ),
 }
 
@@ -524,13 +530,13 @@ IMAGES: dict[str, Kind] = {
 
 
 def masks(mask: Callable[[Path], None], count: int = 1) -> Kind:
-    """Images of 177 million pixels with such masks."""
+    """Images of 177 million pixels with such masks, one or all of which a refusal names."""
 
     def write(folder: Path) -> str:
         wide_png(folder / 'data/images', count)
         (folder / 'data/masks').mkdir()
         mask(folder / 'data/masks')
-        return '0.png'
+        return '0.png' if count == 1 else 'masks'
 
     return write
 

@@ -1,7 +1,6 @@
 """How processes are set up and agree."""
 
 import argparse
-import os
 import socket
 import time
 
@@ -12,13 +11,11 @@ from mmengine.config import Config, DictAction
 from ranks import on_ranks
 from rejection import rejects
 
-from vit_plugin.engine import distributed
 from vit_plugin.engine.distributed import (
     TIMEOUT,
     dist_settings,
     from_rank_0,
     init_distributed,
-    read_environment,
     report_of_rank,
     timeout_of,
 )
@@ -89,51 +86,6 @@ def test_a_process_that_does_not_come_is_a_sentence_in_time(address, monkeypatch
         init_distributed('slurm', dict(dist_cfg=dict(timeout=1)))
     assert time.monotonic() - begin < 300  # where the default is 600
     assert words.format(address) in explained(error.value)
-
-
-@pytest.mark.parametrize(
-    ('launcher', 'given', 'missing'),
-    [
-        ('pytorch', {}, 'RANK'),
-        ('slurm', dict(SLURM_PROCID='0'), 'SLURM_NTASKS'),
-        ('mpi', {}, 'OMPI_COMM_WORLD_RANK'),
-    ],
-)
-def test_a_launcher_that_did_not_start_this_is_a_sentence(monkeypatch, launcher, given, missing):
-    for name in {name for names in distributed.VARIABLES.values() for name in names}:
-        monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    with rejects(f'--launcher {launcher}: the environment has no {missing}, so'):
-        read_environment(launcher)
-
-
-def test_open_mpi_gives_the_rank(monkeypatch):
-    for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT'):
-        monkeypatch.setenv(name, '')
-        monkeypatch.delenv(name)
-    for name, value in zip(distributed.VARIABLES['mpi'], '382', strict=True):
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv('MASTER_ADDR', 'first')
-    read_environment('mpi', port=4711)
-    assert [os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == [
-        '3',
-        '8',
-        '2',
-        '4711',
-    ]
-    monkeypatch.delenv('MASTER_ADDR')
-    with rejects('no MASTER_ADDR; set it to that of rank 0'):
-        read_environment('mpi')
-
-
-def test_a_wrong_port_is_a_sentence(monkeypatch):
-    for name, value in dict(
-        RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a', MASTER_PORT='abc'
-    ).items():
-        monkeypatch.setenv(name, value)
-    with rejects("MASTER_PORT='abc' must be a number from 1 to 65535"):
-        read_environment('pytorch')
 
 
 @pytest.mark.parametrize(

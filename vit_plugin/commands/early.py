@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.choices import DIGITS
+from vit_plugin.launchers import check_launcher
 from vit_plugin.project import declared
 from vit_plugin.suggestions import closest, guess
 
@@ -50,6 +51,13 @@ def check_checkpoints(args: argparse.Namespace) -> None:
                 continue
             if path not in (offered := declared('offered')):  # published models by their names
                 raise ConfigError(f'There is no checkpoint file {path!r}{_neighbor(path, offered)}')
+
+
+def check_process(args: argparse.Namespace) -> None:
+    """Raise a ``ConfigError`` if ``--launcher`` did not start this process."""
+    if getattr(args, 'launcher', 'none') != 'none':
+        os.environ.setdefault('LOCAL_RANK', str(args.local_rank))  # of launchers that pass the flag
+        check_launcher(args.launcher)
 
 
 def check_data(folder: str) -> None:

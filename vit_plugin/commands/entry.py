@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
 
-from .early import check_checkpoints, check_options, check_working_directory
+from .early import check_checkpoints, check_options, check_process, check_working_directory
 from .flag_rules import RULES, check_rules, given_flags
 
 
@@ -44,6 +44,7 @@ def run_command(command: ModuleType) -> None:
     given = getattr(args, 'config', None) or []
     try:
         check_rules(RULES.get(command.__name__.rpartition('.')[2], ()), parser, args)
+        check_process(args)
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
         if hasattr(command, 'check'):

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,23 +16,17 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.launchers import VARIABLES, read_environment
 
 Result = TypeVar('Result')
 
 TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
-PORT = '29500'  # torch's
 # For a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process.
 PART_OF_TIMEOUT = 0.8
 ANSWER = 5.0  # seconds in which rank 0 waits for the others after a collective has failed
 # Seconds in which the others wait for rank 0, which may wait for its own time-out first.
 OF_RANK_0 = 30.0
 GRACE = 10.0  # seconds in which a launcher ends a process after another one has failed
-# The launchers' names of the rank, the number of processes and the rank on this machine.
-VARIABLES = {
-    'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
-    'slurm': ('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
-    'mpi': ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK'),
-}
 
 
 def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
@@ -73,42 +66,6 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
             timedelta(seconds=timeout_of(env_cfg)),
             rank=int(os.environ['RANK']),
             world_size=int(os.environ['WORLD_SIZE']),
-        )
-
-
-def read_environment(launcher: str, port: int | str | None = None) -> None:
-    """Map the Slurm or Open MPI variables to torch's ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` etc.
-
-    Args:
-        launcher: pytorch, slurm or mpi.
-        port: ``MASTER_PORT``. Default: as it is in the environment, or 29500.
-
-    Raises:
-        ConfigError: if a variable is missing.
-    """
-    for ours, theirs in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
-        if theirs not in os.environ:
-            raise ConfigError(
-                f'--launcher {launcher}: the environment has no {theirs}, so that this process '
-                'was not started by that launcher; start with tools/dist_train.sh or '
-                'tools/slurm_train.sh, or leave --launcher out.'
-            )
-        os.environ[ours] = os.environ[theirs]
-    os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
-    if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
-        raise ConfigError(
-            f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.'
-        )
-    if launcher == 'slurm' and 'MASTER_ADDR' not in os.environ:
-        os.environ['MASTER_ADDR'] = subprocess.run(
-            ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split()[0]
-    if 'MASTER_ADDR' not in os.environ:
-        raise ConfigError(
-            f'--launcher {launcher}: the environment has no MASTER_ADDR; set it to that of rank 0.'
         )
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError, naming, needed_by
 
 from .downloads import download, removed_if_damaged
 from .hub import TIMM_SCHEME, configs_beside, from_hugging_face, from_timm, meta_of, weights_in
@@ -47,9 +47,10 @@ class Checkpoint:
             ConfigError: see :func:`~vit_plugin.weights.reading.files.find_tensors` and
                 :func:`~vit_plugin.weights.lora.merged`, and if there are too many.
         """
-        weights, meta = find_tensors(self.content)
-        check_weights(self.source, 'tensors', len(weights))
-        return merged(weights, meta)
+        with naming(self.source):
+            weights, meta = find_tensors(self.content)
+            check_weights(self.source, 'tensors', len(weights))
+            return merged(weights, meta)
 
     @property
     def meta(self) -> Mapping[str, Any]:

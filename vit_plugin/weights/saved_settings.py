@@ -8,6 +8,7 @@ from typing import Any
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Numbers, Positive, Section, Size
+from vit_plugin.errors import naming
 from vit_plugin.project import declared
 from vit_plugin.untrusted.admission import admit
 
@@ -98,7 +99,8 @@ def value_at(settings: Any, field: str) -> Any:
 
 def settings_of(checkpoint: Checkpoint) -> Section:
     """The settings in the config that MMEngine saved with a checkpoint, see :func:`literals`."""
-    return literals(checkpoint.meta.get('cfg'))
+    with naming(checkpoint.source):
+        return literals(checkpoint.meta.get('cfg'))
 
 
 def literals(text: Any) -> Section:

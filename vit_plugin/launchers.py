@@ -1,0 +1,56 @@
+"""The environment in which a launcher starts each process of a run."""
+
+import os
+import subprocess
+
+from .errors import ConfigError
+
+PORT = '29500'  # torch's
+# The variables that hold the rank, the number of processes and the rank on this machine.
+VARIABLES = {
+    'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
+    'slurm': ('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
+    'mpi': ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK'),
+}
+
+
+def check_launcher(launcher: str) -> None:
+    """Raise a ``ConfigError`` if this launcher did not start this process."""
+    for variable in VARIABLES.get(launcher, ()):
+        if variable not in os.environ:
+            raise ConfigError(
+                f'--launcher {launcher}: the environment has no {variable}, so that this process '
+                'was not started by that launcher; start with tools/dist_train.sh or '
+                'tools/slurm_train.sh, or leave --launcher out.'
+            )
+
+
+def read_environment(launcher: str, port: int | str | None = None) -> None:
+    """Map the Slurm or Open MPI variables to torch's ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` etc.
+
+    Args:
+        launcher: pytorch, slurm or mpi.
+        port: ``MASTER_PORT``. Default: as it is in the environment, or 29500.
+
+    Raises:
+        ConfigError: if a variable is missing.
+    """
+    check_launcher(launcher)
+    for ours, theirs in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
+        os.environ[ours] = os.environ[theirs]
+    os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
+    if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
+        raise ConfigError(
+            f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.'
+        )
+    if launcher == 'slurm' and 'MASTER_ADDR' not in os.environ:
+        os.environ['MASTER_ADDR'] = subprocess.run(
+            ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()[0]
+    if 'MASTER_ADDR' not in os.environ:
+        raise ConfigError(
+            f'--launcher {launcher}: the environment has no MASTER_ADDR; set it to that of rank 0.'
+        )
