@@ -6,6 +6,9 @@ import pytest
 import timm
 import torch
 
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights import recognition
+from vit_plugin.weights.formats.own import OWN
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.recognition import recognize, unwrapped
 
@@ -41,6 +44,18 @@ def test_words_of_wrappers_change_nothing(prefix):
     assert found.format == wanted.format
     assert found.keys() == wanted.keys()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+def test_no_other_format_is_tried_where_all_names_are_ours(prefix, monkeypatch):
+    ours = dict(recognize(STATE))
+    named = {prefix + name: value for name, value in ours.items()}
+    monkeypatch.setattr(recognition, 'FORMATS', {})
+    found = recognize(named, targets=ours)
+    assert found.format is OWN
+    assert all(torch.equal(found[name], value) for name, value in ours.items())
+    with pytest.raises(ConfigError):  # one that is nobody's: others may explain it
+        recognize({**named, 'other': torch.ones(1)}, targets=ours)
 
 
 @pytest.mark.parametrize('word', ['_orig_mod', '_checkpoint_wrapped_module'])

@@ -72,6 +72,8 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
             Also if no format finds any target, or only by chance.
     """
     weights = unstacked(with_prefix(without_absent(unwrapped(checked(weights)))))
+    if targets is not None and (own := _by_our_names(weights, targets)):
+        return own
     candidates = []
     for form in FORMATS.values():
         for prefix in _prefixes(form, weights):
@@ -98,6 +100,18 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
         )
     *_, form, prefix, steps = max(candidates, key=lambda candidate: candidate[:2])
     return Recognized(form, prefix, steps, weights)
+
+
+def _by_our_names(weights: Weights, targets: Container[str]) -> Recognized | None:
+    """Recognize weights that all have names of targets, so that no format finds more. Else None.
+
+    Most checkpoints are such, and trying the other formats takes as long as loading the weights.
+    """
+    for prefix in _prefixes(OWN, weights):
+        steps = {step.ours: step for step in OWN.plan(weights, prefix)}
+        if steps and len(steps) == len(weights) and all(ours in targets for ours in steps):
+            return Recognized(OWN, prefix, steps, weights)
+    return None
 
 
 def _prefixes(form: Format, weights: Weights) -> list[str]:
