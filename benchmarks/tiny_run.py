@@ -228,7 +228,8 @@ def main() -> None:
     parser.add_argument('--resume', action='store_true')
     parser.add_argument('--cfg-options', nargs='+', action=DictAction, default={})
     args = parser.parse_args()
-    from vit_plugin.commands.command_line import build_runner, one_sentence_errors
+    from vit_plugin.commands.command_line import build_runner
+    from vit_plugin.commands.one_sentence import one_sentence_errors
     from vit_plugin.importable import make_importable
 
     make_importable()

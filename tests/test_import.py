@@ -50,6 +50,12 @@ LEFT = {
     # A config imports vit_plugin.detection, and MMDetection, which MMPretrain imports, must find
     # its ops.
     'vit_plugin.commands.command_line, vit_plugin.data': HOSTS,
+    # A command that trains nothing.
+    'vit_plugin.commands.one_sentence, vit_plugin.inference.load': (
+        'vit_plugin.engine.runner',
+        'matplotlib',
+        *HOSTS,
+    ),
 }
 
 

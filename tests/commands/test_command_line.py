@@ -9,12 +9,8 @@ import pytest
 from mmengine.registry import Registry
 from rejection import rejects
 
-from vit_plugin.commands.command_line import (
-    TrainingError,
-    build_runner,
-    one_sentence_errors,
-    report_interrupt,
-)
+from vit_plugin.commands.command_line import build_runner, report_interrupt
+from vit_plugin.commands.one_sentence import TrainingError, one_sentence_errors
 
 
 def test_an_unknown_error_is_a_sentence_unless_asked_for_the_traceback():

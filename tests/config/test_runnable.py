@@ -10,7 +10,8 @@ from mmengine.dataset import BaseDataset
 from mmengine.evaluator import BaseMetric
 from rejection import rejects
 
-from vit_plugin.config import LOADER_SECTIONS, check_config
+from vit_plugin.config import LOADER_SECTIONS
+from vit_plugin.config.runnable import check_config
 from vit_plugin.errors import ConfigError
 
 

@@ -9,15 +9,12 @@ from mmengine.logging import MMLogger, print_log
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine.console import (
     CHATTER,
-    FILE_ONLY,
     LoggedEvaluator,
     PerCentLogProcessor,
-    Without,
-    print_safely,
     printing_logged,
-    quieten,
     without_stderr,
 )
+from vit_plugin.engine.loggers import FILE_ONLY, Without, print_safely, quieten
 from vit_plugin.files.untrusted_text import PrintableMessages
 
 

@@ -15,7 +15,8 @@ from rejection import rejects
 
 from anyfolder.pixels.bands import read_bands
 from anyfolder.pixels.images import read_image
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.data.image_reader import use_our_image_reader
 from vit_plugin.deploy.exported_photographs import photographs
 from vit_plugin.deploy.pipeline_steps import steps_of

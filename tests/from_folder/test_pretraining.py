@@ -16,7 +16,8 @@ from rejection import rejects
 from safetensors.torch import save_file
 from tiny_models import TINY_SIZES
 
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.choices import CONTINUATIONS
 from vit_plugin.from_folder.methods import METHODS
 from vit_plugin.from_folder.pretraining import Probe

@@ -21,7 +21,8 @@ from mmengine.registry import DATASETS, METRICS, MODELS, init_default_scope
 from published_models import roboflow_file
 
 from anyfolder.readers.panoptic import numbers_in
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.config.task_model import ModelFacts, has_entries
 from vit_plugin.from_folder.choices import TASKS, check_model, models_of
 from vit_plugin.from_folder.detection import Detection

@@ -14,7 +14,8 @@ import torch
 from image_folders import scenes, write_coco
 from mmengine.registry import DATASETS, init_default_scope
 
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import TASKS, write_config
 from vit_plugin.inference import sliced_loops

@@ -25,7 +25,8 @@ from mmengine.registry import DATASETS, MODELS, init_default_scope
 from rejection import rejects
 
 from anyfolder.readers.records import ImageRecord
-from vit_plugin.config import apply_loader_defaults, check_config, read_config
+from vit_plugin.config import apply_loader_defaults, read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.run_folder import released
 from vit_plugin.from_folder.task import Task

@@ -1,42 +1,39 @@
-"""From a command line to a run: the runner, and errors in one sentence."""
+"""From a command line to a runner, and to a training that can be interrupted."""
 
 import argparse
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from vit_plugin.commands import frameworks  # noqa: F401  first, since it says what is missing
+from vit_plugin.commands.one_sentence import TrainingError
 
 # isort: split
 import mmengine.runner
-import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
-from mmengine.logging import MMLogger
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
 
 from anyfolder.complete import check_path
-from anyfolder.terminal import printable, printable_lines
-from vit_plugin.config import LOADER_SECTIONS, apply_loader_defaults, check_config, read_config
+from anyfolder.terminal import printable
+from vit_plugin.config import LOADER_SECTIONS, apply_loader_defaults, read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.config.scope import import_data_sets
 from vit_plugin.engine.checkpoints.chosen import LAST
-from vit_plugin.engine.checkpoints.hook import MARKER
-from vit_plugin.engine.console import quieten
-from vit_plugin.engine.distributed import init_distributed, report_of_rank
-from vit_plugin.engine.faults.explain import LESS_MEMORY, explained, sentence
+from vit_plugin.engine.checkpoints.newest import MARKER
+from vit_plugin.engine.distributed import init_distributed
+from vit_plugin.engine.faults.explain import explained
 from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.engine.work_dir import alone_in
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.standard_streams import interrupted
-from vit_plugin.importable import make_importable
 from vit_plugin.inference.saved_model import SavedModel, find_checkpoint
-from vit_plugin.weights.for_mmengine import reading_safely
 
 
 def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
@@ -133,48 +130,6 @@ def _check_schedule_length(cfg: Config) -> None:
             f'not; leave runner_type out, give {unit}={made_for}, or write a param_scheduler for '
             f'{length} and schedule_length={length}.'
         )
-
-
-class TrainingError(RuntimeError):
-    """An unknown error after the first step.
-
-    It keeps its traceback, because repeating such a run is expensive.
-    """
-
-
-@contextmanager
-def one_sentence_errors(traceback: bool = False, memory: str = LESS_MEMORY) -> Iterator[None]:
-    """End the program after an error with one sentence or traceback. Read checkpoints safely.
-
-    Args:
-        traceback: whether the error is raised as it is.
-        memory: what to do where there is not enough memory.
-    """
-    try:
-        with reading_safely():
-            yield
-    except Exception as error:
-        if traceback or isinstance(error, TrainingError):
-            raise
-        raise SystemExit(
-            f'Error: {printable_lines(report_of_rank(sentence(error, memory)))}'
-        ) from error
-
-
-def run_main(
-    main: Callable[[argparse.Namespace], None],
-    args: argparse.Namespace,
-    memory: str | None = None,
-) -> None:
-    """Run a tool with its arguments, see :func:`one_sentence_errors`."""
-    make_importable()
-    if not getattr(args, 'verbose', False):
-        # For what the frameworks log when they are imported.
-        quieten(MMLogger.get_current_instance())
-    with one_sentence_errors(args.traceback, memory or LESS_MEMORY):
-        main(args)
-    if getattr(args, 'launcher', 'none') != 'none' and dist.is_initialized():
-        dist.destroy_process_group()  # otherwise its threads may abort a rank that has ended
 
 
 @contextmanager

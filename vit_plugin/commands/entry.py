@@ -53,7 +53,7 @@ def run_command(command: ModuleType) -> None:
         if hasattr(command, 'needs_torch') and not command.needs_torch(args):
             return command.main(args)
         leave_out_false_alarms()
-        from .command_line import run_main  # which imports torch
+        from .one_sentence import run_main  # which imports torch
 
         run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from vit_plugin.errors import ConfigError, needed_by
 
 from .annotated_classes import check_annotations
 
+LOADER_SECTIONS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 # Metrics, MMDetection's and ours, that ask for a package only when all images are done.
 PACKAGES = {'FasterCocoMetric': 'faster_coco_eval'}
 

@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.runner import Runner
 
 from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest, suggestion
-
-from .sections import CONFIG_SECTIONS, SECTION_PARTS
 
 # Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and
 # tools, and by MMEngine's and the frameworks'. tests/config/test_options.py compares them with the
@@ -81,6 +78,11 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
 
 
 def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
+    # Here, since they import what trains, and a command that trains nothing does not need it.
+    from mmengine.runner import Runner
+
+    from .sections import CONFIG_SECTIONS, SECTION_PARTS
+
     if not path:
         known = OUR_SETTINGS | FRAMEWORK_SETTINGS | Signature.of(Runner).fields.keys()
         is_wrong = name not in known

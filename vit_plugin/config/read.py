@@ -17,9 +17,9 @@ from anyfolder.cores import cores
 from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
 from vit_plugin.files.shipped import PREFIX, recipe
 
+from .data import LOADER_SECTIONS
 from .options import check_options
 from .plain_configs import check_base, check_imports, is_plain, read_as_data
-from .sections import LOADER_SECTIONS
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 

@@ -13,12 +13,13 @@ from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.suggestions import suggestion
-from vit_plugin.weights.reading.folders import read_manifest
+from vit_plugin.weights.reading.folders import check_checkpoint
 from vit_plugin.weights.saved_settings import value_at
 
 from .channels import check_channels
+from .data import LOADER_SECTIONS
 from .scope import in_scope
-from .sections import LOADER_SECTIONS, check_sections
+from .sections import check_sections
 
 RUNNABLE_FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
 # Besides the model, a run needs these parts for each data loader.
@@ -158,12 +159,3 @@ def _check_work_dir(work_dir: str) -> None:
             f'work_dir {work_dir!r} cannot be written ({error.strerror}); '
             'give another with --work-dir.'
         ) from error
-
-
-def check_checkpoint(path: str | None) -> None:
-    """Raise a ``ConfigError`` if a local path is neither a file nor a checkpoint folder."""
-    if path is not None and '://' not in path:
-        if os.path.isdir(path):
-            read_manifest(path)
-        elif not os.path.isfile(path):
-            raise ConfigError(f'There is no checkpoint file {path!r}.')

@@ -22,9 +22,7 @@ from vit_plugin.engine.sharding import Sharding
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import suggestion
 
-from .data import check_dataset, check_metric
-
-LOADER_SECTIONS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+from .data import LOADER_SECTIONS, check_dataset, check_metric
 
 # What takes a section of a config: the registry of its type, a class or function, or what MMEngine
 # reads from a dict.

@@ -1,40 +1,43 @@
-"""Parts for MMEngine's runner."""
+"""Parts for MMEngine's runner.
+
+They are imported when they are named, since commands that train nothing need none of them.
+"""
 
 # isort: off
 # First, since it says what to install where MMEngine is missing.
-from vit_plugin.registry import HOOKS, METRICS, later_of
+from vit_plugin.registry import (
+    HOOKS,
+    METRICS,
+    OPTIM_WRAPPER_CONSTRUCTORS,
+    OPTIM_WRAPPERS,
+    OPTIMIZERS,
+    RUNNERS,
+    later_of,
+)
 # isort: on
 
-from .checkpoints.hook import CheckpointHook
-from .exact.randomness import SeedHook
-from .faults.preemption import PreemptionHook
-from .faults.unreadable_hook import UnreadableHook
-from .optim.layer_decay import LayerDecayOptimWrapperConstructor
-from .optim.muon import Muon
-from .optim.wrappers import AmpOptimWrapper, OptimWrapper
-from .optimize_hook import OptimizeHook
-from .progress import ProgressHook
-from .runner import Runner
-from .runtime_info import RuntimeInfoHook
-from .sharding import EMAHook
-from .throughput import ThroughputHook
-
-# Not a location of its own: vit_plugin.detection must be imported before MMDetection.
+HOOKS.import_later(
+    {
+        'CheckpointHook': 'vit_plugin.engine.checkpoints.hook',
+        'EMAHook': 'vit_plugin.engine.sharding.ema',
+        'OptimizeHook': 'vit_plugin.engine.optimize_hook',
+        'PreemptionHook': 'vit_plugin.engine.faults.preemption',
+        'ProgressHook': 'vit_plugin.engine.progress',
+        'RuntimeInfoHook': 'vit_plugin.engine.runtime_info',
+        'SeedHook': 'vit_plugin.engine.exact.randomness',
+        'ThroughputHook': 'vit_plugin.engine.throughput',
+        'UnreadableHook': 'vit_plugin.engine.faults.unreadable_hook',
+    }
+)
+OPTIMIZERS.import_later({'Muon': 'vit_plugin.engine.optim.muon'})
+OPTIM_WRAPPERS.import_later(
+    dict.fromkeys(('AmpOptimWrapper', 'OptimWrapper'), 'vit_plugin.engine.optim.wrappers')
+)
+OPTIM_WRAPPER_CONSTRUCTORS.import_later(
+    {'LayerDecayOptimWrapperConstructor': 'vit_plugin.engine.optim.layer_decay'}
+)
+RUNNERS.import_later({'Runner': 'vit_plugin.engine.runner'})
 METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
-__getattr__ = later_of(__name__, HOOKS, METRICS)
-__all__ = [
-    'AmpOptimWrapper',
-    'CheckpointHook',
-    'EMAHook',
-    'LayerDecayOptimWrapperConstructor',
-    'Muon',
-    'OptimWrapper',
-    'OptimizeHook',
-    'PreemptionHook',
-    'ProgressHook',
-    'Runner',
-    'RuntimeInfoHook',
-    'SeedHook',
-    'ThroughputHook',
-    'UnreadableHook',
-]
+__getattr__ = later_of(
+    __name__, HOOKS, METRICS, OPTIMIZERS, OPTIM_WRAPPERS, OPTIM_WRAPPER_CONSTRUCTORS, RUNNERS
+)

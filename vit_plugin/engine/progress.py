@@ -16,7 +16,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from vit_plugin.registry import HOOKS
 
-from .console import SHOWN_LIVE, STEPS, in_terminal, quieten
+from .console import SHOWN_LIVE, STEPS
+from .loggers import in_terminal, quieten
 from .validation_record import in_per_cent
 
 LOSSES = 10  # steps that the loss is the mean of, as in MMEngine's lines

@@ -23,12 +23,13 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.classes import check_classes, check_head
 
 from .compile import compile_blocks
-from .console import LoggedEvaluator, PerCentLogProcessor, print_safely, printing_logged, quieten
+from .console import LoggedEvaluator, PerCentLogProcessor, printing_logged
 from .default_hooks import with_default_hooks
 from .distributed import dist_settings, init_distributed
 from .exact.loops import resumable
 from .exact.randomness import SeedHook
 from .faults.unreadable_hook import UnreadableHook
+from .loggers import print_safely, quieten
 from .lora_adapters import Lora, adapt
 from .model_settings import model_setting
 from .optim.schedules import scaled

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mmengine.config import Config
 
 from vit_plugin.arguments import fits
-from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
+from vit_plugin.config import apply_options, check_channels, read_config
 from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
@@ -21,7 +21,7 @@ from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import address_of, as_run
-from vit_plugin.weights.reading.folders import is_checkpoint_folder
+from vit_plugin.weights.reading.folders import check_checkpoint, is_checkpoint_folder
 from vit_plugin.weights.saved_settings import settings_of
 from vit_plugin.weights.unread_kinds import check_kind
 

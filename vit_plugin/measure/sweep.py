@@ -14,7 +14,8 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from anyfolder.complete import write_text
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.engine.faults.preemption import Preempted
 from vit_plugin.engine.validation_record import RECORD
 from vit_plugin.errors import ConfigError

@@ -137,18 +137,21 @@ def _is_in(place: Place, name: Any, scope: str) -> bool:
     """True for the name of a class of this place."""
     modules = tuple(f'{module}.' for module in place.modules.split())
     for registry in place.registries if isinstance(name, str) else ():
-        found = _registered(registry, name, scope)
-        if f'{getattr(found, "__module__", "")}.'.startswith(modules):
-            known = getattr(found, '__name__', name)
+        module, known = _registered(registry, name, scope)
+        if f'{module}.'.startswith(modules):
             return known in (place.names.split() or {known} - {*place.refused.split()})
     return False
 
 
-def _registered(registry: Registry, name: str, scope: str) -> Any:
-    """The class registered under a name, or None. ``Registry.get`` would import other names."""
+def _registered(registry: Registry, name: str, scope: str) -> tuple[str, str]:
+    """The module of the class that is registered under a name, and the name of the class there.
+
+    Both are empty where there is none. ``Registry.get`` would import other names, and classes of
+    this package with all that they need, before it is known whether they are admitted.
+    """
     scope, name = name.rpartition('.')[::2] if '.' in name else (scope, name)
     if scope not in SCOPES:
-        return None
+        return '', ''
     with suppress(ImportError):  # of a framework that is not installed
         import_module(f'{scope}.registry')
     # Some registries have no child of this framework.
@@ -156,7 +159,9 @@ def _registered(registry: Registry, name: str, scope: str) -> Any:
     while here is not None:
         with redirect_stdout(StringIO()):  # MMDetection's data sets cannot import OneDL
             here.import_from_location()
-        if name in {*here.module_dict, *getattr(here, 'later', ())}:
-            return here.get(name)
+        if (found := here.module_dict.get(name)) is not None:
+            return getattr(found, '__module__', ''), getattr(found, '__name__', name)
+        if later := getattr(here, 'later', {}).get(name):
+            return later, name
         here = here.parent
-    return None
+    return '', ''

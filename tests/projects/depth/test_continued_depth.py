@@ -12,7 +12,8 @@ from rejection import rejects
 from safetensors.torch import load_file, save_file
 from tiny_models import randomize
 
-from vit_plugin.config import check_config, read_config
+from vit_plugin.config import read_config
+from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.depth_estimation import DepthEstimation
 from vit_plugin.from_folder.recipe import recipe_of
 from vit_plugin.from_folder.request import Request

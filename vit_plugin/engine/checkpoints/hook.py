@@ -18,12 +18,11 @@ from vit_plugin.registry import HOOKS
 from ..sharding import is_sharded, unwrapped
 from ..step import in_window
 from ..validation_record import in_per_cent
+from .newest import BEGAN, MARKER
 from .retention import Retention, Template, remove_leftovers
 from .save_checks import check_place, warn_of_windows
 
-MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
-BEGAN = 'began'  # when the run began, which its checkpoints have in common
 
 
 @HOOKS.register_module()

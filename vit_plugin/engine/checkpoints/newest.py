@@ -20,8 +20,9 @@ from vit_plugin.weights.reading.folders import check_complete, is_checkpoint_fol
 from vit_plugin.weights.reading.pickles import check_archive
 
 from ..work_dir import OWNER
-from .hook import BEGAN, MARKER
 
+MARKER = 'last_checkpoint'
+BEGAN = 'began'  # when the run began, which its checkpoints have in common
 NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
 BEST = re.compile(r'best_.+')
 REMEDY = 'give another checkpoint, or start over with another --work-dir'

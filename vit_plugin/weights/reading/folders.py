@@ -204,3 +204,12 @@ class _Tensors(dict):
         for (part, begins), end in zip(parts, ends, strict=True):
             full[tuple(map(slice, begins, end))] = part
         return full
+
+
+def check_checkpoint(path: str | None) -> None:
+    """Raise a ``ConfigError`` if a local path is neither a file nor a checkpoint folder."""
+    if path is not None and '://' not in path:
+        if os.path.isdir(path):
+            read_manifest(path)
+        elif not os.path.isfile(path):
+            raise ConfigError(f'There is no checkpoint file {path!r}.')

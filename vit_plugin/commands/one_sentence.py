@@ -1,0 +1,60 @@
+"""Run a command, and print its errors in one sentence."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from vit_plugin.commands import frameworks  # noqa: F401  first, since it says what is missing
+
+# isort: split
+import torch.distributed as dist
+from mmengine.logging import MMLogger
+
+from anyfolder.terminal import printable_lines
+from vit_plugin.engine.distributed import report_of_rank
+from vit_plugin.engine.faults.explain import LESS_MEMORY, sentence
+from vit_plugin.engine.loggers import quieten
+from vit_plugin.importable import make_importable
+from vit_plugin.weights.for_mmengine import reading_safely
+
+
+class TrainingError(RuntimeError):
+    """An unknown error after the first step.
+
+    It keeps its traceback, because repeating such a run is expensive.
+    """
+
+
+@contextmanager
+def one_sentence_errors(traceback: bool = False, memory: str = LESS_MEMORY) -> Iterator[None]:
+    """End the program after an error with one sentence or traceback. Read checkpoints safely.
+
+    Args:
+        traceback: whether the error is raised as it is.
+        memory: what to do where there is not enough memory.
+    """
+    try:
+        with reading_safely():
+            yield
+    except Exception as error:
+        if traceback or isinstance(error, TrainingError):
+            raise
+        raise SystemExit(
+            f'Error: {printable_lines(report_of_rank(sentence(error, memory)))}'
+        ) from error
+
+
+def run_main(
+    main: Callable[[argparse.Namespace], None],
+    args: argparse.Namespace,
+    memory: str | None = None,
+) -> None:
+    """Run a tool with its arguments, see :func:`one_sentence_errors`."""
+    make_importable()
+    if not getattr(args, 'verbose', False):
+        # For what the frameworks log when they are imported.
+        quieten(MMLogger.get_current_instance())
+    with one_sentence_errors(args.traceback, memory or LESS_MEMORY):
+        main(args)
+    if getattr(args, 'launcher', 'none') != 'none' and dist.is_initialized():
+        dist.destroy_process_group()  # otherwise its threads may abort a rank that has ended
