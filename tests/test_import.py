@@ -54,6 +54,7 @@ LEFT = {
     'vit_plugin.commands.one_sentence, vit_plugin.inference.load': (
         'vit_plugin.engine.runner',
         'matplotlib',
+        'transformers',
         *HOSTS,
     ),
 }

@@ -1,18 +1,25 @@
-"""What MMPretrain, MMDetection and MMSegmentation need to be imported as they are installed here.
+"""Import the frameworks as they are installed here, and without what few runs need.
 
 mmcv may be installed without its compiled ops, and transformers in a version that MMPretrain's
 multimodal models do not fit. Neither concerns the other models, but both stop their imports.
+MMEngine imports transformers for one optimizer, and MMPretrain imports MMDetection for one layer.
+These two take longer than everything else, so they are imported for the configs that need them.
 """
 
 import sys
-from contextlib import suppress
-from importlib import import_module
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module, reload
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Any
 
 # Provides mmcv's ops when it is imported.
 OPS = 'vit_plugin.detection'
 MULTIMODAL = 'mmpretrain.models.multimodal'
+# MMPretrain's module of a layer for detectors, and the layer, which is None without MMDetection.
+DETECTION_LAYER = 'mmpretrain.models.utils.res_layer_extra_norm', 'ResLayerExtraNorm'
+OPTIMIZER = 'Adafactor'  # transformers' own; MMEngine calls torch's TorchAdafactor
 
 
 def make_importable() -> None:
@@ -25,6 +32,46 @@ def make_importable() -> None:
         leave_out_multimodal()
         if find_spec('mmcv'):
             import_module(OPS)
+
+
+def import_models(scope: str | None) -> None:
+    """Import MMPretrain's models for classifiers alone, or add the layer that detectors need.
+
+    Args:
+        scope: the ``default_scope`` of the config that is built next. For ``'mmpretrain'`` its
+            models are imported without MMDetection.
+    """
+    module, layer = DETECTION_LAYER
+    if scope == 'mmpretrain':
+        with suppress(ImportError), hidden('mmdet'):
+            import_module('mmpretrain.models')
+    elif scope == 'mmdet' and getattr(sys.modules.get(module), layer, True) is None:
+        reload(sys.modules[module])
+
+
+def import_optimizer(wrapper: Any) -> None:
+    """Register transformers' ``Adafactor`` if the section ``optim_wrapper`` of a config names it.
+
+    MMEngine does so when it is imported, unless transformers was :func:`hidden` then.
+    """
+    if OPTIMIZER in str(wrapper):
+        from mmengine.optim.optimizer.builder import OPTIMIZERS, register_transformers_optimizers
+
+        if OPTIMIZER not in OPTIMIZERS.module_dict:
+            register_transformers_optimizers()
+
+
+@contextmanager
+def hidden(*packages: str) -> Iterator[None]:
+    """Make packages that were not imported before seem not to be installed."""
+    absent = [name for name in packages if name not in sys.modules]
+    nothing: dict = dict.fromkeys(absent)  # Python raises ImportError for a module that is None
+    sys.modules.update(nothing)
+    try:
+        yield
+    finally:
+        for name in absent:
+            sys.modules.pop(name, None)
 
 
 def leave_out_multimodal() -> None:

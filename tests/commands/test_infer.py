@@ -1,5 +1,6 @@
 """Pictures of what models find, with hosts' models of two blocks and random weights."""
 
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,6 +90,22 @@ def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys
     assert 'photo.jpg: 8 x 8 pixels go into the model' in said
     assert 'photo.jpg: digit 7 1.00, ' in told
     assert told.count('digit ') == 5
+
+
+# Packages that no classifier's prediction needs, though others import them where installed.
+UNNEEDED = ('mmdet', 'mmseg', 'transformers', 'matplotlib', 'scipy', 'vit_plugin.engine.runner')
+
+
+@pytest.mark.nightly
+def test_a_classifier_imports_what_it_needs(image, tmp_path):
+    checkpoint = save(tmp_path / 'digits.pth', DIGITS, dict(classes=[*'0123456789']))
+    code = (
+        'import sys; from vit_plugin.__main__ import main; '
+        f'main(["infer", {checkpoint!r}, {str(image)!r}]); '
+        f'print({{*{UNNEEDED}}} & {{*sys.modules}})'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == 'set()', done
 
 
 @needs_mmdet

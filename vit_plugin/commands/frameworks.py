@@ -3,6 +3,8 @@
 # First, since it says what to install where MMEngine is missing.
 from vit_plugin import registry  # noqa: F401
 from vit_plugin.errors import needed_by
+from vit_plugin.importable import hidden
 
-with needed_by('The command'):
+# transformers has an optimizer, which `import_optimizer` adds where a config names it.
+with needed_by('The command'), hidden('transformers'):
     import mmengine.runner  # noqa: F401  which imports OpenCV

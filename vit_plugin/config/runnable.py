@@ -12,6 +12,7 @@ from mmengine.registry import MODELS, RUNNERS
 from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
+from vit_plugin.importable import import_models, import_optimizer
 from vit_plugin.suggestions import suggestion
 from vit_plugin.weights.reading.folders import check_checkpoint
 from vit_plugin.weights.saved_settings import value_at
@@ -52,6 +53,8 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADER_SECTIONS) -> None:
             it gets.
     """
     settings = cfg.to_dict()
+    import_models(settings.get('default_scope'))
+    import_optimizer(settings.get('optim_wrapper'))
     _check_parts(settings, loaders)
     _check_validation(settings, loaders)
     _check_names(settings)

@@ -16,6 +16,7 @@ from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.place import moved
+from vit_plugin.importable import import_models
 from vit_plugin.registry import CLASSIFIERS
 from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
 from vit_plugin.weights.hub import weights_in
@@ -58,6 +59,8 @@ def open_model(
     if cfg is None:
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
+    else:
+        import_models(cfg.get('default_scope', CLASSIFIERS))
     with in_scope(cfg.get('default_scope', CLASSIFIERS)):
         check_channels(cfg.model)
     return SavedModel(checkpoint, cfg)
@@ -123,6 +126,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
             f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
+    import_models(settings.get('default_scope', CLASSIFIERS))
     for name in IMPORTED:
         if name in modules:
             with needed_by(f'The model in {path!r}'):

@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor, debug
 
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError, rejecting
+from vit_plugin.importable import import_optimizer
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.encoder import Encoder
 from vit_plugin.models.layers.recompute import Recompute
@@ -247,6 +248,7 @@ def compute_dtype(cfg: Config) -> str:
 def planned_optim_wrapper(cfg: Config, device: str) -> dict:
     """The optimizer wrapper of a config, made to act on a CPU's fake tensors as on the device."""
     wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
+    import_optimizer(wrapper)
     amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
     wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
     if amp:

@@ -1,0 +1,59 @@
+"""What the frameworks import for few runs is imported for these alone."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from vit_plugin.importable import hidden
+
+
+def run(code: str) -> str:
+    """What a process of its own prints last."""
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_hidden_package_seems_not_to_be_installed(tmp_path, monkeypatch):
+    (tmp_path / 'only_here.py').touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with hidden('only_here', 'json'):
+        import json  # noqa: F401  which was imported before
+
+        assert not find_spec('only_here')
+        with pytest.raises(ImportError):
+            import only_here
+    import only_here  # noqa: F401
+
+    monkeypatch.delitem(sys.modules, 'only_here')
+
+
+@pytest.mark.nightly
+def test_mmdetection_is_imported_for_a_detector_alone():
+    pytest.importorskip('mmdet')
+    code = (
+        'import sys; from vit_plugin.importable import import_models, make_importable\n'
+        'make_importable(); import_models("mmpretrain"); found = ["mmdet" in sys.modules]\n'
+        'import_models("mmdet"); from mmdet.registry import MODELS\n'
+        'print(*found, MODELS.get("ResLayerExtraNorm").__name__)'
+    )
+    assert run(code) == 'False ResLayerExtraNorm'
+
+
+@pytest.mark.nightly
+def test_transformers_are_imported_for_their_optimizer_alone():
+    pytest.importorskip('transformers')
+    code = (
+        'import sys; from vit_plugin.commands import frameworks\n'
+        'from mmengine.registry import OPTIMIZERS\n'
+        'from vit_plugin.importable import import_optimizer\n'
+        'import_optimizer(dict(optimizer=dict(type="AdamW")))\n'
+        'found = ["transformers" in sys.modules, OPTIMIZERS.get("Adafactor")]\n'
+        'import_optimizer(dict(optimizer=dict(type="Adafactor")))\n'
+        'print(*found, OPTIMIZERS.get("Adafactor").__module__)'
+    )
+    assert run(code).startswith('False None transformers.')
