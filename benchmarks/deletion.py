@@ -3,9 +3,9 @@
     python benchmarks deletion [PROJECT [ARGUMENTS OF PYTEST...]]
 
 PROJECT is a folder of ``vit_plugin/projects``; by default each is tried in turn. Its tests, the
-projects that extend its classes, the configs that use them and their rows in the tables of docs are
-removed with it. The remaining tests must pass, since nothing else may need a project. Paths among
-the arguments limit them.
+projects that extend its classes or have it as their family, the configs that use them and their
+rows in the tables of docs are removed with it. The remaining tests must pass, since nothing else
+may need a project. Paths among the arguments limit them.
 """
 
 import argparse
@@ -49,11 +49,19 @@ def delete(project: str, root: Path) -> None:
         gone = re.compile('|'.join(re.escape(path.name) for path in found))  # what is based on them
     extended = re.compile(rf"MODELS\.get\('vit_plugin\.({names})'\)")
     modules = (root / 'vit_plugin/projects').glob('*/*.py')
-    for other in {path.parent.name for path in modules if extended.search(path.read_text())}:
-        delete(other, root)
+    others = {path.parent.name for path in modules if extended.search(path.read_text())}
+    for other in sorted(others | members(project)):
+        if (root / 'vit_plugin/projects' / other).is_dir():
+            delete(other, root)
     row = re.compile(rf'^\| `({names})`.*\n', re.MULTILINE)
     for path in root.glob('docs/*.md'):
         path.write_text(row.sub('', path.read_text()))
+
+
+def members(family: str) -> set[str]:
+    """The projects that import what this one holds."""
+    every = {name: import_module(f'vit_plugin.projects.{name}').PROJECT for name in FOLDERS}
+    return {name for name, project in every.items() if project.family == family}
 
 
 def tests_of(root: Path) -> list[str]:

@@ -91,8 +91,10 @@ def test_a_shell_reaches_no_project():
 
 
 @pytest.mark.parametrize('project', FOLDERS)
-def test_a_project_reaches_the_kernel_and_itself(project):
-    others = tuple(folder for folder in FOLDERS if folder != project)
+def test_a_project_reaches_the_kernel_its_family_and_itself(project):
+    family = declaration(project).family
+    assert family in ('', *FOLDERS)
+    others = tuple(folder for folder in FOLDERS if folder not in (project, family))
     declared = f'projects/{project}/__init__.py'  # names adapters of shells
     assert not {pair for pair in reaches(project, ('shells', *others)) if pair[0] != declared}
 
@@ -227,16 +229,24 @@ def without(folders: list[str], names: list[str], tmp_path: Path) -> dict:
     return json.loads(found.stdout.splitlines()[-1])
 
 
+def test_a_family_has_no_family():
+    families = {declaration(project).family for project in FOLDERS} - {''}
+    assert not {family for family in families if declaration(family).family}
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize('project', FOLDERS)
 def test_all_else_works_without_a_project(project, tmp_path):
-    own = declaration(project)
-    names = [*own.registered.get('MODELS', ()), *own.unavailable]
-    found = without([project], names, tmp_path)
-    assert found['number'] == len(FOLDERS) - 1
-    assert f'vit_plugin.projects.{project}' not in found['loaded']
+    """A family goes with its members."""
+    gone = [one for one in FOLDERS if project in (one, declaration(one).family)]
+    own = [declaration(one) for one in gone]
+    names = [name for one in own for name in (*one.registered.get('MODELS', ()), *one.unavailable)]
+    found = without(gone, names, tmp_path)
+    assert found['number'] == len(FOLDERS) - len(gone)
+    assert not {f'vit_plugin.projects.{one}' for one in gone} & {*found['loaded']}
     assert found['gone'] == names
-    assert found['formats'] == [name for name in FORMATS if name not in own.formats]
+    formats = {name for one in own for name in one.formats}
+    assert found['formats'] == [name for name in FORMATS if name not in formats]
 
 
 def test_the_kernel_works_alone(tmp_path):

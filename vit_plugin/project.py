@@ -20,6 +20,7 @@ class Project:
     """What a project adds to the package.
 
     Attributes:
+        family: the folder of what the project shares with others, which it may import.
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
         unavailable: names of models that people may look for, and a sentence why there is none.
         formats: weight formats, as ``'module:name'`` by their names.
@@ -46,6 +47,7 @@ class Project:
     """
 
     registered: Mapping[str, Mapping[str, str]]
+    family: str = ''
     unavailable: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)

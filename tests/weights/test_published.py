@@ -5,8 +5,9 @@ import torch
 from published_models import roboflow_file, roboflow_weights
 
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.published import Classes, Published
+from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_run import address_of, as_run
+from vit_plugin.weights.published_settings import Classes
 
 OTHER = {'some.layer.weight': torch.ones(2, 2)}
 

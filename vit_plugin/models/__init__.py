@@ -7,7 +7,6 @@ from vit_plugin.registry import MODELS, later_of
 
 from .backbones import VisionTransformer
 from .loading import load_weights
-from .necks.c2f_projector import C2fProjector
 from .necks.simple_fpn import SimpleFPN
 from .necks.token_pooling import TokenPooling
 from .stems import (
@@ -31,7 +30,6 @@ MODELS.import_later(
 )
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'C2fProjector',
     'ConvEmbed',
     'FlexiPatchEmbed',
     'MBConvEmbed',

@@ -9,8 +9,9 @@ from .encoder_kinds import MAPS
 from .foreign_config import ForeignConfig
 from .image_kinds import IMAGE_KINDS, ImageKind, Pooling
 from .processor_pixels import processor_pixels
-from .published import DEFAULT_NAME, Published, classifier_settings, imagenet_names
+from .published import DEFAULT_NAME, Published
 from .published_encoder import encoder_of, rotary_of
+from .published_settings import classifier_settings, imagenet_names
 
 HEAD, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
 

@@ -10,8 +10,9 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import Published, segmentor_settings, told
+from vit_plugin.weights.published import Published, told
 from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published_settings import segmentor_settings
 from vit_plugin.weights.transformers_config import (
     backbone_of,
     blocks_before_outputs,

@@ -6,6 +6,7 @@ arXiv:2005.12872, arXiv:2108.06152 and arXiv:2010.04159.
 from vit_plugin.project import Project
 
 PROJECT = Project(
+    family='detr_family',
     registered={
         'MODELS': {
             'FrozenResNet': 'vit_plugin.projects.detr.frozen_resnet',

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from vit_plugin.arguments.fields import Fraction, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import COCO_ROWS, Classes, Published, detector_settings, told
+from vit_plugin.weights.published import COCO_ROWS, Published, told
+from vit_plugin.weights.published_settings import Classes, detector_settings
 from vit_plugin.weights.transformers_config import backbone_of
 
 from .detr_kinds import KINDS, TIMM_BACKBONE

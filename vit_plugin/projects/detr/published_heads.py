@@ -16,7 +16,7 @@ with needed_by('PublishedDETRHead'):
     make_importable()
     from mmdet.models.dense_heads import ConditionalDETRHead, DeformableDETRHead, DETRHead
 
-    from vit_plugin.models.heads.class_rows import class_rows
+    from vit_plugin.projects.detr_family.class_rows import class_rows
 
 NO_OBJECT = 0.1  # weight of this class in the loss
 FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)

@@ -6,14 +6,9 @@ from vit_plugin.arguments.fields import Positive, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import (
-    DEFAULT_NAME,
-    Classes,
-    Published,
-    detector_settings,
-    segmentor_settings,
-)
+from vit_plugin.weights.published import DEFAULT_NAME, Published
 from vit_plugin.weights.published_encoder import encoder_of, rotary_of
+from vit_plugin.weights.published_settings import Classes, detector_settings, segmentor_settings
 
 from .eomt_kinds import EOMT, EOMT_DINOV3, ROPE
 from .eomt_model import instances

@@ -3,6 +3,7 @@
 from vit_plugin.project import Project
 
 PROJECT = Project(
+    family='detr_family',
     registered={
         'MODELS': {
             'LWDETRHead': 'vit_plugin.projects.lw_detr.lw_detr_head',

@@ -11,17 +11,17 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import Depth, InitConfig, NotNegative, PositiveInt, Section, Typed
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
+from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes, moved
 from vit_plugin.registry import MODELS
 
-from .decoder_memory import DecoderMemory, Sizes, moved
 from .query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
 
 with needed_by('LWDETRHead'):
     make_importable()
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
 
-    from vit_plugin.models.heads.class_rows import class_rows
-    from vit_plugin.models.heads.grouped_detr_head import GroupedDETRHead
+    from vit_plugin.projects.detr_family.class_rows import class_rows
+    from vit_plugin.projects.detr_family.grouped_detr_head import GroupedDETRHead
 
 MATCHING = dict(
     assigner=dict(

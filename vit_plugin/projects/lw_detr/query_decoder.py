@@ -6,8 +6,7 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import Depth, PositiveInt, Rate, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.deformable_attention import BoxAttention
-
-from .decoder_memory import DecoderMemory
+from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 
 
 class DecoderCfg(TypedDict, total=False):

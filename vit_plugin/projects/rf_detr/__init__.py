@@ -9,6 +9,7 @@ ROBOFLOW = 'https://storage.googleapis.com/rfdetr'  # rfdetr's assets/model_weig
 APACHE, PLATFORM = 'Apache-2.0', 'PML-1.0'
 
 PROJECT = Project(
+    family='detr_family',
     registered={
         'MODELS': {
             'WindowedViT': 'vit_plugin.projects.rf_detr.windowed_vit',

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import Classes, Published, detector_settings
+from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published_settings import Classes, detector_settings
 from vit_plugin.weights.transformers_config import (
     backbone_of,
     blocks_before_outputs,

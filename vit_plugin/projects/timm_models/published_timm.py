@@ -10,7 +10,8 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import Published, classifier_settings, imagenet_names
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
 from vit_plugin.zoo import describe
 from vit_plugin.zoo.definition import pooled
 

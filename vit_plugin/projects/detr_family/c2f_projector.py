@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Depth, InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.conv_norm import ConvNorm
+from vit_plugin.models.layers.numerics import build_map_norm
+from vit_plugin.models.necks.simple_fpn import power_of_two
 from vit_plugin.registry import MODELS
-
-from ..layers.conv_norm import ConvNorm
-from ..layers.numerics import build_map_norm
-from .simple_fpn import power_of_two
 
 Scale = Annotated[float, Field(ge=0.5, le=2), AfterValidator(power_of_two)]
 Scales = Annotated[Sequence[Scale], Field(min_length=1)]

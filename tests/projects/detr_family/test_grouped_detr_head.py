@@ -13,8 +13,8 @@ from mmengine.structures import InstanceData
 from rejection import rejects
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vit_plugin.models.heads.grouped_detr_head import GroupedDETRHead
-from vit_plugin.models.heads.matching import match
+from vit_plugin.projects.detr_family.grouped_detr_head import GroupedDETRHead
+from vit_plugin.projects.detr_family.matching import match
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 LAYERS, GROUPS, QUERIES, CLASSES = 2, 3, 4, 5

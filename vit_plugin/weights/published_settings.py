@@ -1,0 +1,168 @@
+"""The config of a published model: its classes, its pixels, and a test of its framework."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mmengine.logging import print_log
+from timm.data import ImageNetInfo, infer_imagenet_subset
+
+from vit_plugin.arguments.fields import Section
+
+NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
+# What a test runs on, until other data is given.
+COCO = dict(
+    type='CocoDataset',
+    data_root='data/coco/',
+    ann_file='annotations/instances_val2017.json',
+    data_prefix=dict(img='val2017/'),
+    test_mode=True,
+)
+
+
+class Classes:
+    """The classes of a detector and the rows of its classification layers that have none.
+
+    Args:
+        rows: number of rows.
+        names: of the rows that are told. None: COCO's, if the number is one of theirs, else the
+            numbers.
+    """
+
+    def __init__(self, rows: int, names: Mapping[int, str]) -> None:
+        coco = coco_names()
+        known = [name for name in coco if name not in NO_CLASS]
+        if not names or (rows == len(coco) and [*names.values()] == known):
+            by_rows = {len(coco): coco, len(coco) - 1: coco[1:], len(known): known}
+            if rows in by_rows:
+                print_log(f"The classes are taken as COCO's, since there are {rows}.", 'current')
+            numbers = [f'class {i}' for i in range(max(rows - 1, 1))]  # the last is no class
+            names = dict(enumerate(by_rows.get(rows, numbers)))
+        used = {i: names[i] for i in range(rows) if names.get(i, NO_CLASS[0]) not in NO_CLASS}
+        self.names = list(used.values())
+        self.unused = [row for row in range(rows) if row not in used]
+
+
+def coco_names() -> list[str]:
+    """The names of COCO's 91 categories by their numbers. Those that are none are ``NO_CLASS``."""
+    from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
+
+    return list(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta['categories'])
+
+
+def detector_settings(
+    model: Mapping[str, Any],
+    classes: Sequence[str],
+    *,
+    size: tuple[int, int],
+    mean: Sequence[float],
+    std: Sequence[float],
+    masks: bool = False,
+    padded: int | None = None,
+) -> Section:
+    """The config of a detector of MMDetection, whose test stretches images to one size.
+
+    Args:
+        model: ``model`` without its preprocessor.
+        classes: the names of its classes.
+        size, mean, std: see ``Published.pixels``.
+        masks: whether it predicts masks, too.
+        padded: images keep their ratio, and are padded to a multiple of it.
+    """
+    pixels = dict(type='DetDataPreprocessor', pad_mask=masks, **normalization(mean, std))
+    if padded:
+        pixels['pad_size_divisor'] = padded
+    pipeline = [
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=tuple(size), keep_ratio=padded is not None),
+        dict(type='LoadAnnotations', with_bbox=True, **(dict(with_mask=True) if masks else {})),
+        dict(
+            type='PackDetInputs',
+            meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),
+        ),
+    ]
+    settings = _settings('mmdet', dict(model, data_preprocessor=pixels), COCO, classes, pipeline)
+    settings['test_dataloader']['sampler'] = dict(type='DefaultSampler', shuffle=False)
+    settings['test_cfg'] = dict()
+    settings['test_evaluator'] = dict(
+        type='CocoMetric',
+        ann_file=f'{COCO["data_root"]}{COCO["ann_file"]}',
+        metric=['bbox', 'segm'] if masks else 'bbox',
+    )
+    return settings
+
+
+def classifier_settings(
+    model: Mapping[str, Any],
+    classes: Sequence[str],
+    steps: Sequence[Section],
+    colors: Mapping[str, Sequence[float]],
+) -> Section:
+    """The config of a classifier of MMPretrain, or of an encoder if it has no head.
+
+    Args:
+        model: ``model`` without its preprocessor.
+        classes: the names of its classes.
+        steps: of a test, between the pixels of a file and the model's.
+        colors: ``mean`` and ``std`` of RGB from 0 to 255.
+    """
+    model = dict(model, data_preprocessor=dict(colors, to_rgb=True))
+    pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
+    dataset = dict(type='CustomDataset', metainfo=dict(classes=list(classes)), pipeline=pipeline)
+    loader = dict(batch_size=1, num_workers=2, dataset=dataset)
+    return dict(default_scope='mmpretrain', model=model, test_dataloader=loader)
+
+
+def imagenet_names(count: int) -> list[str]:
+    """ImageNet's names of as many classes, which the log says; none for other numbers."""
+    subset = infer_imagenet_subset(dict(num_classes=count))
+    if not subset:
+        return []
+    print_log(f"The classes are taken as ImageNet's, since there are {count}.", 'current')
+    return list(ImageNetInfo(subset).label_descriptions())
+
+
+def segmentor_settings(
+    model: Mapping[str, Any],
+    classes: Sequence[str],
+    *,
+    size: tuple[int, int],
+    mean: Sequence[float],
+    std: Sequence[float],
+) -> Section:
+    """The config of a segmentor of MMSegmentation, whose windows slide over images.
+
+    Args:
+        model, classes: see :func:`detector_settings`.
+        size, mean, std: see ``Published.pixels``. The width becomes the shorter side.
+    """
+    pipeline = [
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=(16 * size[0], size[0]), keep_ratio=True),
+        dict(type='PackSegInputs'),
+    ]
+    model = dict(
+        model, data_preprocessor=dict(type='SegDataPreProcessor', **normalization(mean, std))
+    )
+    return _settings('mmseg', model, dict(type='BaseSegDataset'), classes, pipeline)
+
+
+def _settings(
+    scope: str,
+    model: Section,
+    dataset: Mapping[str, Any],
+    classes: Sequence[str],
+    pipeline: list,
+) -> Section:
+    dataset = dict(dataset, metainfo=dict(classes=list(classes)), pipeline=pipeline)
+    return dict(
+        default_scope=scope,
+        custom_imports=dict(imports=['vit_plugin.detection']),
+        model=model,
+        test_dataloader=dict(batch_size=1, num_workers=2, dataset=dataset),
+    )
+
+
+def normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
+    """Arguments of a preprocessor for images in BGR, from the colors of RGB from 0 to 1."""
+    means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
+    return dict(mean=means, std=deviations, bgr_to_rgb=True)
