@@ -107,3 +107,15 @@ def test_sizes_are_positive(heads):
 def test_heads_divide_the_width():
     with rejects('embed_dims=100 is not divisible by num_heads=16'):
         parse_arch(dict(embed_dims=100, num_layers=2, num_heads=16, feedforward_channels=64))
+
+
+def test_a_cnn_of_timm_is_a_stem():
+    found = parse_arch('test_resnet+Ti/16')
+    assert found.patch_embed == dict(
+        type='TimmEmbed', model_name='test_resnet', out_indices=(0, 1, 2, 3)
+    )
+    assert found.embed_dims == 192
+    with rejects('test_resnet of timm has no feature map of the stride 64; .* one of 2, 4, 8, 16,'):
+        parse_arch('test_resnet+Ti/64')
+    with rejects("Unknown arch 'test_resnot[+]Ti/16'"):
+        parse_arch('test_resnot+Ti/16')

@@ -158,7 +158,8 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     Args:
         arch: a name or a dict. A name is ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'``.
             ``'<size>'`` is enough if the stem is given elsewhere. Upper and lower case mean the
-            same, except for g and G. ``'timm://<model>'`` is a timm model, see
+            same, except for g and G. The stem may be a CNN of timm: ``'resnet18+Ti/16'`` makes
+            tokens of its last map with the stride 16. ``'timm://<model>'`` is a timm model, see
             :mod:`vit_plugin.zoo`. A dict has MMPretrain's keys ``embed_dims, num_layers, num_heads,
             feedforward_channels``. For the stem it may have ``patch_size`` (default 16 on the
             image, 1 on the last map of a CNN) and ``resnet``, the arguments of
@@ -196,21 +197,33 @@ def _parse_name(name: str) -> Arch:
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
     row = _look_up(SIZES, size)
-    stems: Mapping[int, Any] | None = _look_up(STEMS, stem) if plus else dict.fromkeys(PATCH_SIZES)
     number = int(patch) if patch.isdecimal() else 0
-    if row is None or stems is None or (number not in stems and (slash or plus)):
-        raise ConfigError(_unknown(name))
-    patch_embed: dict[str, Any]
-    if not slash:
+    patch_embed: dict[str, Any] | None = None
+    if plus and row:
+        patch_embed = _stem(stem, number)
+    elif not slash:
         patch_embed = {}
-    elif plus:
-        stage_depths, patch_size = stems[number]
-        patch_embed = dict(type='ResNetEmbed', stage_depths=stage_depths, patch_size=patch_size)
-    else:
+    elif number in PATCH_SIZES:
         patch_embed = dict(type='PatchEmbed', patch_size=number)
+    if row is None or patch_embed is None:
+        raise ConfigError(_unknown(name))
     return Arch(
         row.embed_dims, row.num_layers, row.num_heads, row.feedforward_channels, patch_embed
     )
+
+
+def _stem(name: str, stride: int) -> dict[str, Any] | None:
+    """The config of the CNN of a hybrid, whose tokens have this stride. None if there is none."""
+    rows = _look_up(STEMS, name)
+    if rows is None:
+        from vit_plugin.zoo.feature_maps import map_indices  # which needs timm
+
+        maps = map_indices(name, stride)
+        return dict(type='TimmEmbed', model_name=name, out_indices=maps) if maps else None
+    if stride not in rows:
+        return None
+    stage_depths, patch_size = rows[stride]
+    return dict(type='ResNetEmbed', stage_depths=stage_depths, patch_size=patch_size)
 
 
 def _look_up(table: dict[str, Any], name: str) -> Any | None:

@@ -71,7 +71,7 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
         ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
             Also if no format finds any target, or only by chance.
     """
-    weights = unstacked(with_prefix(without_absent(unwrapped(checked(weights)))))
+    weights = unstacked(with_prefix(without_absent(without_chunks(unwrapped(checked(weights))))))
     if targets is not None and (own := _by_our_names(weights, targets)):
         return own
     candidates = []
@@ -122,13 +122,23 @@ def _prefixes(form: Format, weights: Weights) -> list[str]:
 
 
 def unwrapped(weights: Weights) -> Weights:
-    """Strip the prefixes of torch's wrappers and the numbers of chunks of blocks from names."""
-    inside = {CHUNK_NUMBER.sub(r'\1blocks.', WRAPPERS.sub('', key)): key for key in weights}
+    """Strip the prefixes of torch's wrappers from names."""
+    inside = {WRAPPERS.sub('', key): key for key in weights}
     while inside and all(map(PARALLEL.search, inside)):
         inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
-    if len(inside) < len(weights) or [*inside] == [*weights]:
+    return _renamed(weights, inside)
+
+
+def without_chunks(weights: Weights) -> Weights:
+    """Strip the numbers of chunks of blocks from names."""
+    return _renamed(weights, {CHUNK_NUMBER.sub(r'\1blocks.', key): key for key in weights})
+
+
+def _renamed(weights: Weights, names: Mapping[str, str]) -> Weights:
+    """Weights by new names, each with its own; as they are if two would have the same name."""
+    if len(names) < len(weights) or [*names] == [*weights]:
         return weights
-    return Lazy(inside, lambda name: weights[inside[name]])
+    return Lazy(names, lambda name: weights[names[name]])
 
 
 def without_absent(weights: Weights) -> Weights:

@@ -1,7 +1,8 @@
 """A report on every key of a checkpoint and of a model."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 MAX_LISTED = 6
 HARMLESS = 'which changes nothing'  # the end of some reasons
@@ -31,6 +32,14 @@ class Report:
     def untrained(self) -> dict[str, str]:
         """Entries of ``initialized`` that change what the model computes."""
         return {ours: why for ours, why in self.initialized.items() if not why.endswith(HARMLESS)}
+
+    def under(self, prefix: str) -> 'Report':
+        """The same report of a model in which our keys have a prefix."""
+        entries: dict[str, Any] = {
+            name: {f'{prefix}{ours}': value for ours, value in getattr(self, name).items()}
+            for name in ('matched', 'adapted', 'initialized')
+        }
+        return replace(self, **entries)
 
     def __str__(self) -> str:
         lines = (

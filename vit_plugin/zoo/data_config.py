@@ -45,9 +45,9 @@ def data_config_of(arch: Any, source: Any = None) -> Section:
     """Preprocessing: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
     The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch``
-    (``timm://``), else the answer is the authors' (arXiv:2010.11929). So it is, with a warning, for
-    a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are those of the training
-    if the weights are a checkpoint that says them, see
+    (``timm://``, or a stem of timm), else the answer is the authors' (arXiv:2010.11929). So it is,
+    with a warning, for a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are
+    those of the training if the weights are a checkpoint that says them, see
     :func:`~vit_plugin.weights.saved_settings.training_settings`.
 
     Args:
@@ -73,6 +73,9 @@ def _of_names(source: Any, arch: Any) -> Section:
         folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
         if weights_in(folder):
             return _of_files(name, folder.joinpath)
+        stem, plus, _ = name.partition('+')
+        if plus and timm.is_model(stem):
+            return _of_timm(stem)
     return dict(AUTHORS_DATA_CONFIG)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import timm
+import torch
 from torch import nn
 
 from vit_plugin.errors import ConfigError, first_line
@@ -52,6 +53,28 @@ def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
     """What timm tells of each feature of a model: its module, channels and reduction."""
     infos: Any = model.feature_info
     return list(infos if isinstance(infos, list) else infos.get_dicts())
+
+
+def map_indices(name: str, stride: int) -> tuple[int, ...]:
+    """The indices of the feature maps of timm's model up to the last one of this stride.
+
+    Returns:
+        The indices, or nothing if timm has no such model.
+
+    Raises:
+        ConfigError: if the model has no map of this stride.
+    """
+    if not timm.is_model(name):
+        return ()
+    with torch.device('meta'):
+        strides = [info['reduction'] for info in feature_infos(build_timm(name))]
+    if stride not in strides:
+        raise ConfigError(
+            f'{name} of timm has no feature map of the stride {stride}; behind the / of arch give '
+            f'one of {", ".join(map(str, dict.fromkeys(strides)))}.'
+        )
+    last = max(i for i, found in enumerate(strides) if found == stride)
+    return tuple(range(last + 1))
 
 
 def feature_modules(model: nn.Module) -> list[nn.Module]:

@@ -258,9 +258,9 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
 def said(monkeypatch) -> list[str]:
     """What the loading prints."""
     lines: list[str] = []
-    for file in ('module', 'hooks'):
+    for file in ('loadable_module', 'loading.hooks'):
         monkeypatch.setattr(
-            f'vit_plugin.models.loading.{file}.print_log', lambda text, *args: lines.append(text)
+            f'vit_plugin.models.{file}.print_log', lambda text, *args: lines.append(text)
         )
     return lines
 

@@ -212,7 +212,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     torch.save(timm.create_model('test_vit2').state_dict(), other)
     model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint=str(other)))
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    with rejects(re.escape("does not fit TimmBackbone 'test_vit': ")):
+    with rejects(re.escape("does not fit the model 'test_vit' of timm: ")):
         model.init_weights()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 

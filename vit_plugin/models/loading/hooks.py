@@ -15,6 +15,7 @@ from vit_plugin.weights.rules import GRID
 
 from .adapted_weights import AdaptedWeights
 from .position_table import saved_grid
+from .stem_weights import stem_weights
 
 CLASSIFIER_PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
 
@@ -39,6 +40,8 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
         _fits(backbone, key, value, targets.get(key)) for key, value in mine.items()
     ):
         keep_shards(backbone, state, prefix)
+        return
+    if _fit_stem(backbone, state, prefix, prefix):
         return
     weights = recognize(mine, targets)
     own = weights.is_own
@@ -92,6 +95,8 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     targets = backbone.state_dict(keep_vars=True)
     if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
+    if _fit_stem(backbone, state, prefix, f'{prefix}backbone.'):
+        return
     try:
         weights = recognize(mine, targets)
     except ConfigError:
@@ -112,6 +117,27 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
         del state[f'{prefix}{key}']
     for ours, value in adapted.items():
         state[f'{prefix}{ours if ours in others else f"backbone.{ours}"}'] = value
+
+
+def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str) -> bool:
+    """Convert a state of the stem's CNN alone, in place. False if it is of something else.
+
+    Args:
+        backbone: the model's backbone.
+        state: the state. What is inside the prefix is converted.
+        prefix: of the entries.
+        ours: the prefix that the backbone's names get.
+    """
+    mine = inside(state, prefix)
+    found = stem_weights(backbone, backbone.state_dict(keep_vars=True), mine)
+    if found:
+        tensors, report = found
+        print_log(f'{report}', 'current')
+        for key in mine:
+            del state[f'{prefix}{key}']
+        state.update({f'{ours}{name}': value for name, value in tensors.items()})
+        keep_shards(backbone, state, ours)
+    return bool(found)
 
 
 def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -22,18 +22,19 @@ from vit_plugin.weights.report import Report, shortened_list
 from vit_plugin.weights.rules import GRID, check_real
 
 from ..layers.attention_pool import AttentionPool
+from ..loadable_module import LoadableModule
 from ..protocol import Backbone, innermost
 from .adapted_weights import AdaptedWeights
 from .consistency import numerics_of_name
 from .hooks import fit_backbone, fit_classifier, inside, shard_like
-from .module import LoadableModule
+from .stem_weights import stem_weights
 
 
 class LoadableBackbone(LoadableModule):
     """Base class of a backbone that takes weights of any known format and resolution, in any host.
 
     Args:
-        init_cfg, arch: see :class:`~vit_plugin.models.loading.module.LoadableModule`.
+        init_cfg, arch: see :class:`~vit_plugin.models.loadable_module.LoadableModule`.
     """
 
     added_parts: tuple[str, ...] = ()  # of a subclass, which a checkpoint of an encoder lacks
@@ -90,13 +91,23 @@ def load_weights(
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
         return backbone.load(source, skip, source_grid)
     origin, given = named_weights(source)
-    numerics = numerics_of_name(backbone, origin)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
     names = {
         name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state
     }
     targets = {ours: state[name] for ours, name in names.items()}
+    if of_stem := stem_weights(backbone, targets, given):
+        tensors, report = of_stem
+        check_finite(tensors.items(), origin)
+        is_meta = any(targets[ours].is_meta for ours in tensors)
+        parts = {
+            names[ours]: shard_like(value, targets[ours], copy=is_meta)
+            for ours, value in tensors.items()
+        }
+        model.load_state_dict(parts, strict=False, assign=is_meta)
+        return report
+    numerics = numerics_of_name(backbone, origin)
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     weights = recognize(given, targets)
     adapted = AdaptedWeights(

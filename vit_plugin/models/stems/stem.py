@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import torch.nn.functional as F
-from mmengine.model import BaseModule
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import InitConfig, NormConfig, Open, PositiveInt, Typed
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, naming
+from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.reading.lazy import Weights
+from vit_plugin.weights.report import Report, shortened_list
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
 from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import is_open, lecun_normal_
+from ..loadable_module import LoadableModule
 
 # Number of patches along one side of a map, from the size of the map and of a patch.
 Padding = Literal['same', 'valid']
@@ -21,6 +24,9 @@ PADDINGS: dict[str, Callable[[int, int], int]] = {
     'same': lambda size, patch: -(-size // patch),
     'valid': lambda size, patch: size // patch,
 }
+
+
+PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')  # of a stem's names in a complete model
 
 
 class StemOptions(TypedDict, total=False):
@@ -65,7 +71,7 @@ class Maps(nn.ModuleList):
         return tuple(maps)
 
 
-class Stem(BaseModule):
+class Stem(LoadableModule):
     """Base class of the stems, which turn images into tokens.
 
     A subclass passes the strides and channels of its CNN's maps to this constructor and computes
@@ -87,7 +93,8 @@ class Stem(BaseModule):
             ``'valid'`` crops them, as timm and big_vision do.
         frozen: whether the entire stem stays as it is initialized or loaded. MoCo v3 trains a pure
             ViT so (arXiv:2104.02057, Section 4.3). The backbone sees to it.
-        init_cfg: MMEngine's initialization config.
+        init_cfg: MMEngine's initialization config. Its entry ``type='Pretrained'`` is read by
+            :meth:`load`, before the weights of the backbone, whose ``skip`` leaves the stem out.
         feature_strides: pixels per element of each map that the subclass computes. The last map
             becomes tokens. A subclass whose first layers, its root, make a map before the first
             stage takes ``with_root``, which puts this map, its stride and its channels first.
@@ -99,6 +106,7 @@ class Stem(BaseModule):
     """
 
     depths: Sequence[str] = ()
+    published_as: str | None = None  # the arch whose weights ``checkpoint=True`` stands for
 
     def __init__(
         self,
@@ -117,7 +125,7 @@ class Stem(BaseModule):
         feature_strides: Sequence[int] = (),
         feature_channels: Sequence[int] = (),
     ) -> None:
-        super().__init__(init_cfg)
+        super().__init__(init_cfg, self.published_as)
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
         self.padding, self.frozen = padding, frozen
         self.numerics = get_numerics(numerics)
@@ -137,6 +145,58 @@ class Stem(BaseModule):
         self.norm = build_norm(norm_cfg, embed_dims) if norm_cfg else nn.Identity()
         self.act = build_activation(act_cfg) if act_cfg else nn.Identity()
         self.reset_parameters()
+
+    def load(
+        self, source: Source, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
+        """Load the stem alone, from a file with its own names, such as that of another hybrid.
+
+        Args:
+            source: see :func:`~vit_plugin.models.load_weights`. The names may be those of the
+                complete model.
+            skip, source_grid: what a stem does not take.
+
+        Raises:
+            ConfigError: if a tensor is missing or has another shape. The stem is then unchanged.
+        """
+        if skip or source_grid:
+            raise ConfigError(
+                'patch_embed: init_cfg takes no skip or source_grid for a stem; leave them out.'
+            )
+        where, given = named_weights(source)
+        with naming(where):
+            fitted, report = self.fit(given)
+        self.load_state_dict(fitted, strict=False)
+        return report
+
+    def fit(self, given: Weights) -> tuple[dict[str, Tensor], Report]:
+        """The tensors that :meth:`load` loads, by the names of the stem, and its report.
+
+        Raises:
+            ConfigError: see there.
+        """
+        targets = self.state_dict()
+        prefix = max(
+            PREFIXES, key=lambda prefix: sum(f'{prefix}{ours}' in given for ours in targets)
+        )
+        wrong = [
+            ours
+            for ours, value in targets.items()
+            if (key := f'{prefix}{ours}') not in given or given[key].shape != value.shape
+        ]
+        if wrong:
+            raise ConfigError(
+                f'The checkpoint is not of this stem: {shortened_list(wrong)} are missing or of '
+                'another shape; give the file of a model with the same stem.'
+            )
+        matched: dict[str, tuple[str, ...]] = {ours: (f'{prefix}{ours}',) for ours in targets}
+        others = given.keys() - {f'{prefix}{ours}' for ours in targets}
+        report = Report('vit_plugin', matched, ignored=dict.fromkeys(others, 'not of the stem'))
+        return {ours: given[f'{prefix}{ours}'] for ours in targets}, report
+
+    def is_alone_in(self, given: Weights) -> bool:
+        """True if a file is of the stem's CNN alone, as it is published elsewhere."""
+        return False
 
     def reset_parameters(self) -> None:
         """Initialize the projection as the authors do. The CNN's layers initialize themselves."""

@@ -11,9 +11,12 @@ from typing_extensions import Unpack
 from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
+from vit_plugin.weights.reading.lazy import Weights
+from vit_plugin.weights.report import Report
 
 from ..layers.map_sizes import other_sizes
 from ..layers.recompute import Recompute
+from ..timm_weights import fit_timm, is_of_timm
 from .stem import Stem, StemOptions, pad_to_multiple
 
 # What timm raises of a model or an option that it does not have.
@@ -34,7 +37,8 @@ class TimmEmbed(Stem):
         out_indices: indices of the maps to use. The last one becomes the tokens. timm removes the
             later layers of most CNNs, but not of EfficientNet and HRNet. For these, DDP needs
             ``find_unused_parameters=True``.
-        pretrained: whether to load timm's weights of this model.
+        pretrained: whether to load timm's weights of this model. ``init_cfg=dict(type='Pretrained',
+            checkpoint=...)`` loads them from a file, see :meth:`fit`.
         model_kwargs: further arguments of ``timm.create_model``.
 
     Raises:
@@ -55,7 +59,8 @@ class TimmEmbed(Stem):
         model_kwargs: dict | None = None,
         **kwargs: Unpack[StemOptions],
     ) -> None:
-        model_name = model_name.removeprefix('timm://')
+        self.model_name = model_name = model_name.removeprefix('timm://')
+        self.published_as = f'timm://{model_name}'
         options: dict[str, Any] = dict(pretrained=pretrained, in_chans=in_channels)
         if out_indices is not None:
             options['out_indices'] = tuple(sorted(out_indices))
@@ -77,6 +82,20 @@ class TimmEmbed(Stem):
         self.backbone = backbone
         # Keeps MMEngine from overwriting pretrained weights by timm's initialization.
         self.backbone.is_init = True
+
+    def fit(self, given: Weights) -> tuple[dict[str, Tensor], Report]:
+        """The weights of the CNN, from a file of timm's whole model or of one with such a CNN.
+
+        The projection to tokens keeps its values. See :func:`~vit_plugin.models.fit_timm`.
+        """
+        fitted, report = fit_timm(self.backbone, self.model_name, given)
+        return {f'backbone.{key}': value for key, value in fitted.items()}, report.under(
+            'backbone.'
+        )
+
+    def is_alone_in(self, given: Weights) -> bool:
+        """True if a file is of the CNN alone, without blocks of an encoder."""
+        return is_of_timm(self.model_name, given)
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))

@@ -19,7 +19,8 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.layers.map_sizes import other_sizes
-from vit_plugin.models.loading.module import LoadableModule
+from vit_plugin.models.loadable_module import LoadableModule
+from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report
@@ -29,8 +30,6 @@ from vit_plugin.zoo.feature_maps import (
     feature_modules,
     norms_maps,
 )
-
-from .timm_model import fit_timm
 
 
 @MODELS.register_module()
@@ -171,22 +170,22 @@ class TimmBackbone(LoadableModule):
         skip: Sequence[str] = (),
         source_grid: tuple[int, int] | None = None,
     ) -> Report:
-        """Load a checkpoint with timm's names or ours.
+        """Load a checkpoint with timm's names or ours, see :func:`~.timm_weights.fit_timm`.
 
         The classifier and the parts that timm pruned are skipped.
 
         Raises:
-            ConfigError: if a tensor of the model is missing or has another shape. The model is then
-                unchanged.
+            ConfigError: if a tensor of the model is missing or has another shape, or if timm's
+                model lacks one of the checkpoint. The model is then unchanged.
         """
         if skip or source_grid:
             raise ConfigError(
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
         _, given = named_weights(source)
-        fitted = fit_timm(self.model, self.model_name, given)
+        fitted, report = fit_timm(self.model, self.model_name, given)
         self.model.load_state_dict(fitted)
-        return Report('timm', matched={f'model.{name}': (name,) for name in fitted})
+        return report.under('model.')
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         number = len(self.infos)

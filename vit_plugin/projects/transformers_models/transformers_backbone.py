@@ -12,7 +12,7 @@ from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.layers.map_sizes import other_sizes
-from vit_plugin.models.loading.module import LoadableModule
+from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, shortened_list

@@ -20,8 +20,8 @@ from vit_plugin.models.layers.deformable_attention import MapLevel
 from vit_plugin.models.layers.numerics import build_map_norm
 from vit_plugin.models.layers.outputs import resample
 from vit_plugin.models.layers.recompute import Recompute
+from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.models.loading.loadable import load_weights
-from vit_plugin.models.loading.module import LoadableModule
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
 

@@ -1,0 +1,143 @@
+"""Weights of timm's models in files with other names, in stems, and with parts that are missing."""
+
+import pytest
+import timm
+import torch
+from rejection import rejects
+from torch import Tensor
+
+from vit_plugin.models import TimmEmbed, VisionTransformer, load_weights
+from vit_plugin.models.timm_weights import IN_ORDER, fit_timm
+
+BLOCKS = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
+CNNS = ('test_resnet', 'test_efficientnet', 'test_convnext')
+
+
+def whole(name: str, **options) -> torch.nn.Module:
+    torch.manual_seed(1)
+    model = timm.create_model(name, **options).eval()
+    for value in model.state_dict().values():
+        if value.is_floating_point():
+            value.copy_(torch.rand(value.shape))
+    return model
+
+
+def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f'_layer{i}.{key.rpartition(".")[2]}': weights[key] for i, key in enumerate(weights)}
+
+
+FILES = {
+    'of timm': dict,
+    'wrapped': lambda weights: {f'module.model.{key}': value for key, value in weights.items()},
+    'of a TimmBackbone in a detector': lambda weights: {
+        **{f'backbone.model.{key}': value for key, value in weights.items()},
+        'neck.weight': torch.rand(3),
+    },
+    'in the order of timm': renamed,
+    'without counters': lambda weights: {
+        key: value for key, value in weights.items() if 'num_batches' not in key
+    },
+}
+
+
+def hybrid(name: str, **stem) -> VisionTransformer:
+    return VisionTransformer(
+        arch=BLOCKS, img_size=64, patch_embed=dict(type='TimmEmbed', model_name=name, **stem)
+    ).eval()
+
+
+@pytest.mark.parametrize('file', FILES)
+@pytest.mark.parametrize('name', CNNS)
+def test_a_file_of_the_cnn_is_loaded_into_the_stem(tmp_path, name, file):
+    theirs = whole(name, num_classes=7)
+    path = tmp_path / 'cnn.pth'
+    torch.save(FILES[file](theirs.state_dict()), path)
+    source = dict(type='Pretrained', checkpoint=str(path))
+    of_backbone, of_stem = hybrid(name), hybrid(name, init_cfg=source)
+    blocks = of_backbone.blocks[0].attn.qkv.weight.clone()
+    report = load_weights(of_backbone, str(path))
+    of_stem.init_weights()
+    expected = theirs.forward_intermediates(torch.ones(1, 3, 64, 64), intermediates_only=True)
+    for model in (of_backbone, of_stem):
+        maps = model.patch_embed.features(torch.ones(1, 3, 64, 64))
+        assert torch.equal(maps[-1], expected[-1])
+    assert torch.equal(of_backbone.blocks[0].attn.qkv.weight, blocks)
+    known = {**report.matched, **report.initialized}
+    assert known.keys() == of_backbone.state_dict().keys()
+    assert report.initialized['cls_token'] == 'the checkpoint is of the CNN of the stem alone'
+    assert 'of its classifier' in report.ignored.values()
+    assert (IN_ORDER in report.notes) == (file == 'in the order of timm')
+
+
+def test_load_from_converts_the_cnn_of_a_classifier(tmp_path):
+    from mmengine.registry import MODELS
+    from mmengine.runner import load_checkpoint
+
+    theirs = whole('test_resnet')
+    torch.save(theirs.state_dict(), tmp_path / 'cnn.pth')
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(
+                type='vit_plugin.VisionTransformer',
+                arch=BLOCKS,
+                patch_embed=dict(type='TimmEmbed', model_name='test_resnet'),
+            ),
+        )
+    )
+    load_checkpoint(model, str(tmp_path / 'cnn.pth'))
+    stem = model.backbone.patch_embed.backbone.state_dict()
+    assert all(torch.equal(value, theirs.state_dict()[key]) for key, value in stem.items())
+
+
+def test_stem_and_blocks_come_from_two_files(tmp_path):
+    cnn, plain = whole('test_resnet'), VisionTransformer(arch=dict(BLOCKS, patch_size=8))
+    torch.save(cnn.state_dict(), tmp_path / 'cnn.pth')
+    torch.save(plain.state_dict(), tmp_path / 'plain.pth')
+    model = VisionTransformer(
+        arch=BLOCKS,
+        patch_embed=dict(
+            type='TimmEmbed',
+            model_name='test_resnet',
+            init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'cnn.pth')),
+        ),
+        init_cfg=dict(
+            type='Pretrained', checkpoint=str(tmp_path / 'plain.pth'), skip=['patch_embed.{rest}']
+        ),
+    )
+    model.init_weights()
+    assert torch.equal(model.blocks[0].mlp.fc1.weight, plain.blocks[0].mlp.fc1.weight)
+    stem = model.patch_embed.backbone.state_dict()
+    assert all(torch.equal(value, cnn.state_dict()[key]) for key, value in stem.items())
+
+
+def test_the_stem_of_another_hybrid_is_loaded_alone(tmp_path):
+    given = VisionTransformer(arch=dict(BLOCKS, resnet=dict(stage_depths=(1,), width=32)))
+    torch.save({f'backbone.{k}': v for k, v in given.state_dict().items()}, tmp_path / 'run.pth')
+    stem = dict(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'run.pth')))
+    model = VisionTransformer(
+        arch=dict(BLOCKS, num_layers=2, resnet=dict(stage_depths=(1,), width=32, **stem))
+    )
+    model.init_weights()
+    for key, value in model.patch_embed.state_dict().items():
+        assert torch.equal(value, given.patch_embed.state_dict()[key])
+
+
+def test_a_tensor_that_timm_does_not_have_is_an_error():
+    weights = {**whole('test_resnet').state_dict(), 'layer9.weight': torch.rand(3)}
+    stem = TimmEmbed(model_name='test_resnet', embed_dims=32)
+    with rejects("layer9.weight, which the model 'test_resnet' of timm does not have"):
+        fit_timm(stem.backbone, 'test_resnet', weights)
+
+
+def test_a_file_of_another_cnn_changes_nothing(tmp_path):
+    torch.save(whole('test_convnext').state_dict(), tmp_path / 'other.pth')
+    model = hybrid(
+        'test_resnet', init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
+    )
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with rejects("does not fit the model 'test_resnet' of timm: conv1.0.weight, "):
+        model.init_weights()
+    with rejects('The format of the checkpoint is not known'):
+        load_weights(model, str(tmp_path / 'other.pth'))
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

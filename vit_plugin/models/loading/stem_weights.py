@@ -1,0 +1,34 @@
+"""The weights of a CNN for the stem of a hybrid, whose blocks begin anew."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from vit_plugin.weights.reading.lazy import Weights
+from vit_plugin.weights.report import Report
+
+
+def stem_weights(
+    backbone: nn.Module, targets: Mapping[str, Any], given: Weights
+) -> tuple[dict[str, Tensor], Report] | None:
+    """The weights of the stem from a file of its CNN alone, by our names, and a report.
+
+    Args:
+        backbone: the model's backbone.
+        targets: the tensors of the backbone, or of all of the model, by our names.
+        given: the weights of the file.
+
+    Returns:
+        None if the file is of something else.
+
+    Raises:
+        ConfigError: if a tensor of the CNN is missing or has another shape.
+    """
+    if not backbone.patch_embed.is_alone_in(given):
+        return None
+    fitted, report = backbone.patch_embed.fit(given)
+    report = report.under('patch_embed.')
+    others = sorted(targets.keys() - report.matched.keys() - report.initialized.keys())
+    report.initialized |= dict.fromkeys(others, 'the checkpoint is of the CNN of the stem alone')
+    return {f'patch_embed.{name}': value for name, value in fitted.items()}, report
