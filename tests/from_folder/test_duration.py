@@ -63,11 +63,6 @@ def test_over_an_hour_flags_are_proposed_that_make_it_one(img_size, proposed):
     assert text == f'{said} {proposed}.'
 
 
-def test_the_validations_that_are_left():
-    assert duration.validations(runner_of(7)) == 3  # after 3, 6 and 7 epochs
-    assert duration.validations(runner_of(7, epoch=6)) == 1
-
-
 def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr(duration.time, 'perf_counter', lambda: next(clock))

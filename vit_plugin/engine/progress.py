@@ -18,6 +18,7 @@ from vit_plugin.registry import HOOKS
 
 from .console import SHOWN_LIVE, STEPS
 from .loggers import in_terminal, quieten
+from .pace import Pace, seconds_left
 from .validation_record import in_per_cent
 
 LOSSES = 10  # steps that the loss is the mean of, as in MMEngine's lines
@@ -44,7 +45,7 @@ class ProgressHook(Hook):
 
     priority = 'BELOW_NORMAL'  # after the LoggerHook, and before the ReportHook ends the output
     _line: tqdm | None = None
-    _start: tuple[int, float] | None = None  # the iteration at which this run began, and when
+    _pace: Pace | None = None
     _is_shown = False
 
     def before_train(self, runner: Runner) -> None:
@@ -61,22 +62,27 @@ class ProgressHook(Hook):
         if self._is_shown and (self._line is None or self._line.n == self._line.total):
             self._end_line()
             self._line = new_line(runner, self._is_live)
-            self._start = self._start or (runner.iter, time.perf_counter())
+            self._pace = self._pace or Pace(time.perf_counter())
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        if self._line is not None:
-            self._tell(runner, f'{self._time_left(runner)} left')
+        if self._line is not None and self._pace is not None:
+            self._pace.step(time.perf_counter())
+            self._tell(runner, f'{tqdm.format_interval(seconds_left(runner, self._pace))} left')
             self._line.update()
             if not self._is_live and (now := time.perf_counter()) - self._said >= EVERY:
                 print(self._line, flush=True)
                 self._said = now
 
     def before_val_epoch(self, runner: Runner) -> None:
+        if self._pace is not None:
+            self._pace.pause(time.perf_counter())
         if self._line is not None and self._is_live:
             self._tell(runner, 'validating')
             self._line.refresh()
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
+        if self._pace is not None:
+            self._pace.proceed(time.perf_counter())
         if self._line is not None and metrics:
             self._tell(runner, judged_by(runner, metrics))
         self._end_line()
@@ -99,13 +105,6 @@ class ProgressHook(Hook):
         assert self._line is not None
         numbers = numbers_of(runner.message_hub.log_scalars, max(int(self._line.n), 1))
         self._line.set_postfix_str(', '.join([*numbers[:1], news, *numbers[1:]]), refresh=False)
-
-    def _time_left(self, runner: Runner) -> str:
-        assert self._start is not None
-        first, start = self._start
-        done = runner.iter + 1 - first
-        seconds = (time.perf_counter() - start) / done * (runner.max_iters - runner.iter - 1)
-        return tqdm.format_interval(seconds)
 
 
 def new_line(runner: Runner, is_live: bool) -> tqdm:

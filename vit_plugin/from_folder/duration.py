@@ -14,6 +14,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
 from anyfolder.cores import cores
+from vit_plugin.engine.pace import validations
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
 
@@ -137,14 +138,6 @@ def forecast(runner: Runner) -> float:
             batch = seconds_of_batch(runner.val_dataloader, use, model.eval())
         seconds += validations(runner) * len(runner.val_dataloader) * batch
     return seconds
-
-
-def validations(runner: Runner) -> int:
-    """The number of validations left."""
-    loop: Any = runner.train_loop
-    by_epoch = isinstance(loop, EpochBasedTrainLoop)
-    left = loop.max_epochs - loop.epoch if by_epoch else loop.max_iters - loop.iter
-    return math.ceil(left / loop.val_interval)
 
 
 def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:

@@ -1,0 +1,70 @@
+"""The pace of a training, which changes with what else the machine does, and the time left."""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from mmengine.runner import EpochBasedTrainLoop, Runner
+
+# The pace is the mean of at least so many steps and seconds: both, so that steps of a minute and
+# of a millisecond have one, and so that it follows a change of the load within half a minute.
+FEWEST_STEPS, SHORTEST = 10, 30.0
+
+
+@dataclass
+class Pace:
+    """The seconds of the latest steps, and those of the latest validation.
+
+    All methods take the time in seconds, of any clock. The time of a validation is no part of that
+    of a step.
+
+    Args:
+        start: when the first step began.
+    """
+
+    start: float
+    validation: float = 0.0  # 0 before the first
+    _ends: deque[float] = field(default_factory=deque)  # of the latest steps, without pauses
+    _paused: float = 0.0  # the seconds of all validations
+    _since: float | None = None  # when the current validation began
+
+    def step(self, now: float) -> None:
+        """Record the end of a step."""
+        ends = self._ends
+        if not ends:
+            ends.append(self.start)
+        ends.append(now - self._paused)
+        while len(ends) > FEWEST_STEPS + 1 and ends[-1] - ends[1] >= SHORTEST:
+            ends.popleft()
+
+    def pause(self, now: float) -> None:
+        """Record that a validation begins."""
+        self._since = now
+
+    def proceed(self, now: float) -> None:
+        """Record that it has ended."""
+        if self._since is not None:
+            self.validation = now - self._since
+            self._paused += self.validation
+            self._since = None
+
+    @property
+    def of_a_step(self) -> float:
+        """Seconds of one of the latest steps."""
+        return (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
+
+
+def seconds_left(runner: Runner, pace: Pace) -> float:
+    """The seconds after the current step of a run, with those of its validations."""
+    steps = runner.max_iters - runner.iter - 1
+    return steps * pace.of_a_step + validations(runner) * pace.validation
+
+
+def validations(runner: Runner) -> int:
+    """The number of validations left."""
+    loop = runner.train_loop
+    if runner._val_loop is None:
+        return 0
+    by_epoch = isinstance(loop, EpochBasedTrainLoop)
+    left = loop.max_epochs - loop.epoch if by_epoch else loop.max_iters - loop.iter
+    return math.ceil(left / loop.val_interval)
