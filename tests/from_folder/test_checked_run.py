@@ -16,7 +16,9 @@ def test_a_checked_run_is_built_and_takes_no_step(tmp_path, capsys):
     assert runner.iter == 0
     assert not list(tmp_path.rglob('*.pth'))
     said = 'The run was checked up to its first step, and nothing was trained.'
-    assert said in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert 'torch computes with ' in shown
     assert not Path(runner.work_dir, '.running.json').exists()
 
 

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import torch
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+
+from vit_plugin.threads import describe_threads
 
 PICTURES = ('labels.png', 'train_batch.png')  # drawn by ReportHook before the first step
 
@@ -20,7 +23,7 @@ def check_run(runner: Runner) -> None:
         runner.train()
     except Checked:
         if is_main_process():
-            print(_outcome(runner.work_dir))
+            print(describe_threads(torch.get_num_threads()), _outcome(runner.work_dir), sep='\n')
 
 
 class Checked(BaseException):

@@ -11,6 +11,8 @@ from mmengine.runner import Runner
 from vit_plugin.data.seeded import STEP, VALIDATION, seed_host, seeds
 from vit_plugin.registry import HOOKS
 
+from .kept_threads import keep_threads
+
 
 @HOOKS.register_module()
 class SeedHook(Hook):
@@ -18,10 +20,14 @@ class SeedHook(Hook):
 
     Dropout, drop path, mixing and augmentation on the device then draw the same numbers in a run
     that was interrupted as in one that was not. Samples are seeded one by one, see
-    :mod:`vit_plugin.data.seeded`.
+    :mod:`vit_plugin.data.seeded`. A resumed run has the threads of its start, see
+    :func:`.kept_threads.keep_threads`.
     """
 
     priority = 'VERY_HIGH'
+
+    def before_train(self, runner: Runner) -> None:
+        keep_threads(runner)
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
         seed_step(runner.base_seed, STEP, runner.iter)
