@@ -1,0 +1,242 @@
+"""Training on a machine that does something else, too: images/s next to busy loops and trainings.
+
+    python benchmarks busy [--boxes BCCD] [--other PYTHON] [--only digits small hybrid boxes]
+                           [--loads idle loop loops training] [--workers 0 2] [--spins 8000 20000]
+                           [--seconds 10] [--rounds 3] [--cores 2]
+
+`idle` is the machine without other work, `loop` and `loops` have one and two programs beside the
+training that never wait, and `training` a second training of the same kind. Beside each number of
+images/s is the time over that of the row "as it is" on the idle machine, and under load over a fair
+half of the machine: twice that time. "As it is" is the default of GCC's runtime of OpenMP, "new"
+what our commands set, and `--spins` adds rows of other numbers of spins. ``--other`` is the Python
+of an environment with ultralytics, whose yolo11n is trained on the boxes. Rows take turns in each
+round, and the median counts. A run takes 20 to 30 seconds, half of it the start: about three hours
+for all of them at three rounds, on Linux.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+
+from benchmarks.busy_trainings import Job
+
+PROGRAM = Path(__file__).with_name('busy_trainings.py')
+LOOP = [sys.executable, '-c', 'while True: pass']
+LOADS = dict(
+    idle='idle',
+    loop='one busy loop',
+    loops='two busy loops',
+    training='a second training',
+)
+BEFORE = 'as it is'
+VARIABLES = ('GOMP_SPINCOUNT', 'KMP_BLOCKTIME', 'OMP_WAIT_POLICY', 'OMP_NUM_THREADS')
+DEFAULTS = dict(GOMP_SPINCOUNT='300000', KMP_BLOCKTIME='200')  # of the runtimes
+CLASSES, IMAGES = 8, 216  # of the folders that are written
+
+
+class Kind(NamedTuple):
+    """What is trained: flags of ``vit-plugin train``, and the arguments of timm's model if any."""
+
+    words: str
+    flags: dict[str, Any]
+    timm: dict[str, Any] | None
+
+
+class Way(NamedTuple):
+    """How it is trained: the library, its Python and its environment."""
+
+    library: str
+    python: str
+    environment: dict[str, str]
+
+
+TINY = 'vit_tiny_patch16_224'
+KINDS = {
+    'digits': Kind(
+        'digits of 8 px, default hybrid',
+        {},
+        dict(model_name=TINY, img_size=8, patch_size=2),
+    ),
+    'small': Kind(
+        f'{IMAGES} images of 32 px, default hybrid',
+        {},
+        dict(model_name=TINY, img_size=32, patch_size=4),
+    ),
+    'hybrid': Kind(
+        'images of 224 px, R26+S/32',
+        dict(arch='r26+s/32', img_size=224, batch_size=8),
+        dict(model_name='vit_small_r26_s32_224', img_size=224),
+    ),
+    'boxes': Kind('boxes, default detector', dict(task='detection'), None),
+}
+
+
+def write_images(folder: Path, side: int) -> None:
+    """Write noise of so many pixels a side, in :data:`CLASSES` classes."""
+    random = np.random.default_rng(0)
+    for number in range(IMAGES):
+        place = folder / str(number % CLASSES)
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = random.integers(256, size=(side, side, 3), dtype=np.uint8)
+        cv2.imwrite(str(place / f'{number}.png'), pixels)
+
+
+def write_data(name: str, folder: Path, boxes: Path | None) -> Path:
+    """The folder that a kind trains on."""
+    if name == 'digits':
+        from vit_plugin.data.digits import write_digits
+
+        write_digits(folder)
+    elif name == 'boxes':
+        return boxes.resolve() if boxes else folder
+    else:
+        write_images(folder, 224 if name == 'hybrid' else 32)
+    return folder
+
+
+def boxes_for_ultralytics(data: Path, folder: Path) -> Path:
+    """The YAML of the same boxes for ultralytics."""
+    from benchmarks.yolo import as_yolo
+    from vit_plugin.config import read_config
+    from vit_plugin.from_folder.request import Request
+    from vit_plugin.from_folder.write import write_config
+
+    request = Request(str(data), task='detection', work_dir=str(folder / 'lists'))
+    dataset = read_config(str(write_config(request))).train_dataloader.dataset
+    return as_yolo(folder / 'lists', Path(dataset.data_prefix.img), folder / 'yolo')
+
+
+def ways_of(kind: Kind, spins: Sequence[int], other: str | None) -> dict[str, Way]:
+    """The rows of a kind's table."""
+
+    def ours(**environment: str) -> Way:
+        return Way('vit_plugin', sys.executable, environment)
+
+    ways = {BEFORE: ours(**DEFAULTS), 'new': ours()}
+    ways |= {f'{count:,} spins': ours(GOMP_SPINCOUNT=str(count)) for count in spins}
+    ways['one thread'] = ours(OMP_NUM_THREADS='1')
+    if kind.timm:
+        ways['timm'] = Way('timm', sys.executable, {})
+    elif other:
+        ways['ultralytics, yolo11n'] = Way('ultralytics', other, {})
+    return ways
+
+
+@contextmanager
+def training(way: Way, job: Job) -> Iterator[subprocess.Popen]:
+    """A training in a process of its own, which ends with this context."""
+    clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    with tempfile.TemporaryFile('w+') as errors:
+        process = subprocess.Popen(
+            [way.python, str(PROGRAM), json.dumps(asdict(job))],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=clean | way.environment,
+        )
+        assert process.stdout is not None
+        try:
+            if process.stdout.readline() != 'begun\n':
+                errors.seek(0)
+                raise SystemExit(f'{way.library} did not train: {errors.read()[-2000:]}')
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@contextmanager
+def loaded(load: str, way: Way, job: Job) -> Iterator[None]:
+    """One of :data:`LOADS` at work."""
+    if load == 'training':
+        with training(way, Job(**{**asdict(job), 'seconds': 1e9})):
+            yield
+        return
+    loops = [subprocess.Popen(LOOP) for _ in range(('idle', 'loop', 'loops').index(load))]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def images_per_second(load: str, way: Way, job: Job) -> float:
+    """The images per second of a training under this load, which begins before it."""
+    with loaded(load, way, job), training(way, job) as process:
+        assert process.stdout is not None
+        return float(process.stdout.readline())
+
+
+def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
+    """The lines of a Markdown table of the rates of each way under each load."""
+    loads = [*next(iter(found.values()))]
+    names = ' | '.join(LOADS[load] for load in loads)
+    yield f'| images/s (time over that of the machine, or of half) | {names} |'
+    yield f'|---|{"--:|" * len(loads)}'
+    for name, rates in found.items():
+        own = found[BEFORE] if name not in ('timm', 'ultralytics, yolo11n') else rates
+        fair = statistics.median(own['idle']) if own.get('idle') else 0.0
+        cells = []
+        for load in loads:
+            rate = statistics.median(rates[load])
+            over = fair / (1 if load == 'idle' else 2) / rate
+            cells.append(f'{rate:.3g}' + f' ({over:.2f})' * bool(fair))
+        yield f'| {name} | {" | ".join(cells)} |'
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--boxes', type=Path, help='a folder of boxes, as train --data reads it')
+    parser.add_argument('--other', help='a Python with ultralytics')
+    parser.add_argument('--only', nargs='+', choices=KINDS, default=[*KINDS])
+    parser.add_argument('--loads', nargs='+', choices=LOADS, default=[*LOADS])
+    parser.add_argument('--workers', nargs='+', type=int, default=[0, 2])
+    parser.add_argument(
+        '--spins', nargs='*', type=int, default=[], help='rows of other spin counts'
+    )
+    parser.add_argument('--seconds', type=float, default=10.0, help='that a training is measured')
+    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--cores', type=int, default=2, help='that all of it shares')
+    args = parser.parse_args()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
+    for name in args.only:
+        if name == 'boxes' and not args.boxes:
+            continue
+        kind = KINDS[name]
+        ways = ways_of(kind, args.spins, args.other)
+        with tempfile.TemporaryDirectory() as place:
+            data = write_data(name, Path(place, 'data'), args.boxes)
+            flags: dict[str, Any] = {'vit_plugin': kind.flags, 'timm': kind.timm, 'ultralytics': {}}
+            folders = dict.fromkeys(flags, data)
+            if 'ultralytics, yolo11n' in ways:
+                folders['ultralytics'] = boxes_for_ultralytics(data, Path(place))
+            for workers in args.workers:
+                found: dict[str, dict[str, list[float]]] = {
+                    way: {load: [] for load in args.loads} for way in ways
+                }
+                for load in args.loads * args.rounds:
+                    for each, way in ways.items():
+                        folder = str(folders[way.library])
+                        job = Job(way.library, folder, workers, args.seconds, flags[way.library])
+                        found[each][load].append(images_per_second(load, way, job))
+                print(f'\n{kind.words}, {workers} workers:\n', *table(found), sep='\n', flush=True)
+    print(f'\nLoad of {args.cores} cores at the end: {os.getloadavg()[0]:.1f}')
+
+
+if __name__ == '__main__':
+    main()
