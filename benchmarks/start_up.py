@@ -1,12 +1,16 @@
-"""How long a start takes: imports, the first step of a training, and of compiled training.
+"""How long a start takes: imports, predictions, the first step of a training, plain and compiled.
 
-    python benchmarks start_up [--arch L/16] [--rounds 3] [--data FOLDER]
+    python benchmarks start_up [--arch L/16] [--rounds 3] [--data FOLDER] [--only imports infer]
+                               [--checkpoint FILE]
 
-Prints seconds, the median of the rounds. About 6 minutes on two quiet cores. With ``--data``, a
-folder of boxes, it prints only when ``train --data`` says what, and how long an error takes.
+Prints the seconds of the clock and of a processor, and the peak of memory: the medians of the
+rounds. About 6 minutes on two quiet cores, under Linux. ``infer`` predicts one image of 32 px by a
+classifier of random weights, and by ``--checkpoint``, such as a detector. With ``--data``, a folder
+of boxes, it prints only when ``train --data`` says what, and how long an error takes.
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -14,10 +18,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
+PARTS = ('imports', 'infer', 'train', 'compiled')
 IMPORTS = ('torch', 'timm', 'mmpretrain', 'mmpretrain.models', 'vit_plugin', 'vit_plugin.models')
 TRAIN = """
 default_scope = 'mmpretrain'
@@ -39,6 +45,25 @@ from mmengine.runner import Runner
 cfg = Config.fromfile({config!r})
 cfg.work_dir = {folder!r}
 Runner.from_cfg(cfg).train()
+"""
+CLASSIFIER = """
+import torch
+from mmengine.config import Config
+from vit_plugin.importable import make_importable
+from vit_plugin.measure.planning.traced_step import build_classifier
+make_importable()
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/4', img_size=32),
+    head=dict(type='vit_plugin.ViTClsHead', num_classes=2, in_channels=192))
+cfg = dict(
+    default_scope='mmpretrain', model=model,
+    data_preprocessor=dict(num_classes=2, mean=[125.] * 3, std=[60.] * 3, to_rgb=True),
+    test_dataloader=dict(dataset=dict(pipeline=[
+        dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')])))
+state = build_classifier(Config(cfg)).state_dict()
+meta = dict(cfg=Config(cfg).pretty_text, dataset_meta=dict(classes=['a', 'b']))
+torch.save(dict(state_dict=state, meta=meta), {path!r})
 """
 COMPILED = """
 import time
@@ -91,21 +116,51 @@ def print_waits(data: str, rounds: int) -> None:
     for name, taken in times.items():
         print(f'train --data, {name:<30}{statistics.median(taken):7.2f}', flush=True)
     wrong = (sys.executable, '-m', 'vit_plugin', 'train', '--data', data, '--task', 'detecton')
-    print(f'{"a misspelled task":<44}{seconds(wrong, rounds, check=False):7.2f}')
+    print(f'{"a misspelled task":<44}{cost(wrong, rounds, check=False)}')
 
 
-def seconds(arguments: Sequence[str], rounds: int, check: bool = True) -> float:
-    """The median of a command's wall times."""
-    times = []
+class Cost(NamedTuple):
+    """What a command takes: seconds of the clock and of a processor, and MB at its peak."""
+
+    clock: float
+    processor: float
+    memory: float
+
+    def __str__(self) -> str:
+        return f'{self.clock:7.2f} s {self.processor:7.2f} s of a processor {self.memory:7.0f} MB'
+
+
+def cost(arguments: Sequence[str], rounds: int, check: bool = True) -> Cost:
+    """The medians of a command's costs."""
+    found = []
     for _ in range(rounds):
         start = time.perf_counter()
-        subprocess.run(arguments, check=check, capture_output=True)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+        with tempfile.TemporaryFile('w+') as output:
+            process = subprocess.Popen(arguments, stdout=output, stderr=output)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            clock = time.perf_counter() - start
+            if check and process.returncode:
+                output.seek(0)
+                raise SystemExit(f'{" ".join(arguments)}: {output.read()[-2000:]}')
+        found.append((clock, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6))
+    return Cost(*map(statistics.median, zip(*found, strict=True)))
 
 
-def first_steps(folder: Path, rounds: int) -> dict[str, float]:
-    """Seconds of a whole training of one step: our runner and ViT, and MMEngine's runner with
+def predictions(folder: Path, checkpoint: str | None, rounds: int) -> dict[str, Cost]:
+    """What ``infer`` of one image takes."""
+    image, own = folder / 'image.png', str(folder / 'classifier.pth')
+    cv2.imwrite(str(image), np.full((32, 32, 3), 99, np.uint8))
+    subprocess.run((sys.executable, '-c', CLASSIFIER.format(path=own)), check=True)
+    given = {'a classifier': own} | ({checkpoint: checkpoint} if checkpoint else {})
+    return {
+        name: cost((sys.executable, '-m', 'vit_plugin', 'infer', path, str(image)), rounds)
+        for name, path in given.items()
+    }
+
+
+def first_steps(folder: Path, rounds: int) -> dict[str, Cost]:
+    """What a whole training of one step takes: our runner and ViT, and MMEngine's runner with
     MMPretrain's ViT.
     """
     for name in ('a', 'b'):
@@ -124,11 +179,11 @@ def first_steps(folder: Path, rounds: int) -> dict[str, float]:
         commands[runs] = str(config)
     work = str(folder / 'work')
     return {
-        'ours': seconds(
+        'ours': cost(
             (sys.executable, '-m', 'vit_plugin', 'train', commands['ours'], '--work-dir', work),
             rounds,
         ),
-        "MMPretrain's": seconds(
+        "MMPretrain's": cost(
             (sys.executable, '-c', MMENGINE.format(config=commands["MMPretrain's"], folder=work)),
             rounds,
         ),
@@ -148,26 +203,34 @@ def main() -> None:
     parser.add_argument('--arch', default='L/16')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--data', help='a folder of boxes')
+    parser.add_argument('--checkpoint', help='a further model that predicts')
+    parser.add_argument('--only', nargs='+', choices=PARTS, default=PARTS)
     args = parser.parse_args()
     if args.data:
         print_waits(args.data, args.rounds)
         return
-    for name in IMPORTS:
-        print(
-            'import '
-            f'{name:<40}{seconds((sys.executable, "-c", f"import {name}"), args.rounds):7.2f}',
-            flush=True,
-        )
+    for name in IMPORTS if 'imports' in args.only else ():
+        taken = cost((sys.executable, '-c', f'import {name}'), args.rounds)
+        print(f'import {name:<37}{taken}', flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        for name, taken in first_steps(Path(folder), args.rounds).items():
-            print(f'a training of one step, {name:<23}{taken:7.2f}', flush=True)
+        if 'infer' in args.only:
+            for name, taken in predictions(Path(folder), args.checkpoint, args.rounds).items():
+                print(f'infer, {name:<37}{taken}', flush=True)
+        if 'train' in args.only:
+            for name, taken in first_steps(Path(folder), args.rounds).items():
+                print(f'a training of one step, {name:<20}{taken}', flush=True)
+    if 'compiled' in args.only:
+        print_compiled(args.arch)
+
+
+def print_compiled(arch: str) -> None:
     for name, line in (
         ('blocks', 'compile_blocks(model)'),
         ('whole model', 'model = torch.compile(model)'),
     ):
-        first, second = compiled(args.arch, line)
+        first, second = compiled(arch, line)
         print(
-            f'{args.arch} compiled, {name:<20} first step {float(first):7.2f}, second '
+            f'{arch} compiled, {name:<20} first step {float(first):7.2f}, second '
             f'{float(second):6.2f}'
         )
 
