@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from rejection import rejects
 
-from vit_plugin.deploy.input_sizes import Sizes
 from vit_plugin.deploy.onnx_model import (
     KEY,
     OnnxModel,
@@ -270,7 +269,7 @@ def test_more_classes_than_a_byte_has(of_file):
 
 def test_a_window_of_values_is_in_no_file():
     from vit_plugin.data import LoadImage
-    from vit_plugin.deploy.pipeline_steps import facts_of
+    from vit_plugin.deploy.pipeline_steps import pixel_steps_of
 
     load = SimpleNamespace(transforms=[LoadImage(window=(0, 4095))])
     trained = SimpleNamespace(
@@ -279,7 +278,7 @@ def test_a_window_of_values_is_in_no_file():
         model=SimpleNamespace(data_preprocessor=None),
     )
     with rejects('reads a window of values.*images of 8 bits'):
-        facts_of(trained, Sizes((64, 64)))
+        pixel_steps_of(trained)
 
 
 @pytest.mark.parametrize('align_corners', [True, False])

@@ -19,6 +19,7 @@ from vit_plugin.deploy.pipeline_steps import (
     fill_of,
     in_size,
     last_resize,
+    pixel_steps_of,
     reading_steps,
     size_of_training,
     steps_of,
@@ -225,7 +226,7 @@ def test_without_a_pipeline_images_are_stretched():
             ),
         ),
     )
-    facts = json.loads(facts_of(trained, sizes_of_test(trained)))
+    facts = json.loads(facts_of(trained, sizes_of_test(trained), pixel_steps_of(trained)))
     assert facts == dict(
         classes=['cat'],
         multi_label=False,

@@ -6,7 +6,7 @@ vit-plugin export CHECKPOINT --out vit-base-p16.onnx
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,9 @@ from vit_plugin.errors import ConfigError
 from .flags import a_file, add_flags, add_target, load_model
 
 if TYPE_CHECKING:
+    from vit_plugin.deploy.deployed_module import Deployed
     from vit_plugin.deploy.input_sizes import Padding, Sizes
+    from vit_plugin.deploy.pipeline_steps import PipelineStep
     from vit_plugin.inference.trained_model import TrainedModel
 
 LESS_MEMORY = 'give a smaller --img-size'
@@ -53,10 +55,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(arch=None, device='cpu')  # of load_model
 
 
-def asked_of(args: Namespace, trained: 'TrainedModel') -> 'Sizes':
-    """The sizes of the test, where they are open the size of training, or ``--img-size``."""
+def asked_of(args: Namespace, trained: 'TrainedModel', steps: 'Sequence[PipelineStep]') -> 'Sizes':
+    """The sizes of the test, where they are open the size of training, or ``--img-size``.
+
+    Args:
+        args: the command line.
+        trained: the model.
+        steps: those that the file does to an image, if it does any.
+    """
     from vit_plugin.deploy.input_sizes import sizes_of_test
-    from vit_plugin.deploy.pipeline_steps import pixel_steps_of, size_of_training
+    from vit_plugin.deploy.pipeline_steps import size_of_training
 
     test = sizes_of_test(trained)
     if args.img_size:
@@ -65,9 +73,6 @@ def asked_of(args: Namespace, trained: 'TrainedModel') -> 'Sizes':
         return test._replace(fixed=(height, width), of_test=test.fixed == (height, width))
     if test.fixed or args.dynamic == 'all':
         return test
-    steps = []
-    if args.out.suffix == '.onnx':  # the file has them
-        steps = pixel_steps_of(trained)
     return test._replace(fixed=size_of_training(steps, test, trained.model), of_test=False)
 
 
@@ -107,7 +112,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.deployed import deploy
     from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
-    from vit_plugin.deploy.pipeline_steps import facts_of
+    from vit_plugin.deploy.pipeline_steps import facts_of, pixel_steps_of
 
     warnings.simplefilter('ignore')  # the exporters' own
     sources = [path for path in (args.config, args.checkpoint) if path]
@@ -115,11 +120,13 @@ def main(args: Namespace) -> None:
     trained = load_model(args)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
-    sizes = asked_of(args, trained)
+    is_onnx = args.out.suffix == '.onnx'
+    steps = pixel_steps_of(trained) if is_onnx else []
+    sizes = asked_of(args, trained, steps)
     size = None if args.dynamic == 'all' else sizes.fixed
     if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
         model.unit = sizes.padding.unit  # the network fills its patches itself
-    is_onnx = args.out.suffix == '.onnx'
+    facts = facts_of(trained, sizes, steps) if is_onnx else ''
     found: list[str] = []
 
     def compare(path: Path) -> None:
@@ -127,25 +134,20 @@ def main(args: Namespace) -> None:
             exact = args.dtype == 'float32' and sizes.of_test
             found.append(compare_photographs(trained, path, exact))
 
+    batch = None if args.dynamic else 1
     apart = export(
-        model,
-        args.out,
-        size,
-        args.dtype,
-        reference,
-        sources,
-        facts_of(trained, sizes) if is_onnx else '',
-        compare,
-        batch=None if args.dynamic else 1,
-        stage=timed,
+        model, args.out, size, args.dtype, reference, sources, facts, compare, batch, timed
     )
-    shape = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
-    print(
-        f'{args.out}: images ({"any number" if args.dynamic else 1}, '
-        f'{model.model.backbone.in_channels}, {", ".join(map(str, size or [shape]))}), '
-        f'{args.dtype} -> {", ".join(model.outputs)}; '
-        f'largest difference from the model in float32: {apart:.1e} of the largest value',
-        *found,
-        '' if sizes.of_test or args.img_size else SHRUNK,
-        sep='',
+    said = summary(args, model, size, apart)
+    print(said, *found, '' if sizes.of_test or args.img_size else SHRUNK, sep='')
+
+
+def summary(args: Namespace, model: 'Deployed', size: tuple[int, int] | None, apart: float) -> str:
+    """What was written: inputs, outputs, and how far they are from the model."""
+    sides = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
+    count, channels = 'any number' if args.dynamic else 1, model.model.backbone.in_channels
+    return (
+        f'{args.out}: images ({", ".join(map(str, (count, channels, *(size or [sides]))))}), '
+        f'{args.dtype} -> {", ".join(model.outputs)}; largest difference from the model in '
+        f'float32: {apart:.1e} of the largest value'
     )

@@ -224,18 +224,15 @@ def pixel_steps_of(trained: Any) -> list[PipelineStep]:
     return [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
 
 
-def facts_of(trained: Any, sizes: Sizes) -> str:
+def facts_of(trained: Any, sizes: Sizes, steps: Sequence[PipelineStep]) -> str:
     """Metadata of a ``TrainedModel`` for :class:`~vit_plugin.deploy.onnx_model.OnnxModel`, as JSON.
 
     Args:
         trained: the model.
         sizes: of the images of the file.
-
-    Raises:
-        ConfigError: for a step of its pipeline that the file cannot do.
+        steps: those of its pipeline, see :func:`pixel_steps_of`.
     """
     model = trained.model
-    steps = pixel_steps_of(trained)
     head = type(getattr(model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
     decode_head: Any = getattr(model, 'decode_head', None)
