@@ -117,7 +117,9 @@ class DeployedRetinaNet(DeployedBoxes):
             scores, best = _highest(scores, test_cfg.get('nms_pre', -1))
             # Plain division: the graph of `//` asks for signs, by booleans that few runtimes take.
             rows = torch.div(best, head.num_classes, rounding_mode='trunc')
-            delta = delta.float().permute(0, 2, 3, 1).reshape(images.shape[0], -1, 4)
+            # Channels alone are divided: sympy takes minutes to divide open numbers of positions.
+            delta = delta.float().permute(0, 2, 3, 1).unflatten(3, (delta.shape[1] // 4, 4))
+            delta = delta.flatten(1, 3)  # (B, positions * anchors, 4)
             delta = delta.gather(1, rows[..., None].expand(-1, -1, 4))
             boxes = head.bbox_coder.decode(
                 anchor[rows].flatten(0, 1), delta.flatten(0, 1)

@@ -83,7 +83,8 @@ class Attention(nn.Module):
 
     def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries, keys and values, each (B, heads, N, head_dims)."""
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        heads = (3, self.num_heads, self.head_dims)  # a -1 is slow to trace with an open N
+        q, k, v = self.qkv(x).unflatten(-1, heads).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
     def attend(

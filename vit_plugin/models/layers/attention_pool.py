@@ -55,7 +55,7 @@ class AttentionPool(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        heads = (self.num_heads, -1)
+        heads = (self.num_heads, x.shape[-1] // self.num_heads)
         # (B, heads, 1, d).
         q = self.q(self.latent).expand(x.shape[0], -1, -1).unflatten(-1, heads).transpose(1, 2)
         # 2 times (B, heads, N, d).

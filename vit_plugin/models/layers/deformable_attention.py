@@ -160,12 +160,14 @@ class PointAttention(nn.Module):
         value = self.value_proj(maps)
         if padding is not None:
             value = value.masked_fill(padding[..., None], 0)
-        weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(dim=-1)
+        points = self.num_levels, self.num_points
+        shape = self.num_heads, math.prod(points)
+        weights = self.attention_weights(query).unflatten(-1, shape).softmax(dim=-1)
         out = deformable_attention(
-            value.unflatten(-1, (self.num_heads, -1)),
+            value.unflatten(-1, (self.num_heads, value.shape[-1] // self.num_heads)),
             sizes,
             locations,
-            weights.unflatten(-1, (self.num_levels, -1)),
+            weights.unflatten(-1, points),
         )
         return self.output_proj(out)
 
