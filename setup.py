@@ -100,7 +100,16 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     packages=find_packages(include=['anyfolder*', 'vit_plugin*']),
-    package_data={'anyfolder.layouts': ['known/*.yaml']},
+    package_data={
+        'anyfolder.layouts': ['known/*.yaml'],
+        'vit_plugin.inference.demo_model': [
+            'README.md',
+            '*.json',
+            '*.onnx',
+            '*.safetensors',
+            '*/*',
+        ],
+    },
     cmdclass={'build_py': BuildWithRecipes, 'sdist': ReproducibleArchive},
     entry_points={
         'console_scripts': [
@@ -133,7 +142,7 @@ setup(
             opencv,
             'setuptools<81',  # MMEngine imports pkg_resources
         ],
-        'demo': ['scikit-learn', 'gradio>=6'],
+        'demo': ['scikit-learn', 'gradio>=6', 'onnxruntime'],
         'lora': ['peft'],
         'float8': ['torchao'],
         'coco': ['faster-coco-eval'],

@@ -55,7 +55,7 @@ EXTRAS = {
     'panopticapi': 'git+https://github.com/cocodataset/panopticapi.git',
     'onnx': f"{_CLONE} '.[export]'",
     'onnxscript': f"{_CLONE} '.[export]'",
-    'onnxruntime': f"{_CLONE} '.[export]'",
+    'onnxruntime': f"{_CLONE} '.[demo]' or '.[export]'",
 }
 
 # opencv-python links the libraries of a desktop, which servers and containers lack.

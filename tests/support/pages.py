@@ -73,7 +73,7 @@ NOT_RUN = {
     r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
         'needs a checkpoint: tests/inference/test_trained_model.py'
     ),
-    r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/commands/test_demo.py',
+    r'vit-plugin demo( CHECKPOINT)?$': 'serves until it is stopped: tests/commands/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),

@@ -1,5 +1,6 @@
 """Show what a model says and sees, in a browser: drop a picture on the page.
 
+vit-plugin demo
 vit-plugin demo CHECKPOINT
 vit-plugin demo timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 """
@@ -8,15 +9,21 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import needed_by
+from vit_plugin.inference.demo_model import FOLDER, IMAGES
 
 from .flags import add_flags, add_model_arguments, at_least, load_model
 
-DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 LESS_MEMORY = 'give a smaller --img-size'
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_model_arguments(parser, nargs='?', default=DEFAULT)
+    add_model_arguments(
+        parser,
+        nargs='?',
+        default=str(FOLDER),
+        help='checkpoint, folder of a run, timm://NAME or hf://USER/NAME; default: a small '
+        'detector of drawn shapes, which comes with the package',
+    )
     add_flags(
         parser,
         '--img-size',
@@ -34,4 +41,5 @@ def main(args: Namespace) -> None:
     from vit_plugin.report.page.browser import page, serve
 
     title = f'What {Path(args.checkpoint).name} sees'
-    serve(page(load_model(args), title, args.img_size), args.port)
+    shown = [] if 'checkpoint' in args.given else sorted(map(str, IMAGES.iterdir()))
+    serve(page(load_model(args), title, args.img_size, shown), args.port)

@@ -113,6 +113,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
     'infer': (
         SAYS_THE_MODEL,
         excludes(
+            '--demo',
+            'checkpoint, images, --checkpoint, --config, --arch, --device, --cfg-options, --slices',
+            'it has a model and images of its own; leave it out',
+        ),
+        excludes(
             '--checkpoint, --config, --arch, --device, --cfg-options',
             'checkpoint *.onnx',
             'the file has all of it; leave it out',

@@ -2,6 +2,7 @@ r"""Predict classes, boxes and masks, or segmentation maps, of images and videos
 
 It writes tables, pictures and videos.
 
+vit-plugin infer --demo
 vit-plugin infer CHECKPOINT photo.jpg
 vit-plugin infer CHECKPOINT FOLDER clip.mp4 https://example.org/photo.jpg \
         --out FOLDER --out predictions.json
@@ -12,6 +13,7 @@ vit-plugin infer model.onnx photo.jpg
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
@@ -22,11 +24,17 @@ from .flags import a_folder, add_flags, add_model_arguments, at_least, load_mode
 LESS_MEMORY = 'give a smaller --batch-size, or smaller images'
 
 
+PICTURES = 'demo_pictures'  # the folder for those of --demo
+
+
 def add_arguments(parser: ArgumentParser) -> None:
-    add_model_arguments(parser)
+    parser.usage = """vit-plugin infer CHECKPOINT IMAGE [IMAGE ...] [options]
+       vit-plugin infer --demo"""
+    add_model_arguments(parser, nargs='?')
     add_flags(
         parser,
         'images',
+        nargs='*',
         help='image, video, folder of them, URL of an image, or number of a webcam',
     )
     add_flags(
@@ -43,6 +51,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=SCORE_THR,
         help='lowest score of a box; default: %(default)s',
     )
+    parser.add_argument(
+        '--demo',
+        action='store_true',
+        help=f'ask a small detector of drawn shapes, which comes with the package and its images; '
+        f'pictures go to {PICTURES} unless --out is given',
+    )
     add_flags(parser, '--batch-size', default=1)
     parser.add_argument(
         '--slices',
@@ -55,9 +69,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def check(args: Namespace) -> None:
     """Find the images, which takes no torch."""
+    from vit_plugin.inference.demo_model import IMAGES, ONNX
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_drawn
 
+    if args.demo:
+        args.checkpoint, args.images = str(ONNX), [str(IMAGES)]
+        args.out = args.out or [Path(PICTURES)]
+    elif not args.images:
+        raise ConfigError(
+            'vit-plugin infer takes a checkpoint and the images to ask about; give both, or '
+            '--demo alone to see an example.'
+        )
     args.images = without_drawn(find_inputs(args.images), args.out)
 
 

@@ -48,8 +48,16 @@ def examples(trained: TrainedModel) -> list[str]:
     return [path for path in paths if path and Path(path).is_file()]
 
 
-def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.Blocks':
+def page(
+    trained: TrainedModel, title: str, size: int | None = None, images: Sequence[str] = ()
+) -> 'gradio.Blocks':
     """The page. It asks nothing of the network, and keeps the pictures for at most two hours.
+
+    Args:
+        trained: the model.
+        title: of the page.
+        size: shorter side of the pictures in pixels.
+        images: files to offer as examples. Default: some of the model's test data.
 
     Raises:
         MissingExtraError: if Gradio is not installed.
@@ -59,7 +67,7 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
 
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
         markdown_place(f'# {markdown(title)}\n{about(trained)} {PRIVATE}')
-        picture, sliders = place_of_picture(trained), []
+        picture, sliders = place_of_picture(images or examples(trained)), []
         if trained.task == 'detection':
             sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
         outputs = answer_places(trained)
@@ -82,16 +90,16 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
     return blocks.queue(default_concurrency_limit=1)
 
 
-def place_of_picture(trained: TrainedModel) -> 'gradio.Image':
-    """The place for a picture, with examples below it."""
+def place_of_picture(images: Sequence[str]) -> 'gradio.Image':
+    """The place for a picture, with files of images below it as examples."""
     import gradio as gr
 
     picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
     # Gradio would open the file first, with errors of its own. For a subclass it would write a stub
     # file.
     picture.preprocess = lambda upload: upload and upload.path
-    if found := examples(trained):
-        gr.Examples(found, picture, label='From its test images', cache_examples=False)
+    if images:
+        gr.Examples([*images], picture, label='From its test images', cache_examples=False)
     return picture
 
 

@@ -1,0 +1,48 @@
+"""The AP of predictions of any runtime, by COCO's own code."""
+
+import contextlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+
+from vit_plugin.inference.predictions import Prediction
+
+
+def average_precision(
+    predict: Callable[[np.ndarray], Prediction], truth: Path, images: Path
+) -> float:
+    """AP in per cent of a detector on the images of a file of COCO annotations.
+
+    Args:
+        predict: the pixels (H, W, 3) of an image in BGR -> the prediction, whose labels count the
+            categories from 0.
+        truth: the annotations.
+        images: the folder that the names of files are in.
+    """
+    with contextlib.redirect_stdout(io.StringIO()):  # COCO's code prints
+        coco = COCO(truth)
+        rows = []
+        for number, image in coco.imgs.items():
+            found = predict(cv2.imread(str(images / image['file_name'])))
+            assert found.boxes is not None
+            for (left, top, right, bottom), score, label in zip(
+                found.boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True
+            ):
+                rows.append(
+                    dict(
+                        image_id=number,
+                        category_id=coco.getCatIds()[label],
+                        bbox=[left, top, right - left, bottom - top],
+                        score=score,
+                    )
+                )
+        judged = COCOeval(coco, coco.loadRes(rows), 'bbox')
+        judged.evaluate()
+        judged.accumulate()
+        judged.summarize()
+    return float(100 * judged.stats[0])
