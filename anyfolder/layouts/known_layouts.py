@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import filter as matching_names
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -94,7 +94,7 @@ def _has(folder: Path, parts: Sequence[str], names: Sequence[str]) -> bool:
     first, *rest = parts
     if not any('*' in part for part in parts):
         return first in names and (folder / '/'.join(parts)).exists()
-    found = (name for name in names if fnmatchcase(name, first))
+    found = matching_names(names, first)
     return any(not rest or _has(folder / name, rest, _names_in(folder / name)) for name in found)
 
 

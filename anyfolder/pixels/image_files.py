@@ -9,6 +9,7 @@ from anyfolder.errors import InputError
 from anyfolder.limits import check_limit
 
 from .image_headers import seen_size
+from .plain_headers import may_be_image
 from .volume_slices import file_and_number, is_sliced, slices_of
 
 # The suffixes of formats that are read. A file with another suffix is an image if its content is.
@@ -55,12 +56,15 @@ def is_image(path: Path) -> bool:
     """
     if is_os_metadata(path) or not path.is_file():
         return False
-    return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
+    return path.name.lower().endswith(IMAGE_SUFFIXES) or _is_image_inside(path)
 
 
 def _is_image_inside(path: Path) -> bool:
     try:
-        seen_size(path)
+        with open(path, 'rb') as file:
+            if not may_be_image(file.read(12)):
+                return False
+            seen_size(file)
     except Exception:  # noqa: BLE001  whatever a decoder trips over
         return False
     return True

@@ -15,6 +15,7 @@ from anyfolder.errors import needed_by
 from anyfolder.limits import beyond, limit
 
 from .bands import Source, opened, shape_of
+from .plain_headers import HEAD, plain_header
 from .tiff_pages import HEIGHT_TAG, TIFFS, WIDTH_TAG, tags_of_pages
 
 # Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
@@ -66,6 +67,10 @@ def header_of(source: Source) -> Header:
         MissingExtraError: for HEIC without pillow-heif.
     """
     with opened(source) as file:
+        if plain := plain_header(file.read(HEAD)):
+            check_pixels(plain.width, plain.height)
+            return Header((plain.width, plain.height), 0, plain.bits)
+        file.seek(0)
         if of_bands := shape_of(file):
             return Header((of_bands[1], of_bands[0]), of_bands[2])
         with photograph(file) as image:

@@ -90,7 +90,11 @@ def _named(
     """The name by which the image of each file is found: its own, or else the one in it."""
     assert format.image
     for file, content in files.items():
-        own, written = tree.index.match(file.stem, file), format.image(content)
+        written = format.image(content)
+        if not written:
+            yield file, file.stem
+            continue
+        own = tree.index.match(file.stem, file)
         bare = PureWindowsPath(written).name  # its folders may be those of another machine
         stated = tree.index.match(bare, file)
         if len(stated) != 1:
@@ -104,4 +108,4 @@ def _named(
                 continue
             what = 'annotations that say the filename of another image, taken for that of their own'
             findings.warn(what, f'{written} in {file}')
-        yield file, file.stem if own or not written else written if len(stated) == 1 else bare
+        yield file, file.stem if own else written if len(stated) == 1 else bare

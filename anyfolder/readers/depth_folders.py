@@ -16,7 +16,7 @@ from anyfolder.wording import option
 from .build_listing import DEPTH, Draft, build_listing
 from .depth_range import DepthRange, check_depth
 from .findings import Findings
-from .identity import FOLDER_KINDS, Index, Pairs
+from .identity import FOLDER_KINDS, Index, Pairs, stem_and_suffix
 from .image_tree import Tree
 from .listing import Listing
 from .name_keys import keys_of
@@ -140,7 +140,7 @@ def _is_picture(path: Path) -> bool:
 
 def _maps_of(tree: Tree) -> list[Path]:
     """The files that are maps of depth, by their folder or their name."""
-    parts = [(path, *os.path.splitext(str(path))) for path in [*tree.images, *tree.others]]
+    parts = [(path, *stem_and_suffix(str(path))) for path in [*tree.images, *tree.others]]
     photographs = {start for _, start, suffix in parts[: len(tree.images)] if suffix != '.npy'}
     is_of_maps: dict[str, bool] = {}  # by folder, of which there are few
     maps = []

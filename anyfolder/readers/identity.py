@@ -88,6 +88,12 @@ def folder_of(path: Path) -> str:
     return str(path).rpartition(os.sep)[0]
 
 
+def stem_and_suffix(name: str) -> tuple[str, str]:
+    """The name of a file without its suffix, and this with its dot. ``splitext`` is slower."""
+    stem, dot, suffix = name.rpartition('.')
+    return (stem, dot + suffix) if stem else (name, '')
+
+
 def parts_below(folder: Path) -> Callable[[str], tuple[str, ...]]:
     """A function that gives the parts of a folder's path below this one."""
     return cache(lambda place: Path(place).relative_to(folder).parts)
@@ -123,17 +129,22 @@ class Index:
         self._stems: dict[Address, list[str]] = defaultdict(list)
         self._parts = parts_below(folder)
         self._own = cache(lambda place: address_of(self._parts(place)))
-        kinds = cache(lambda place: kinds_of(self._parts(place)))
-        known = any('image' in kinds(folder_of(path)) for path in images)
+        by_folder = defaultdict[str, list[tuple[str, Path]]](list)
         for path in images:
             place, _, name = str(path).rpartition(os.sep)
-            key, address = nfc(name).casefold(), self._own(place)
-            stem = os.path.splitext(key)[0]
+            by_folder[place].append((name, path))
             self._by_path[str(path)] = path
-            if known and kinds(place) and 'image' not in kinds(place):
-                continue  # a mask, as in the folders of VOC
-            self._by_stem[stem].append((key, path, address))
-            self._stems[address].append(stem)
+        kinds = {place: kinds_of(self._parts(place)) for place in by_folder}
+        known = any('image' in own for own in kinds.values())
+        for place, found in by_folder.items():
+            if known and kinds[place] and 'image' not in kinds[place]:
+                continue  # masks, as in the folders of VOC
+            address = self._own(place)
+            keys = [nfc(name).casefold() for name, _ in found]
+            stems = [stem_and_suffix(key)[0] for key in keys]
+            for key, stem, (_, path) in zip(keys, stems, found, strict=True):
+                self._by_stem[stem].append((key, path, address))
+            self._stems[address] += stems
         self._splits = {place.split for place in self._stems} - {None}
         self._nearest, self._fitting_places = cache(self._nearest_to), cache(self._fitting_of)
         self._said = cache(self._said_in)
@@ -144,7 +155,7 @@ class Index:
 
     def _named(self, key: str) -> Sequence[tuple[str, Path, Address]]:
         """The images of this name, or with this and a suffix, or with another suffix than this."""
-        stem, suffix = os.path.splitext(key)
+        stem, suffix = stem_and_suffix(key)
         alike = self._by_stem.get(stem, ())
         others = alike if suffix in IMAGE_SUFFIXES else ()
         return [found for found in alike if found[0] == key] or self._by_stem.get(key, others)
@@ -166,7 +177,8 @@ class Index:
         place = folder_of(near)
         # A name alone, beside a table at the top, may be of an image in any folder.
         for start in (place, self._folder) if folders or place != self._folder else ():
-            if exact := self._by_path.get(os.path.join(start, *folders, said)):
+            path = os.path.join(start, *folders, said) if folders else f'{start}{os.sep}{said}'
+            if exact := self._by_path.get(path):
                 return [exact]
         found = self._named(said.casefold())
         if not found:
@@ -188,11 +200,14 @@ class Index:
         files_of: dict[Path, list[Path]] = {}
         for file, names in labels.items():
             found = next(filter(None, (self.match(name, file) for name in names)), [])
-            if image := self.only(found, str(file), findings):
+            if image := self.only(found, file, findings):
                 files_of.setdefault(image, []).append(file)
             elif not found:
                 pairs.lost.append(file)
         for image, files in files_of.items():
+            if len(files) == 1:
+                pairs.image_of[files[0]] = image
+                continue
             ranks = {file: self._distance(file, image) for file in files}
             first, *others = sorted(files, key=lambda file: ranks[file])
             equal = [file for file in others if ranks[file] == ranks[first]]
@@ -208,13 +223,18 @@ class Index:
             )
         return pairs
 
-    def only(self, found: Sequence[Path], origin: str, findings: Findings) -> Path | None:
-        """The image, if it is one. Several are rejected."""
+    def only(
+        self, found: Sequence[Path], file: Path, findings: Findings, name: str = ''
+    ) -> Path | None:
+        """The image that a file of labels, or a name in it, means, if it is one.
+
+        Several are rejected.
+        """
         if len(found) > 1:
             findings.reject(
                 'labels fit several images',
                 'say the folder of each, or give them names of their own',
-                f'{found[0]} and {found[1]} by {origin}',
+                f'{found[0]} and {found[1]} by {f"{name!r} of " * bool(name)}{file}',
             )
         return found[0] if len(found) == 1 else None
 

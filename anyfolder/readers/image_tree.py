@@ -125,7 +125,7 @@ class Tree:
                 f'put them into {str(self.folder)!r}',
                 repr(name),
             )
-        return self.index.only(found, f'{name!r} of {file}', findings)
+        return self.index.only(found, file, findings, name)
 
     def record(
         self, path: Path, said_by: Path, split: Split | None = None, **more: Any

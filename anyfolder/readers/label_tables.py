@@ -142,7 +142,7 @@ def _read(
         own = table.split_said(row) if table.split_title else split
         found = table.match(row, tree.index, own)
         name, names = row[table.images], names_of(row)
-        images, group = [tree.index.only(found, f'{name!r} of {file}', findings)], ''
+        images, group = [tree.index.only(found, file, findings, name)], ''
         if table.within:
             group = row[table.within]
         if not found:
@@ -151,7 +151,9 @@ def _read(
         if not (found or images):
             findings.warn(f'rows of {file.name} left out, whose image is not there', name)
         for path in filter(None, images):
-            record = records.setdefault(str(path), tree.record(path, file, own, group=group))
+            record = records.get(str(path))
+            if record is None:
+                record = records[str(path)] = tree.record(path, file, own, group=group)
             if record.origin != str(file) and {*record.labels} != {*names}:
                 raise UnclearError(
                     f'{record.origin!r} and {str(file)!r} say other classes of '

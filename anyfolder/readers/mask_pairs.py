@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .findings import Findings
-from .identity import Index
+from .identity import Index, stem_and_suffix
 from .image_tree import Tree
 from .map_sets import Role, choose_labels, kind_by_name, label_maps, role_of, share_names
 from .name_keys import first_word, keys_of
@@ -190,7 +190,7 @@ def _labels(
 
 
 def _is_named_mask(path: Path) -> bool:
-    stem = os.path.splitext(str(path).lower())[0]
+    stem, _ = stem_and_suffix(str(path).lower().rpartition(os.sep)[2])
     return stem.endswith(MASK_WORDS) and MASK_ENDING.search(stem) is not None
 
 

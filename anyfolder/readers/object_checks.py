@@ -66,9 +66,9 @@ def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list
 def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
     """Cut a box at the edges of its image; whether enough of it is left."""
     width, height = found.box[2:]
-    where = f'{rounded(found.box)} of {found.origin}'
     cut = clipped(found.box, record.size)
     if min(cut[2:]) < LEAST - SLACK:
+        where = f'{rounded(found.box)} of {found.origin}'
         wrong = 'lie outside of their image'
         if min(width, height) < LEAST - SLACK:
             small = min(width, height) >= 0
@@ -77,6 +77,7 @@ def _fits(found: Instance, record: ImageRecord, findings: Findings) -> bool:
         findings.reject(f'boxes {wrong}', CORRECT, f'{where}, {size}', tolerated=True)
         return False
     if max(map(abs, map(sub, cut, found.box))) > 1e-3:
+        where = f'{rounded(found.box)} of {found.origin}'
         findings.warn('boxes cut at the edges of their image', where)
     found.box = cut
     if found.segmentation and not is_mask(found, record.size, findings):

@@ -47,7 +47,8 @@ class Lists:
 def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
     """The images in a folder, or in a list with a path on each line."""
     if place.is_dir():
-        yield from (image for image in tree.images if place in image.parents)
+        within = '' if place == Path() else os.path.join(place, '')
+        yield from (image for image in tree.images if str(image).startswith(within))
         return
     lost = f'lines of {place.name} left out, whose image is not there'
     for line in read_lines(place, LONGEST_IN_LIST):
@@ -127,10 +128,9 @@ class _Reading:
 
     def _images(self, file: Path, line: SplitLine) -> list[tuple[Path, str]]:
         """The images that a line names, each with its label."""
-        origin = f'{next(iter(line.names))!r} of {file}'
         for name, label in line.names.items():
             if found := self._match(name, file):
-                image = self.index.only(found, origin, self.findings)
+                image = self.index.only(found, file, self.findings, next(iter(line.names)))
                 return [(image, label)] if image else []
         for name, label in islice(line.names.items(), 2):  # with one word behind it at most
             if folders := self.folders.match(name):

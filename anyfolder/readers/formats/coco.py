@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Instance
-from .json_values import Json, is_ignored, key_of, properties_of, stated_size, text_of
+from .json_values import Json, are_ignored, key_of, properties_of, stated_size, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
 BOXES = {'bbox', 'segmentation'}
@@ -90,13 +90,14 @@ def _instance(name: str, found: Json, origin: str) -> Instance:
         mask = [part for part in mask if part]
         if len(mask) == 1 and isinstance(mask[0], dict):
             mask = mask[0]  # run lengths within a list
+    properties = properties_of(found)
     return Instance(
         name,
         box if isinstance(box, (list, tuple)) else [box] if box else (),
         mask or None,
-        is_ignored(found),
+        are_ignored(properties),
         found.get('area'),
         # Of CVAT in the attributes, of other programs beside the box.
-        next((value for key, value in properties_of(found) if key == 'rotation' and value), None),
+        next((value for key, value in properties if key == 'rotation' and value), None),
         origin,
     )

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 Json = Mapping[str, Any]  # an object of JSON
 # Keys of an object that is neither trained on nor counted, and of what such keys are nested in.
 IGNORED = ('iscrowd', 'is_crowd', 'crowd', 'ignore', 'difficult')
+MOST_KEYS = 1000  # different keys that are remembered in small letters
 NESTED = {'attributes', 'flags', 'extra', 'properties', 'other_data'}
 
 
@@ -39,7 +41,7 @@ def properties_of(found: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     """The keys and values of an object, and of what is nested in it such as attributes."""
     properties = []
     for key, value in found.items():
-        name = str(key).casefold()
+        name = _in_small_letters(key)
         if not isinstance(value, dict):
             properties.append((name, value))
         elif name in NESTED:
@@ -47,9 +49,19 @@ def properties_of(found: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     return properties
 
 
+@lru_cache(maxsize=MOST_KEYS)
+def _in_small_letters(key: Any) -> str:
+    return str(key).casefold()
+
+
 def is_ignored(found: Mapping[Any, Any]) -> bool:
     """True if an object is marked as crowd, ignored or difficult."""
-    return any(key in IGNORED and is_yes(value) for key, value in properties_of(found))
+    return are_ignored(properties_of(found))
+
+
+def are_ignored(properties: Sequence[tuple[str, Any]]) -> bool:
+    """The same of the properties of an object."""
+    return any(value and key in IGNORED and is_yes(value) for key, value in properties)
 
 
 def first_of(found: Json, keys: Sequence[str]) -> Any:

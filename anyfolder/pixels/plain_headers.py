@@ -1,0 +1,73 @@
+"""The headers of plain JPEG and PNG, which nearly all images of data sets are.
+
+What is unusual, such as an orientation, is left to Pillow, which takes several times as long.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+from zlib import crc32
+
+HEAD = 1 << 13  # bytes of a file, in which the header of a plain image stands
+# The first bytes of all formats that are read, but those of ISO files such as AVIF and HEIC.
+JPEG, PNG = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n'
+STARTS = (
+    *(JPEG, PNG, b'BM', b'GIF8', b'RIFF', b'II', b'MM', b'\0\0\0\x0cjP', b'\xff\x4f\xff\x51'),
+    *(b'\x93NUMPY', *(b'P%d' % kind for kind in range(1, 7)), b'Pf', b'PF', b'Py'),
+)
+# Marks of a JPEG: of a frame of 8 bits, of what has no length, and of its pixels.
+FRAMES, BARE, SCAN = (0xC0, 0xC1, 0xC2), range(0xD0, 0xDA), b'\xff\xda'
+FRAME = struct.Struct('>BHHB')  # bits, height, width and number of colors
+IHDR = struct.Struct('>4sIIBBBBBI')  # its name, width, height, bits, colors, ... and checksum
+PNG_BITS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # by colors
+
+
+class PlainHeader(NamedTuple):
+    """Width and height in pixels, and the bits of a value."""
+
+    width: int
+    height: int
+    bits: int
+
+
+def may_be_image(start: bytes) -> bool:
+    """False if no image that is read has these first bytes, 12 or more."""
+    return start.startswith(STARTS) or start[4:8] == b'ftyp'
+
+
+def plain_header(start: bytes) -> PlainHeader | None:
+    """The header of a plain JPEG or PNG; None of any other file, or where it is not whole.
+
+    Args:
+        start: the first bytes of the file, :data:`HEAD` or all.
+    """
+    readers: dict[bytes, Callable[[bytes], PlainHeader | None]] = {JPEG: _of_jpeg, PNG: _of_png}
+    for first, read in readers.items():
+        if start.startswith(first):
+            try:
+                return read(start)
+            except (struct.error, IndexError):  # it is longer
+                return None
+    return None
+
+
+def _of_jpeg(start: bytes) -> PlainHeader | None:
+    place = 2
+    while start[place] == 0xFF and start[place + 1] not in BARE:
+        if start[place + 1] in FRAMES:
+            bits, height, width, colors = FRAME.unpack_from(start, place + 4)
+            is_plain = bits == 8 and colors in (1, 3, 4) and width and height
+            is_plain = is_plain and SCAN in start[place:] and b'Exif' not in start[:place]
+            return PlainHeader(width, height, bits) if is_plain else None
+        place += 2 + int.from_bytes(start[place + 2 : place + 4], 'big')
+    return None
+
+
+def _of_png(start: bytes) -> PlainHeader | None:
+    name, width, height, bits, colors, *_, checksum = IHDR.unpack_from(start, len(PNG) + 4)
+    pixels = start.find(b'IDAT')
+    is_plain = name == b'IHDR' and width and height and bits in PNG_BITS.get(colors, ())
+    is_plain = is_plain and pixels > 0 and b'eXIf' not in start[:pixels]
+    if not is_plain or crc32(start[len(PNG) + 4 : len(PNG) + 21]) != checksum:
+        return None
+    return PlainHeader(width, height, 16 if bits == 16 else 8)
