@@ -80,6 +80,9 @@ NOT_RUN = {
     r'import json\nimport sys\n\nimport cv2\n|import openvino\n|import cv2\n\nnetwork': (
         'needs an exported file: tests/deploy/test_deployment_page.py'
     ),
+    r'python run_image_classification|vit-plugin (infer|convert) out |from transformers import p': (
+        "transformers' example, and a run of it: tests/deploy/hub/test_transformers_folder.py"
+    ),
     r'python train\.py --dataset Synapse': "another repository's",
 }
 

@@ -540,7 +540,7 @@ def test_clip_of_transformers(tmp_path):
         encoder=dict(pre_norm=True),
         numerics=dict(act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)),
     )
-    assert load_weights(ours, saved(theirs, tmp_path)).format == 'clip'
+    assert load_weights(ours, saved(theirs, tmp_path)).format == 'hf_clip'
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         norm = getattr(theirs, 'vision_model', theirs).post_layernorm
@@ -611,7 +611,9 @@ def test_mmpretrain(theirs, ours, tmp_path):
     assert not load_weights(ours, exported).ignored  # as of a classifier
 
 
-@pytest.mark.parametrize('form', ['jax', 'hf', 'hf_deit', 'hf_siglip', 'torchvision', 'clip'])
+@pytest.mark.parametrize(
+    'form', ['jax', 'hf', 'hf_deit', 'hf_siglip', 'torchvision', 'clip', 'hf_clip']
+)
 def test_formats_without_names_for_gated_mlps(form):
     model = tiny(arch=dict(TINY, feedforward_channels=48), encoder=dict(gated_mlp=True))
     _, left = FORMATS[form].export(model.state_dict(), 2)

@@ -100,6 +100,20 @@ def test_other_models_are_refused(tmp_path, config, message):
         as_run(open_checkpoint(folder))
 
 
+@pytest.mark.parametrize(
+    ('name', 'kind', 'message'),
+    [
+        ('dinov2_with_registers', 'dinov2', "its weights have reg_token, unlike .*'dinov2'"),
+        ('dinov3_vit', 'dinov2_with_registers', 'its weights lack pos_embed, unlike each model of'),
+        ('dinov2', 'vit', 'its weights have blocks.0.ls1.gamma, unlike each model of'),
+    ],
+)
+def test_weights_with_parts_of_another_kind_are_refused(tmp_path, name, kind, message):
+    folder = folder_of(tmp_path / 'theirs', name, model_type=kind)
+    with rejects(message):
+        as_run(open_checkpoint(folder))
+
+
 def test_other_folders_are_as_they_are(tmp_path):
     for name, config in (
         ('a', dict(model_type='swin')),

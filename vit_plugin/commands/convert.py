@@ -3,6 +3,7 @@
     vit-plugin convert B_16.npz --to timm --out vit-base-p16.safetensors
     vit-plugin convert work_dirs/run/epoch_100 --out model.pth
     vit-plugin convert work_dirs/run --out hf://USER/NAME --license apache-2.0
+    vit-plugin convert work_dirs/run --to hf --out folder_for_transformers
     vit-plugin convert work_dirs/run --into rf-detr-nano.pth --out continued.pth
 
 Without ``--to`` it is the whole model with its own names, for the other commands and
@@ -48,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar='FORMAT',
         help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
         'transformers that fits; default: the whole model as it is. For a hub: timm, hf or '
-        'vit_plugin; default: timm where it has the model',
+        'vit_plugin; default: the first that has the model',
     )
     parser.add_argument(
         '--into',

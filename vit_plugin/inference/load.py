@@ -50,7 +50,7 @@ def load(
     arch: str | None = None,
     device: str | None = None,
     cfg_options: Mapping[str, Any] | None = None,
-    classify: bool = True,
+    classify: bool | None = True,
     which: str | None = None,
 ) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
@@ -72,7 +72,7 @@ def load(
         cfg_options: settings to change in the config, by their dotted names, or further arguments
             of the backbone of ``arch``.
         classify: whether the neck and head are asked too. Otherwise weights of the backbone are
-            enough.
+            enough. None: they are asked where the model has a head.
         which: the checkpoint of a run's folder: ``'best'``, ``'last'`` or a file's name. Default:
             the best one where one was saved, otherwise the last.
 
@@ -91,10 +91,10 @@ def load(
     with in_scope(None), reading_safely():
         if arch:
             with in_scope(CLASSIFIERS):  # a run in this process may have left another
-                trained = from_arch(arch, checkpoint, cfg_options, classify, which)
+                trained = from_arch(arch, checkpoint, cfg_options, classify is not False, which)
         else:
             saved = open_model(checkpoint, config, cfg_options, 'predict', which)
-            trained = from_config(saved, only_backbone=not classify)
+            trained = from_config(saved, classify is False, headless=not classify)
     trained.model.to(device)
     return trained
 
@@ -117,13 +117,16 @@ def check_device(device: str) -> None:
         torch.empty(0, device=device)
 
 
-def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
+def from_config(
+    saved: SavedModel, only_backbone: bool = False, headless: bool = False
+) -> TrainedModel:
     """The model of a checkpoint with a config, see :func:`load`.
 
     Args:
         saved: the checkpoint and its config.
         only_backbone: whether weights of another format may leave the neck and head at their
             initialization.
+        headless: whether the model may be an encoder without a head.
     """
     checkpoint, cfg = saved
     path = checkpoint.source
@@ -136,7 +139,7 @@ def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
         kind = look_up(dataset.get('type'), DATASETS, cfg.default_scope)
         meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
-    if not only_backbone and vars(model).get('head', model) is None:
+    if not headless and vars(model).get('head', model) is None:
         raise ConfigError(
             f'{path!r} gives features of an image and no classes, since it has no head. vit-plugin '
             'embed writes them, and load(..., classify=False) is it in Python; vit-plugin train '

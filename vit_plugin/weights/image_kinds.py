@@ -90,23 +90,46 @@ class ImageKind(NamedTuple):
         towers: the kind of a config that has that of the encoder as ``vision_config``.
         is_square: whether its code reads every table as a square.
         unnormed: classes that leave out the norm after the last block.
+        names: the format of its names, and the prefix of those of the encoder.
+        parts: which of :data:`OPTIONAL_PARTS` each of them has, besides registers.
     """
 
     config: ConfigKind
     poolings: Mapping[str, Pooling]
     processor: str
+    names: tuple[str, str]
+    parts: frozenset[str]
     interpolate_mode: str = UNFILTERED
     towers: ConfigKind | None = None
     is_square: bool = False
     unnormed: tuple[str, ...] = ()
 
 
-def _dino(name: str, title: str, processor: str, classifier: bool = True) -> ImageKind:
+# Our names of parts that encoders of some kinds have, and those of others have not.
+POSITIONS, TOKEN, REGISTERS, BIAS = 'pos_embed', 'cls_token', 'reg_token', 'patch_embed.proj.bias'
+SECOND_TOKEN, SCALE = 'dist_token', 'blocks.0.ls1.gamma'
+FIRST_NORM, STEM_NORM = 'norm_pre.weight', 'patch_embed.norm.weight'
+OPTIONAL_PARTS = frozenset(
+    (POSITIONS, TOKEN, REGISTERS, BIAS, SECOND_TOKEN, SCALE, FIRST_NORM, STEM_NORM)
+)
+# Classes whose weights are more than an encoder and a classifier.
+WITH_MORE = ('CLIPModel', 'CLIPVisionModelWithProjection', 'SiglipModel', 'ViTMAEForPreTraining')
+_PATCHES, _TOKENS = frozenset((POSITIONS, BIAS)), frozenset((POSITIONS, BIAS, TOKEN))
+_OF_CLIP = frozenset((POSITIONS, TOKEN, FIRST_NORM))
+_CLIP_NAMES, _SIGLIP_NAMES = (('hf_clip', 'vision_model.'), ('hf_siglip', 'vision_model.'))
+
+
+def _dino(name: str, title: str) -> ImageKind:
     kind = ENCODER_KINDS[name]
-    poolings: dict[str, Pooling] = dict.fromkeys(kind.models, 'cls')
-    if classifier:
-        poolings[f'{title}ForImageClassification'] = 'cls_avg'
-    return ImageKind(kind.config, poolings, processor, kind.interpolate_mode, is_square=True)
+    return ImageKind(
+        kind.config,
+        {**dict.fromkeys(kind.models, 'cls'), f'{title}ForImageClassification': 'cls_avg'},
+        'Bit',
+        ('hf_dinov2', f'{name}.'),
+        _TOKENS | {SCALE},
+        kind.interpolate_mode,
+        is_square=True,
+    )
 
 
 _CLIP_POOLINGS: Mapping[str, Pooling] = dict(
@@ -123,6 +146,8 @@ IMAGE_KINDS = {
         transformers_kind(_VIT, _UNUSED),
         dict(ViTModel='cls', ViTForImageClassification='cls'),
         'ViT',
+        ('hf', 'vit.'),
+        _TOKENS,
     ),
     'deit': ImageKind(
         transformers_kind(_VIT, _UNUSED),
@@ -132,6 +157,8 @@ IMAGE_KINDS = {
             DeiTForImageClassificationWithTeacher='distilled',
         ),
         'DeiT',
+        ('hf_deit', 'deit.'),
+        _TOKENS | {SECOND_TOKEN},
     ),
     'vit_mae': ImageKind(
         transformers_kind(
@@ -139,30 +166,65 @@ IMAGE_KINDS = {
         ),
         dict(ViTMAEModel='cls', ViTMAEForPreTraining='cls'),
         'ViT',
+        ('hf', 'vit.'),
+        _TOKENS,
     ),
     'vit_msn': ImageKind(
         transformers_kind(dict(_VIT, layer_norm_eps=1e-6), _UNUSED),
         dict(ViTMSNModel='cls', ViTMSNForImageClassification='cls'),
         'ViT',
+        ('hf', 'vit.'),
+        _TOKENS,
     ),
     'ijepa': ImageKind(
         transformers_kind(_VIT, _UNUSED),
         dict(IJepaModel='avg', IJepaForImageClassification='avg'),
         'ViT',
+        ('hf', 'ijepa.'),
+        _PATCHES,
     ),
-    'dinov2': _dino('dinov2', 'Dinov2', 'Bit'),
-    'dinov2_with_registers': _dino('dinov2_with_registers', 'Dinov2WithRegisters', 'Bit'),
-    'dinov3_vit': _dino('dinov3_vit', 'DINOv3ViT', 'DINOv3ViT', classifier=False),
+    'dinov2': _dino('dinov2', 'Dinov2'),
+    'dinov2_with_registers': _dino('dinov2_with_registers', 'Dinov2WithRegisters'),
+    'dinov3_vit': ImageKind(
+        ENCODER_KINDS['dinov3_vit'].config,
+        dict(DINOv3ViTModel='cls'),
+        'DINOv3ViT',
+        ('hf_dinov3', ''),
+        frozenset((BIAS, TOKEN, SCALE)),
+        interpolate_mode='',
+        is_square=True,
+    ),
     'clip': ImageKind(
         _CLIP,
         _CLIP_POOLINGS,
         'CLIP',
+        _CLIP_NAMES,
+        _OF_CLIP,
         towers=_TWO_TOWERS,
         is_square=True,
         unnormed=('CLIPForImageClassification',),
     ),
-    'clip_vision_model': ImageKind(_CLIP, _CLIP_POOLINGS, 'CLIP', is_square=True),
-    'siglip': ImageKind(_SIGLIP, _SIGLIP_POOLINGS, 'Siglip', towers=_TWO_TOWERS, is_square=True),
-    'aimv2_vision_model': ImageKind(_AIMV2, dict(Aimv2VisionModel='avg'), 'CLIP', is_square=True),
-    'siglip_vision_model': ImageKind(_SIGLIP, _SIGLIP_POOLINGS, 'Siglip', is_square=True),
+    'clip_vision_model': ImageKind(
+        _CLIP, _CLIP_POOLINGS, 'CLIP', _CLIP_NAMES, _OF_CLIP, is_square=True
+    ),
+    'siglip': ImageKind(
+        _SIGLIP,
+        _SIGLIP_POOLINGS,
+        'Siglip',
+        _SIGLIP_NAMES,
+        _PATCHES,
+        towers=_TWO_TOWERS,
+        is_square=True,
+    ),
+    'siglip_vision_model': ImageKind(
+        _SIGLIP, _SIGLIP_POOLINGS, 'Siglip', _SIGLIP_NAMES, _PATCHES, is_square=True
+    ),
+    'aimv2_vision_model': ImageKind(
+        _AIMV2,
+        dict(Aimv2VisionModel='avg'),
+        'CLIP',
+        ('hf_aimv2', ''),
+        _PATCHES | {STEM_NORM},
+        is_square=True,
+    ),
 }

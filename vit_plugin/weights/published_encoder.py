@@ -8,6 +8,7 @@ from vit_plugin.errors import ConfigError
 
 from .foreign_config import ForeignConfig
 from .published import Published
+from .reading.lazy import Weights
 from .traits import is_gated
 
 ROWS = (0, 1, 2)  # of a position table that are of no patch: class and distillation token
@@ -34,6 +35,8 @@ QKV_BIASES: dict[tuple[bool, ...], Any] = {
     (True, False, True): 'qv',
     (False, False, False): False,
 }
+SEPARATE_BIASES = ('query_bias', 'key_bias', 'value_bias')  # fields of DINOv3's configs
+LAYER_BIASES = ('proj_bias', 'mlp_bias')
 
 
 def encoder_of(
@@ -63,7 +66,7 @@ def encoder_of(
         feedforward_channels=published.shape('blocks.0.mlp.fc2.weight')[1],
         patch_size=patch,
     )
-    options = encoder_options(published)
+    options = encoder_options(published.ours)
     act_cfg, eps = ACTIVATIONS['silu' if options['gated_mlp'] else 'gelu'], 1e-6
     rows = published.shape('pos_embed')[1] if 'pos_embed' in published.ours else None
     grid = (math.isqrt(rows or 0),) * 2
@@ -89,15 +92,36 @@ def encoder_of(
     return dict(arch=arch, img_size=size, numerics=numerics, encoder=options)
 
 
-def encoder_options(published: Published) -> Section:
-    """The options of an encoder that its weights show."""
-    ours, bias = published.ours, 'blocks.0.attn.qkv.'
+def encoder_options(ours: Weights) -> Section:
+    """The options of an encoder that its weights show, by our names."""
+    bias = 'blocks.0.attn.qkv.'
     return dict(
         qkv_bias=True if f'{bias}bias' in ours else 'qv' if f'{bias}q_bias' in ours else False,
         proj_bias='blocks.0.attn.proj.bias' in ours,
         layer_scale_init_value=1.0 if 'blocks.0.ls1.gamma' in ours else 0.0,
         gated_mlp=is_gated(ours),
-        reg_token=published.shape('reg_token')[1] if 'reg_token' in ours else 0,
+        reg_token=ours['reg_token'].shape[1] if 'reg_token' in ours else 0,
+    )
+
+
+def shown_fields(arch: Section, options: Section) -> Section:
+    """Fields of transformers' configs whose values the weights of an encoder show.
+
+    Args:
+        arch: sizes of the encoder, as a dict.
+        options: see :func:`encoder_options`.
+    """
+    known = {qkv_bias: biases for biases, qkv_bias in QKV_BIASES.items()}
+    return dict(
+        hidden_size=arch['embed_dims'],
+        num_hidden_layers=arch['num_layers'],
+        intermediate_size=arch['feedforward_channels'],
+        num_register_tokens=options['reg_token'],
+        use_swiglu_ffn=options['gated_mlp'],
+        use_gated_mlp=options['gated_mlp'],
+        qkv_bias=bool(options['qkv_bias']),
+        **dict(zip(SEPARATE_BIASES, known[options['qkv_bias']], strict=True)),
+        **dict.fromkeys(LAYER_BIASES, options['proj_bias']),
     )
 
 
@@ -110,35 +134,22 @@ def rotary_of(config: ForeignConfig, field: str = 'rope_theta') -> Section:
 def _compare(config: ForeignConfig, arch: Section, options: Section) -> None:
     """Raise a ``ConfigError`` for a size or a bias that the weights or our blocks do not have."""
     width, hidden, gated = arch['embed_dims'], arch['feedforward_channels'], options['gated_mlp']
-    config.agree(
-        hidden_size=width,
-        num_hidden_layers=arch['num_layers'],
-        intermediate_size=hidden,
-        num_register_tokens=options['reg_token'],
-        use_swiglu_ffn=gated,
-        use_gated_mlp=gated,
-        qkv_bias=bool(options['qkv_bias']),
-    )
+    given = tuple(map(config.content.get, SEPARATE_BIASES))
+    if all(map(config.gives, SEPARATE_BIASES)) and given not in QKV_BIASES:
+        why = 'of which ours has all, none, or all but the keys'
+        raise config.refuse(*SEPARATE_BIASES, why=why)
+    if all(map(config.gives, LAYER_BIASES)) and len({*map(config.content.get, LAYER_BIASES)}) > 1:
+        raise config.refuse(*LAYER_BIASES, why='of which ours has both or none')
+    config.agree(**shown_fields(arch, options))
     if config.may_have('mlp_ratio'):
         ratio = config.get('mlp_ratio', Positive)
-        # DINOv2's SwiGLU has two thirds of the MLP's channels, rounded up to a multiple of 8.
-        usual = -(-int(int(width * ratio) * 2 / 3) // 8) * 8 if gated else int(width * ratio)
-        if usual != hidden and config.gives('mlp_ratio'):
+        if hidden != hidden_channels(width, ratio, gated) and config.gives('mlp_ratio'):
             raise config.refuse('mlp_ratio', why=f'where its MLPs have {hidden} channels')
-    _compare_biases(config, options)
 
 
-def _compare_biases(config: ForeignConfig, options: Section) -> None:
-    """The same for the biases of DINOv3's blocks, which its configs state one by one."""
-    names = [f'{part}_bias' for part in ('query', 'key', 'value')]
-    known = {qkv_bias: biases for biases, qkv_bias in QKV_BIASES.items()}
-    if all(map(config.gives, names)) and tuple(map(config.content.get, names)) not in QKV_BIASES:
-        raise config.refuse(*names, why='of which ours has all, none, or all but the keys')
-    config.agree(**dict(zip(names, known[options['qkv_bias']], strict=True)))
-    both = ('proj_bias', 'mlp_bias')
-    if all(map(config.gives, both)) and config['proj_bias'] != config['mlp_bias']:
-        raise config.refuse(*both, why='of which ours has both or none')
-    config.agree(**dict.fromkeys(both, options['proj_bias']))
+def hidden_channels(width: int, ratio: float, gated: bool) -> int:
+    """Channels of an MLP of DINOv2: of SwiGLU two thirds, rounded up to a multiple of 8."""
+    return -(-int(int(width * ratio) * 2 / 3) // 8) * 8 if gated else int(width * ratio)
 
 
 def _heads(config: ForeignConfig, width: int) -> int:

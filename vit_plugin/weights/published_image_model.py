@@ -7,7 +7,7 @@ from vit_plugin.errors import ConfigError
 
 from .encoder_kinds import MAPS
 from .foreign_config import ForeignConfig
-from .image_kinds import IMAGE_KINDS, ImageKind, Pooling
+from .image_kinds import IMAGE_KINDS, OPTIONAL_PARTS, REGISTERS, ImageKind, Pooling
 from .processor_pixels import processor_pixels
 from .published import DEFAULT_NAME, Published
 from .published_encoder import encoder_of, rotary_of
@@ -76,6 +76,7 @@ def _tower(kind: ImageKind, whole: ForeignConfig) -> ForeignConfig:
 
 def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name: str) -> Section:
     """The arguments of a :class:`~vit_plugin.models.VisionTransformer` but ``out_type``."""
+    _check_parts(published, kind, config)
     backbone = encoder_of(published, config, square=kind.is_square)
     options: Section = backbone['encoder']
     positions: dict[str, Any] = dict(type='learned', interpolate_mode=kind.interpolate_mode)
@@ -104,6 +105,19 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
         pos_embed=positions if kind.interpolate_mode else rotary_of(config),
         with_cls_token='cls_token' in published.ours,
     )
+
+
+def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -> None:
+    """Raise a ``ConfigError`` if the weights have other parts than each model of their kind."""
+    found = {part for part in OPTIONAL_PARTS if part in published.ours}
+    if config.may_have('num_register_tokens'):
+        found -= {REGISTERS}
+    for parts, what in ((found - kind.parts, 'have'), (kind.parts - found, 'lack')):
+        if parts:
+            raise ConfigError(
+                f'its weights {what} {min(parts)}, unlike each model of '
+                f'model_type={published.kind!r}; give the complete folder of one model'
+            )
 
 
 def _pool(

@@ -230,7 +230,7 @@ class Format:
     Attributes:
         name: name of the format in reports and on the command line.
         rules: the table. The first rule that matches a key is used.
-        prefixes: possible prefixes of all keys. Writing uses the first.
+        prefixes: possible prefixes of all keys. Writing uses the first, unless another is asked.
         outside: first parts of keys that never have the prefix.
         known_numerics: what is certain about the numerics of the format's own code.
         ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder
@@ -293,9 +293,16 @@ class Format:
         )
 
     def export(
-        self, state: Mapping[str, Tensor], heads: int
+        self, state: Mapping[str, Tensor], heads: int, prefix: str | None = None
     ) -> tuple[dict[str, Tensor], list[str]]:
-        """Give our tensors the format's names. Also returns our names that the format lacks."""
+        """Give our tensors the format's names. Also returns our names that the format lacks.
+
+        Args:
+            state: the tensors by our names.
+            heads: the number of attention heads.
+            prefix: of the names. Default: the first of the format's.
+        """
+        prefix = self.prefixes[0] if prefix is None else prefix
         exported: dict[str, Tensor] = {}
         left: list[str] = []
         rules = [rule for rule in self.rules if rule.writes(state)]
@@ -306,8 +313,7 @@ class Format:
                     continue
                 names = [pattern.format(indices) for pattern in rule.their_patterns]
                 theirs = tuple(
-                    name if name.startswith(self.outside) else self.prefixes[0] + name
-                    for name in names
+                    name if name.startswith(self.outside) else prefix + name for name in names
                 )
                 for name, part in Step(key, theirs, rule.transform).unmake(value, heads).items():
                     exported[name] = torch.cat((exported[name], part)) if name in exported else part

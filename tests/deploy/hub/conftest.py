@@ -17,7 +17,12 @@ NAMES = ('cat', 'dog', 'rabbit')
 def saved(tmp_path) -> Callable[..., Path]:
     """Writes the checkpoint of a random classifier, as a run does, and returns its path."""
 
-    def save(pipeline: list[dict[str, Any]] | None = None, **backbone: Any) -> Path:
+    def save(
+        pipeline: list[dict[str, Any]] | None = None,
+        neck: dict[str, Any] | None = None,
+        head: dict[str, Any] | None = None,
+        **backbone: Any,
+    ) -> Path:
         parts = dict(dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32), **backbone)
         width = parse_arch(parts['arch']).embed_dims
         model = dict(
@@ -25,6 +30,10 @@ def saved(tmp_path) -> Callable[..., Path]:
             backbone=parts,
             head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=width),
         )
+        if neck:
+            model['neck'] = dict(neck, type='vit_plugin.TokenPooling', in_channels=width)
+        if head is not None:
+            model['head'] = dict(model['head'], **head) if head else None
         steps = pipeline or [dict(type='Resize', scale=(32, 32))]
         cfg = Config(
             dict(

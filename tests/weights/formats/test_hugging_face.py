@@ -71,8 +71,8 @@ KINDS = [
     ('SiglipVisionModel', SIZES, 'hf_siglip'),
     ('SiglipModel', TOWERS, 'hf_siglip'),
     ('Aimv2VisionModel', SIZES | dict(use_head=False), 'hf_aimv2'),
-    ('CLIPVisionModel', SIZES, 'clip'),
-    ('CLIPModel', TOWERS, 'clip'),
+    ('CLIPVisionModel', SIZES, 'hf_clip'),
+    ('CLIPModel', TOWERS, 'hf_clip'),
     ('EomtForUniversalSegmentation', SIZES | EOMT, 'hf_eomt'),
     ('EomtForUniversalSegmentation', SIZES | EOMT | SWIGLU, 'hf_eomt'),
     ('EomtDinov3ForUniversalSegmentation', SIZES | EOMT, 'hf_eomt_dinov3'),
@@ -80,11 +80,7 @@ KINDS = [
     ('LwDetrForObjectDetection', DETR | dict(projector_scale_factors=[2.0, 0.5]), 'hf_lw_detr'),
     ('RfDetrForObjectDetection', DETR, 'hf_rf_detr'),
 ]
-ONE_WAY = (
-    'CLIPVisionModel',
-    'CLIPModel',
-    'SiglipModel',
-)  # written by OpenAI's names, or a tower of two
+ONE_WAY = ('CLIPModel', 'SiglipModel')  # towers of two
 # They are not part of a model of ours: of pre-training, a loss, registers that are none.
 ABSENT = ('mask_token', 'empty_weight', 'register_tokens')
 

@@ -24,6 +24,7 @@ TASKS = dict(
     segmentation='image-segmentation',
     depth='depth-estimation',
 )
+ENCODER = 'image-feature-extraction'  # the task of a model without a head
 SHOWN = 50  # names of classes
 BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')  # settings that name weights
 OURS = """import vit_plugin
@@ -77,8 +78,13 @@ class Card:
         )
         return '\n'.join(line for section in sections for line in (*section, '')).rstrip() + '\n'
 
+    def _task(self) -> str:
+        """The hub's name of the model's task."""
+        has_head = getattr(self.trained.model, 'head', self) is not None
+        return TASKS[self.trained.task] if has_head else ENCODER
+
     def _head(self) -> Iterator[str]:
-        task, title = TASKS[self.trained.task], self.name.rpartition('/')[2]
+        task, title = self._task(), self.name.rpartition('/')[2]
         yield '---'
         yield f'library_name: {self.library.name if self.library else "vit_plugin"}'
         yield f'pipeline_tag: {task}'
@@ -109,10 +115,12 @@ class Card:
     def _use(self) -> Iterator[str]:
         yield from ('## Use', '', '```python', OURS.format(name=self.name), '```')
         if self.library:
-            example = self.library.example.format(name=self.name, timm=f'hf_hub:{self.name}')
+            example = self.library.example.format(
+                name=self.name, timm=f'hf_hub:{self.name}', task=self._task()
+            )
             yield from ('', '```python', example, '```', '')
             yield (
-                f'The logits of {self.library.name} differ by up to {self.difference:.0e} of the '
+                f'The outputs of {self.library.name} differ by up to {self.difference:.0e} of the '
                 'largest on random pixels. It resizes images by Pillow, whose pixels may differ '
                 'from those of the run a little.'
             )

@@ -18,13 +18,13 @@ from vit_plugin.errors import ConfigError, first_line, rejecting
 from vit_plugin.inference.load import load
 from vit_plugin.inference.saved_model import find_checkpoint
 from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
-from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import ENTRY, HUB_CONFIG, HUB_WEIGHTS
 
 from .card import Card
-from .libraries import LIBRARIES, TOLERANCE, Library, difference
+from .libraries import LIBRARIES, Library, difference, tolerance_of
 from .preprocessing import data_config_of, processor_of
 from .run_files import check_own
 
@@ -49,7 +49,7 @@ def publish(
         source: a checkpoint, or the folder of a run.
         target: a folder that does not exist or is empty, or ``hf://USER/NAME``.
         form: ``'timm'``, which transformers reads too where timm is installed, ``'hf'`` for
-            transformers alone, or ``'vit_plugin'``. Default: timm's where it has the model.
+            transformers alone, or ``'vit_plugin'``. Default: the first of them that has the model.
         dtype: that of the weights. Default: that of the source.
         license: the hub's name of the license.
         private: whether an upload is private.
@@ -76,7 +76,7 @@ def publish(
         _check_empty(Path(target))
     path = find_checkpoint(source, which)
     check_own(source, path)
-    trained = load(path, device='cpu')
+    trained = load(path, device='cpu', classify=None)
     if 'model' not in trained.cfg:
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
     with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
@@ -109,32 +109,48 @@ class Written(NamedTuple):
     """Which other library reads a folder, and the content of its ``config.json``.
 
     Attributes:
-        why: the reason if there is no library.
         difference: see :func:`~vit_plugin.deploy.hub.libraries.difference`.
+        is_tried: whether that library itself has read it, rather than our reader of its folders.
+        why: the reason if there is no library.
     """
 
     library: Library | None
     config: dict[str, Any]
     difference: float = 0.0
+    is_tried: bool = True
     why: str = ''
 
     def __str__(self) -> str:
         if self.library is None:
             return f'read by vit_plugin, and by no other library, since {self.why}'
-        return (
-            f'read by vit_plugin and {self.library.name}, whose logits differ by up to '
+        name = self.library.name
+        said = (
+            f'read by vit_plugin and {name}, whose {_outputs(self.config)} differ by up to '
             f'{self.difference:.0e} of the largest'
         )
+        untried = f' (by our reader of its folders, since {name} is not installed)'
+        return said if self.is_tried else said + untried
+
+
+def _outputs(config: Mapping[str, Any]) -> str:
+    return 'logits' if config.get('id2label') or config.get('num_classes') else 'features'
 
 
 def _write(trained: TrainedModel, folder: Path, form: str | None, dtype: str | None) -> Written:
     """Write weights and configs into a folder."""
-    try:
-        written = _for_library(trained, folder, form or 'timm', dtype)
-    except ConfigError as error:
-        if form in LIBRARIES:
-            raise ConfigError(f'--to {form}: {first_line(error)}; leave --to out.') from error
-        written = Written(None, {}, why=first_line(error))
+    written, reasons = None, []
+    for name in [form] if form else LIBRARIES:
+        try:
+            written = _for_library(trained, folder, name, dtype)
+            break
+        except ConfigError as error:
+            if form in LIBRARIES:
+                reason = first_line(error).rstrip('.')
+                raise ConfigError(f'--to {form}: {reason}; leave --to out.') from error
+            reasons.append(first_line(error).rstrip('.'))
+    if written is None:
+        written = Written(None, {}, why=', and '.join(dict.fromkeys(reasons)))
+        (folder / PROCESSOR).unlink(missing_ok=True)
         _write_weights(folder, trained.model.state_dict(), dtype)
     entry = dict(version=__version__, config=_config_text(trained), dataset_meta=_facts(trained))
     _write_json(folder / HUB_CONFIG, {**written.config, ENTRY: entry})
@@ -151,24 +167,42 @@ def _for_library(trained: TrainedModel, folder: Path, form: str, dtype: str | No
         raise ConfigError('--to vit_plugin asks for its own names')
     if trained.task != 'classification':
         raise ConfigError(f'this is a model of {trained.task}')
+    if not isinstance(trained.model.backbone, VisionTransformer):
+        kind = type(trained.model.backbone).__name__
+        raise ConfigError(f'its backbone is a {kind}, whose own names --to vit_plugin keeps')
     library, pixels = LIBRARIES[form], data_config_of(trained)
-    config = library.config(trained, pixels)
-    ours = recognize(trained.model.state_dict())
-    weights, left = FORMATS[library.weights].export(ours, trained.model.backbone.num_heads)
-    if left:
-        raise ConfigError(f'{library.name} has no name for {left[0]}')
-    _write_weights(folder, weights, dtype)
-    _write_json(folder / HUB_CONFIG, config)
-    try:
-        apart = difference(trained, library.read(folder))
-    except ConfigError:
-        raise
-    except (RuntimeError, TypeError, ValueError, AttributeError) as error:  # of the library
-        raise ConfigError(f'{library.name} cannot read it ({first_line(error)})') from error
-    if not apart <= TOLERANCE:
-        raise ConfigError(f"{library.name}'s logits differ by {apart:.1e} of the largest")
-    _write_json(folder / PROCESSOR, processor_of(pixels))
-    return Written(library, config, apart)
+    reasons = []
+    for config, weights in library.folders(trained, pixels):
+        _write_weights(folder, weights, dtype)
+        _write_json(folder / HUB_CONFIG, config)
+        _write_json(folder / PROCESSOR, processor_of(pixels))
+        try:
+            return _compared(trained, library, folder, config, tolerance_of(trained, dtype))
+        except ConfigError as error:
+            reasons.append(error)
+    raise reasons[0]
+
+
+def _compared(
+    trained: TrainedModel,
+    library: Library,
+    folder: Path,
+    config: dict[str, Any],
+    tolerance: float,
+) -> Written:
+    """What is said of a folder that the readers of a library find to be the same model.
+
+    Raises:
+        ConfigError: if they do not.
+    """
+    with rejecting(f'{library.name} cannot read it'):
+        found = [reader(folder, config) for reader in library.readers]
+        apart = max(difference(trained, one) for one in found if one is not None)
+    if not apart <= tolerance:
+        raise ConfigError(
+            f"{library.name}'s {_outputs(config)} differ by {apart:.1e} of the largest"
+        )
+    return Written(library, config, apart, found[-1] is not None)
 
 
 def _write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: str | None) -> None:

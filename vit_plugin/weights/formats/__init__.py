@@ -9,7 +9,7 @@ from vit_plugin.project import declared
 
 from ..reading.lazy import Lazy
 from ..rules import Format
-from .clip import CLIP
+from .clip import CLIP, HF_CLIP
 from .eva import reject_unnamed
 from .hugging_face import HF, HF_AIMV2, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
@@ -33,6 +33,7 @@ KNOWN = {
         HF_DINOV3,
         HF_SIGLIP,
         HF_AIMV2,
+        HF_CLIP,
         TORCHVISION,
         MMPRETRAIN,
         CLIP,

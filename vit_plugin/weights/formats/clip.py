@@ -4,8 +4,6 @@ from ..rules import TABLE, TOKEN, Format, Rule, pair, separate_qkv
 from ..traits import EPS_1E_5, KnownNumerics
 from .plain_block import plain_block
 
-_CLIP = '(transformer.resblocks.|encoder.layers.){i}'
-
 
 def attention_pool(pool: str, attention: str, fc1: str, fc2: str) -> tuple[Rule, ...]:
     """The rules of a pooling by attention that has query, key and value in one array."""
@@ -23,43 +21,57 @@ def attention_pool(pool: str, attention: str, fc1: str, fc2: str) -> tuple[Rule,
     )
 
 
+_TEXT = {
+    'text_model.{rest}': 'text tower',
+    'logit_scale': 'contrastive loss',
+    'text_projection(.weight|)': 'text tower',
+}
+_BLOCK = 'transformer.resblocks.{i}'
 CLIP = Format(
     'clip',
     (
-        Rule('(class_embedding|embeddings.class_embedding)', 'cls_token', TOKEN),
-        Rule('(positional_embedding|embeddings.position_embedding.weight)', 'pos_embed', TABLE),
-        Rule('(conv1|embeddings.patch_embedding).weight', 'patch_embed.proj.weight'),
-        *pair('(ln_pre|pre_layrnorm).', 'norm_pre'),
-        *pair(f'{_CLIP}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
-        *separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
-        *plain_block(
-            _CLIP,
-            '(ln_1|layer_norm1)',
-            '(attn.out_proj|self_attn.out_proj)',
-            '(ln_2|layer_norm2)',
-            'mlp.(c_fc|fc1)',
-            'mlp.(c_proj|fc2)',
-        ),
-        *pair('(ln_post|post_layernorm).', 'norm'),
-        *pair('classifier.', 'head.layers.head'),
+        Rule('class_embedding', 'cls_token', TOKEN),
+        Rule('positional_embedding', 'pos_embed', TABLE),
+        Rule('conv1.weight', 'patch_embed.proj.weight'),
+        *pair('ln_pre.', 'norm_pre'),
+        *pair(f'{_BLOCK}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
+        *plain_block(_BLOCK, 'ln_1', 'attn.out_proj', 'ln_2', 'mlp.c_fc', 'mlp.c_proj'),
+        *pair('ln_post.', 'norm'),
         # Perception Encoder
-        Rule('transformer.resblocks.{i}.ls_{k}.gamma', 'blocks.{i}.ls{k}.gamma'),
+        Rule(f'{_BLOCK}.ls_{{k}}.gamma', 'blocks.{i}.ls{k}.gamma'),
         *attention_pool('attn_pool', 'attn', 'mlp.c_fc', 'mlp.c_proj'),
         # OpenAI and LAION use different GELUs.
     ),
-    prefixes=('visual.', 'vision_model.', ''),
-    outside=('classifier.',),
+    prefixes=('visual.', ''),
     known_numerics=(KnownNumerics(EPS_1E_5),),
     ignored={
+        **_TEXT,
         'transformer.{rest}': 'text tower',
-        'text_model.{rest}': 'text tower',
         'token_embedding.weight': 'text tower',
         'positional_embedding': 'text tower',
         'ln_final.{rest}': 'text tower',
-        'text_projection(.weight|)': 'text tower',
-        'logit_scale': 'contrastive loss',
         'proj': 'projection to the space shared with the text',
         'visual.proj': 'projection to the space shared with the text',
-        'visual_projection.weight': 'projection to the space shared with the text',
     },
+)
+
+_LAYER = 'encoder.layers.{i}'
+HF_CLIP = Format(
+    'hf_clip',
+    (
+        Rule('embeddings.class_embedding', 'cls_token', TOKEN),
+        Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+        Rule('embeddings.patch_embedding.weight', 'patch_embed.proj.weight'),
+        *pair('pre_layrnorm.', 'norm_pre'),
+        *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
+        *plain_block(
+            _LAYER, 'layer_norm1', 'self_attn.out_proj', 'layer_norm2', 'mlp.fc1', 'mlp.fc2'
+        ),
+        *pair('post_layernorm.', 'norm'),
+        *pair('classifier.', 'head.layers.head'),
+    ),
+    prefixes=('vision_model.', ''),
+    outside=('classifier.',),
+    known_numerics=(KnownNumerics(EPS_1E_5),),
+    ignored={**_TEXT, 'visual_projection.weight': 'projection to the space shared with the text'},
 )

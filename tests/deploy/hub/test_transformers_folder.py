@@ -1,0 +1,139 @@
+"""What was trained goes back into a folder that transformers reads, by the table of kinds."""
+
+import json
+
+import pytest
+import torch
+from rejection import rejects
+from tiny_models import TINY
+
+from vit_plugin.deploy.hub.hub_folder import outputs_of
+from vit_plugin.deploy.hub.publishing import publish
+from vit_plugin.inference.load import load
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+SCALED = dict(layer_scale_init_value=0.1)
+V3 = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=50.0))
+CLIP = dict(
+    patch_embed=dict(bias=False),
+    numerics=dict(base='timm', act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)),
+)
+NO_HEAD, BOTH = dict(head={}), dict(head=dict(in_channels=64))
+DISTILLED = dict(head=dict(type='vit_plugin.DistilledViTClsHead', distillation='none'))
+MAP = dict(
+    neck=dict(mode='map', map_cfg=dict(num_heads=2, feedforward_channels=64, numerics='timm'))
+)
+KINDS = {
+    # the class of transformers: the model here
+    'ViTForImageClassification': dict(numerics='timm'),
+    'ViTModel': dict(numerics='timm', **NO_HEAD),
+    'DeiTForImageClassification': dict(encoder=dict(dist_token=1)),
+    'DeiTForImageClassificationWithTeacher': dict(
+        encoder=dict(dist_token=1), out_type='raw', **DISTILLED
+    ),
+    'IJepaForImageClassification': dict(with_cls_token=False, out_type='avg_featmap'),
+    'Dinov2ForImageClassification': dict(
+        encoder=SCALED, out_type='raw', neck=dict(mode='cls_avg', num_prefix_tokens=1), **BOTH
+    ),
+    'Dinov2Model': dict(
+        arch=dict(TINY, feedforward_channels=48),
+        encoder=dict(SCALED, gated_mlp=True),
+        numerics=dict(base='timm', act_cfg=dict(type='SiLU')),
+        **NO_HEAD,
+    ),
+    'Dinov2WithRegistersForImageClassification': dict(encoder=dict(SCALED, reg_token=2)),
+    'DINOv3ViTModel': dict(
+        encoder=dict(SCALED, reg_token=2, qkv_bias='qv'), pos_embed=V3, **NO_HEAD
+    ),
+    'CLIPVisionModel': dict(CLIP, encoder=dict(pre_norm=True), **NO_HEAD),
+    'CLIPForImageClassification': dict(
+        CLIP, encoder=dict(pre_norm=True, final_norm=False), out_type='avg_featmap'
+    ),
+    'SiglipForImageClassification': dict(with_cls_token=False, out_type='avg_featmap'),
+    'SiglipVisionModel': dict(
+        with_cls_token=False, numerics='timm', out_type='raw', **MAP, **NO_HEAD
+    ),
+}
+# I-JEPA comes first of the two kinds that have the same weights, and is the same model.
+SAME_AS = {'SiglipForImageClassification': 'IJepaForImageClassification'}
+
+
+@pytest.mark.parametrize('title', KINDS)
+def test_there_and_back(saved, tmp_path, title):
+    """Our reader of such folders finds the same model, class names and pixels."""
+    checkpoint, folder = saved(**KINDS[title]), tmp_path / 'folder'
+    said = publish(str(checkpoint), str(folder), 'hf')
+    assert 'read by vit_plugin and transformers' in said
+    content = json.loads((folder / 'config.json').read_text())
+    assert content['architectures'] == [SAME_AS.get(title, title)]
+    del content['vit_plugin']  # as if others had written it
+    (folder / 'config.json').write_text(json.dumps(content))
+    before, after = (load(path, device='cpu', classify=None) for path in (checkpoint, folder))
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(outputs_of(after, images), outputs_of(before, images))
+    assert after.classes == (before.classes if 'Classification' in title else [])
+    assert [*after.model.data_preprocessor.mean.flatten()] == pytest.approx([123, 116, 103])
+
+
+@pytest.mark.parametrize('title', KINDS)
+def test_transformers_computes_the_same(saved, tmp_path, title):
+    transformers = pytest.importorskip('transformers', minversion='5')
+    checkpoint = saved(**KINDS[title])
+    publish(str(checkpoint), str(tmp_path / 'folder'), 'hf')
+    title = SAME_AS.get(title, title)
+    model = getattr(transformers, title).from_pretrained(tmp_path / 'folder')
+    trained, images = load(checkpoint, device='cpu', classify=None), torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        found = model.eval()(pixel_values=images)
+        wanted = outputs_of(trained, images)
+    if 'Classification' in title:
+        torch.testing.assert_close(found.logits, wanted, rtol=0, atol=2e-5)
+        assert model.config.id2label == {0: 'cat', 1: 'dog', 2: 'rabbit'}
+    elif title.startswith(('CLIP', 'Siglip')):
+        torch.testing.assert_close(found.pooler_output, wanted, rtol=0, atol=2e-5)
+    else:
+        torch.testing.assert_close(found.last_hidden_state[:, 0], wanted, rtol=0, atol=2e-5)
+    assert transformers.AutoImageProcessor.from_pretrained(tmp_path / 'folder')
+
+
+@pytest.mark.parametrize(
+    ('model', 'message'),
+    [
+        (dict(encoder=dict(qk_norm=True)), 'transformers has no name for blocks.0.attn'),
+        (dict(encoder=dict(dist_token=1, **SCALED)), 'has no encoder with .*dist_token.* alone'),
+        (dict(arch=dict(TINY, resnet=dict(stage_depths=())), img_size=64), 'has no CNN'),
+        (
+            dict(with_cls_token=False, numerics='authors', out_type='raw', **MAP, **NO_HEAD),
+            "transformers's features differ by .* of the largest",
+        ),
+        (
+            dict(encoder=dict(SCALED, qkv_bias='qv'), pos_embed=V3),
+            r'no model of transformers of type dinov3_vit classifies .* as here \(cls\)',
+        ),
+    ],
+)
+def test_what_it_lacks_is_said(saved, tmp_path, model, message):
+    with rejects(f'--to hf: .*{message}'):
+        publish(str(saved(**model)), str(tmp_path / 'folder'), 'hf')
+
+
+OF_TIMM = {
+    'vit_base_patch16_clip_224': dict(CLIP, encoder=dict(pre_norm=True)),
+    'vit_base_patch16_224': dict(encoder=dict(SCALED, reg_token=2), numerics='timm'),
+    'deit_base_distilled_patch16_224': KINDS['DeiTForImageClassificationWithTeacher'],
+    'vit_giant_patch14_dinov2': dict(KINDS['Dinov2Model'], head=None),
+    'vit_small_patch16_dinov3': dict(
+        encoder=dict(SCALED, reg_token=2, qkv_bias='qv'),
+        pos_embed=V3,
+        numerics=dict(base='timm', norm_cfg=dict(eps=1e-5)),
+    ),
+}
+
+
+@pytest.mark.parametrize('name', OF_TIMM)
+def test_timm_has_more_models(saved, tmp_path, name):
+    checkpoint, folder = saved(**OF_TIMM[name]), tmp_path / 'folder'
+    said = publish(str(checkpoint), str(folder), 'timm')
+    assert json.loads((folder / 'config.json').read_text())['architecture'] == name
+    apart = float(said.rpartition('by up to ')[2].split()[0])
+    assert apart < 1e-4

@@ -1,0 +1,51 @@
+"""What a folder of the hub holds for another library, and what of a model decides it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models.necks.token_pooling import TokenPooling
+
+OUT_TYPES = dict(cls_token='cls', avg_featmap='avg')
+DISTILLED = 'DistilledViTClsHead'
+PLAIN_STEM = 'PatchEmbed'
+Outputs = Callable[[Tensor], Tensor]  # of normalized images: logits, or features without a head
+
+
+class HubFolder(NamedTuple):
+    """A folder that may be the same model in another library.
+
+    Attributes:
+        config: the content of ``config.json``.
+        weights: by the names of that library.
+    """
+
+    config: dict[str, Any]
+    weights: Mapping[str, Tensor]
+
+
+def class_names(trained: TrainedModel) -> list[str]:
+    """The names of the classes: their numbers if they are unknown, and none without a head."""
+    if not trained.model.with_head:
+        return []
+    return trained.classes or [str(i) for i in range(trained.model.head.num_classes)]
+
+
+def pooling_of(model: nn.Module) -> str:
+    """How tokens become the input of the head, or features: a ``Pooling`` where a kind has it."""
+    if model.with_head and type(model.head).__name__ == DISTILLED:
+        return 'distilled'
+    if model.with_neck and isinstance(model.neck, TokenPooling):
+        return str(model.neck.mode)
+    out_type = str(model.backbone.out_type)
+    return OUT_TYPES.get(out_type, out_type)
+
+
+@torch.no_grad()
+def outputs_of(trained: TrainedModel, images: Tensor) -> Tensor:
+    """Logits (N, num_classes) of normalized images (N, C, H, W), or features without a head."""
+    features = trained.model.extract_feat(images)
+    return trained.model.head(features) if trained.model.with_head else features[-1]

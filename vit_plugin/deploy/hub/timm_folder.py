@@ -1,0 +1,152 @@
+"""A trained model as a folder of timm: a model that timm has, with other sizes as arguments."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.weights import FORMATS, recognize
+from vit_plugin.weights.hub import TIMM_SCHEME
+from vit_plugin.weights.image_kinds import REGISTERS, SCALE, SECOND_TOKEN
+from vit_plugin.weights.traits import is_gated, is_rowless
+
+from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, pooling_of
+
+# Depths of the ResNet's stages -> a model of timm on it. Other sizes are arguments.
+TIMM_HYBRIDS = {
+    (): 'vit_tiny_r_s16_p8_224',
+    (2, 2, 2, 2): 'vit_small_r26_s32_224',
+    (3, 4, 9): 'vit_base_r50_s16_224',
+    (3, 4, 6, 3): 'vit_large_r50_s32_224',
+}
+# Models of timm whose classes and norms no argument in JSON gives.
+PLAIN, WITH_EPS_1E_5 = 'vit_base_patch16_224', 'vit_base_patch16_clip_224'
+GATED, DISTILLED = 'vit_giant_patch14_dinov2', 'deit_base_distilled_patch16_224'
+ROTARY, GATED_ROTARY = 'vit_small_patch16_dinov3', 'vit_small_plus_patch16_dinov3'
+TIMM_POOLING = dict(cls='token', avg='avg', map='map')
+# (type, form) of the MLP's activation -> timm's name.
+ACTIVATIONS = {
+    ('GELU', 'none'): 'gelu',
+    ('GELU', 'tanh'): 'gelu_tanh',
+    ('QuickGELU', 'none'): 'quick_gelu',
+    ('SiLU', 'none'): 'silu',
+}
+
+
+def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
+    """The folder that may be the same model.
+
+    Raises:
+        ConfigError: if timm has no such stem, pooling or activation, or no name for a weight.
+    """
+    model, backbone = trained.model, trained.model.backbone
+    state, classes = dict(recognize(model.state_dict())), class_names(trained)
+    pooling = TIMM_POOLING.get(pooling_of(model))
+    settings: Section = dict(img_size=list(backbone.img_size))
+    if isinstance(backbone.arch, str) and backbone.arch.startswith(TIMM_SCHEME):
+        name = backbone.arch.removeprefix(TIMM_SCHEME).partition('.')[0]
+    else:
+        if (pooling_of(model) == 'distilled') != (SECOND_TOKEN in state):
+            raise ConfigError('timm has two classifiers wherever it has a distillation token')
+        if pooling is None and SECOND_TOKEN not in state:
+            raise ConfigError(f'timm has no pooling of tokens such as {pooling_of(model)}')
+        name = _name_of(backbone, state)
+        settings |= _sizes(backbone, state) | _options(backbone, state)
+        settings |= dict(global_pool=pooling) if SECOND_TOKEN not in state else {}
+    weights, left = FORMATS[_format_of(name)].export(state, backbone.num_heads)
+    if left:
+        raise ConfigError(f'timm has no name for {left[0]}')
+    facts = dict(num_classes=len(classes), **(dict(label_names=classes) if classes else {}))
+    config = dict(
+        architecture=name,
+        num_features=backbone.embed_dims,
+        **(dict(global_pool=pooling) if pooling else {}),
+        model_args=settings,
+        **facts,
+        pretrained_cfg=dict(
+            pixels,
+            num_classes=len(classes),
+            fixed_input_size=True,
+            pool_size=None,
+            first_conv=None,
+            classifier=['head', 'head_dist'] if SECOND_TOKEN in state else 'head',
+        ),
+    )
+    yield HubFolder(config, weights)
+
+
+def _format_of(name: str) -> str:
+    return 'timm_eva' if name in (ROTARY, GATED_ROTARY) else 'timm'
+
+
+def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
+    """A model of timm with this stem and these blocks, whose sizes are arguments."""
+    stem = backbone.patch_embed
+    kind, gated = type(stem).__name__, is_gated(state)
+    if kind == PLAIN_STEM:
+        if 'pos_embed' not in state:
+            return GATED_ROTARY if gated else ROTARY
+        if SECOND_TOKEN in state:
+            return DISTILLED
+        return GATED if gated else WITH_EPS_1E_5 if _eps(backbone) > 3e-6 else PLAIN
+    stages = getattr(getattr(stem, 'backbone', None), 'stages', ())
+    depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
+    if kind != 'ResNetEmbed' or depths not in TIMM_HYBRIDS:
+        raise ConfigError(
+            f'timm has no stem like it ({kind}{f" of stages {depths}" if depths else ""})'
+        )
+    return TIMM_HYBRIDS[depths]
+
+
+def _eps(backbone: nn.Module) -> float:
+    return float(backbone.numerics.norm_cfg['eps'])
+
+
+def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
+    sizes = parse_arch(backbone.arch)
+    hidden, gated = sizes.feedforward_channels, is_gated(state)
+    packed = gated and 'pos_embed' in state  # the gate and the values are one array, counted whole
+    return dict(
+        patch_size=backbone.patch_embed.patch_size,
+        embed_dim=sizes.embed_dims,
+        depth=sizes.num_layers,
+        num_heads=sizes.num_heads,
+        mlp_ratio=hidden * (2 if packed else 1) / sizes.embed_dims,
+    )
+
+
+def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
+    """The arguments of timm's class beside sizes and pooling."""
+    act = backbone.numerics.act_cfg
+    activation = ACTIVATIONS.get((act['type'], act.get('approximate', 'none')))
+    if activation is None:
+        raise ConfigError(f'its activation is {act["type"]}')
+    registers = state[REGISTERS].shape[1] if REGISTERS in state else 0
+    scale = dict(init_values=1e-5) if SCALE in state else {}
+    if 'pos_embed' not in state:
+        biased = 'blocks.0.attn.qkv.q_bias' in state or 'blocks.0.attn.qkv.bias' in state
+        base = backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None
+        known = dict(qkv_bias=biased, num_reg_tokens=registers, rope_temperature=base)
+        return known | scale
+    options: Section = dict(
+        class_token='cls_token' in state,
+        fc_norm=False,
+        act_layer=activation,
+        pre_norm='norm_pre.weight' in state,
+        qkv_bias='blocks.0.attn.qkv.bias' in state,
+    )
+    if registers or is_rowless(state):
+        options |= dict(reg_tokens=registers, no_embed_class=is_rowless(state))
+    return options | scale
+
+
+def read_by_timm(folder: Path, config: Mapping[str, Any]) -> Outputs:
+    """What timm computes with a folder."""
+    import timm
+
+    return timm.create_model(f'local-dir:{folder}', pretrained=True).eval()

@@ -1,0 +1,213 @@
+"""A trained model as a folder of transformers, by the table with which such folders are read."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arch import Arch, parse_arch
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.weights import FORMATS, recognize
+from vit_plugin.weights.image_kinds import (
+    IMAGE_KINDS,
+    OPTIONAL_PARTS,
+    REGISTERS,
+    WITH_MORE,
+    ImageKind,
+    Pooling,
+)
+from vit_plugin.weights.published_encoder import (
+    ACTIVATIONS,
+    encoder_options,
+    hidden_channels,
+    shown_fields,
+)
+from vit_plugin.weights.published_image_model import HEAD
+
+from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, pooling_of
+
+POOLED = ('clip', 'siglip')  # kinds whose encoders return a pooled output that is trained
+
+
+def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
+    """Folders that may be the same model, by kinds of :data:`IMAGE_KINDS`, the likeliest first.
+
+    Raises:
+        ConfigError: if no class of transformers has its parts, or none pools as it does.
+    """
+    model, backbone = trained.model, trained.model.backbone
+    if type(backbone.patch_embed).__name__ != PLAIN_STEM:
+        raise ConfigError('the ViT of transformers has no CNN')
+    state = dict(recognize(model.state_dict()))
+    parts = OPTIONAL_PARTS & state.keys()
+    kinds = {name: kind for name, kind in IMAGE_KINDS.items() if _fits(kind, parts)}
+    if not kinds:
+        raise ConfigError(f'transformers has no encoder with {", ".join(sorted(parts))} alone')
+    pooling, fields = pooling_of(model), _fields(backbone, state)
+    classifies = HEAD in state
+    offered = False
+    for name, kind in kinds.items():
+        for title, theirs in kind.poolings.items():
+            if title in WITH_MORE or ('Classification' in title) != classifies:
+                continue
+            if kind.towers and not classifies:
+                continue  # its encoder alone has a kind of its own
+            found = _pooled(state, pooling, theirs)
+            if found is not None:
+                offered = True
+                config = _config(name, kind, title, fields, class_names(trained))
+                yield HubFolder(config, _weights(found, kind, title, backbone.num_heads))
+    if not offered:
+        what = 'classifies' if classifies else 'returns'
+        raise ConfigError(
+            f'no model of transformers of type {", ".join(kinds)} {what} tokens that are pooled as '
+            f'here ({pooling})'
+        )
+
+
+def _fits(kind: ImageKind, parts: frozenset[str]) -> bool:
+    registers = {REGISTERS} if 'num_register_tokens' in kind.config.defaults else set()
+    return parts - registers == kind.parts
+
+
+def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
+    """The values of all fields that some kind has, by their names in transformers."""
+    sizes, (height, width) = parse_arch(backbone.arch), backbone.img_size
+    names = ('embed_dims', 'num_layers', 'feedforward_channels')
+    options = encoder_options(state)
+    arch = {name: getattr(sizes, name) for name in names}
+    return dict(
+        shown_fields(arch, options),
+        num_attention_heads=sizes.num_heads,
+        mlp_ratio=_mlp_ratio(sizes, options['gated_mlp']),
+        hidden_act=_activation(backbone),
+        layer_norm_eps=backbone.numerics.norm_cfg['eps'],
+        image_size=height if height == width else [height, width],
+        patch_size=backbone.patch_embed.patch_size,
+        num_channels=backbone.in_channels,
+        rope_theta=backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None,
+        vision_use_head='neck.attn_pool.latent' in state,
+        use_head=False,
+        is_native=False,
+    )
+
+
+def _mlp_ratio(sizes: Arch, gated: bool) -> float:
+    """The ratio that gives an MLP as many channels: a whole number where one does."""
+    width, hidden = sizes.embed_dims, sizes.feedforward_channels
+    ratio = hidden * (1.5 if gated else 1) / width
+    likely = (math.floor(ratio), math.ceil(ratio), ratio)
+    # Half a channel more, where the ratio's product would be rounded down.
+    found = (one for one in likely if hidden_channels(width, one, gated) == hidden)
+    return next(found, ratio + 0.5 / width)
+
+
+def _activation(backbone: nn.Module) -> str:
+    wanted = {'approximate': 'none', **backbone.numerics.act_cfg}
+    for name, cfg in ACTIVATIONS.items():
+        if {'type': 'GELU', 'approximate': 'none', **cfg} == wanted:
+            return name
+    raise ConfigError(f'its activation is {backbone.numerics.act_cfg["type"]}')
+
+
+def _config(
+    name: str, kind: ImageKind, title: str, fields: Section, classes: list[str]
+) -> dict[str, Any]:
+    """The content of ``config.json``."""
+    theirs = {field: alias for alias, field in kind.config.aliases.items()}
+    own: dict[str, Any] = {
+        theirs.get(field, field): fields[field] for field in kind.config.defaults if field in fields
+    }
+    if kind.towers:
+        own = dict(vision_config=dict(own, model_type=f'{name}_vision_model'))
+    labels = dict(
+        id2label={str(i): label for i, label in enumerate(classes)},
+        label2id={label: i for i, label in enumerate(classes)},
+    )
+    named = labels if 'Classification' in title else {}
+    return dict(architectures=[title], model_type=name, **own, **named, dtype='float32')
+
+
+def _pooled(
+    state: Mapping[str, Tensor], pooling: str, theirs: Pooling
+) -> Mapping[str, Tensor] | None:
+    """The weights of the same classifier on another pooling; None if there is none.
+
+    A classifier on class token and average, as DINOv2's, ignores one of them with weights of zero.
+    """
+    if pooling == theirs:
+        return state
+    if theirs != 'cls_avg' or pooling not in ('cls', 'avg') or HEAD not in state:
+        return None
+    none = torch.zeros_like(state[HEAD])
+    both = (state[HEAD], none) if pooling == 'cls' else (none, state[HEAD])
+    return {**state, HEAD: torch.cat(both, dim=1)}
+
+
+def _weights(
+    state: Mapping[str, Tensor], kind: ImageKind, title: str, heads: int
+) -> dict[str, Tensor]:
+    """The weights by transformers' names.
+
+    Raises:
+        ConfigError: if one has no name there.
+    """
+    found = dict(state)
+    if REGISTERS in found and 'pos_embed' in found:  # whose table has no rows for registers
+        number = found[REGISTERS].shape[1]
+        first, rows, rest = found['pos_embed'].split(
+            (1, number, found['pos_embed'].shape[1] - 1 - number), dim=1
+        )
+        found[REGISTERS] = found[REGISTERS] + rows
+        found['pos_embed'] = torch.cat((first, rest), dim=1)
+    if title in kind.unnormed and 'norm.weight' not in found:  # it has the norm, and ignores it
+        width = found['blocks.0.norm1.weight']
+        found |= {'norm.weight': torch.ones_like(width), 'norm.bias': torch.zeros_like(width)}
+    form, prefix = kind.names
+    weights, left = FORMATS[form].export(found, heads, prefix)
+    if left:
+        raise ConfigError(f'transformers has no name for {left[0]}')
+    return weights
+
+
+def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
+    """What transformers computes with a folder. None where it is not installed.
+
+    Raises:
+        ConfigError: if a weight has no place, or a parameter no weight.
+    """
+    try:
+        from transformers import AutoModel, AutoModelForImageClassification
+    except ImportError:
+        return None
+    (title,), name = config['architectures'], config['model_type']
+    classifies, kind = 'Classification' in title, IMAGE_KINDS[config['model_type']]
+    form, prefix = FORMATS[kind.names[0]], kind.names[1]
+    automatic = AutoModelForImageClassification if classifies else AutoModel
+    model, found = automatic.from_pretrained(folder, output_loading_info=True)
+    # No output that is compared depends on a pooler after the encoder, or on a mask token.
+    wrong = [
+        key
+        for keys in found.values()
+        for key in map(str, keys)
+        if not form.why_ignored(key, prefix) and (classifies or not key.startswith('pooler.'))
+    ]
+    if wrong:
+        raise ConfigError(f'transformers has no place or no value for {min(wrong)}')
+    pooling = kind.poolings[title]
+
+    def outputs(images: Tensor) -> Tensor:
+        given = model(pixel_values=images)
+        if classifies:
+            return given.logits
+        if name.startswith(POOLED):
+            return given.pooler_output
+        tokens = given.last_hidden_state
+        return tokens.mean(dim=1) if pooling == 'avg' else tokens[:, 0]
+
+    return outputs
