@@ -108,6 +108,9 @@ def difference(found: Prediction, wanted: Prediction) -> float:
     A box has moved as far as to the nearest of its class and score. One of twenty may be another,
     where scores tie.
     """
+    if wanted.depth is not None:
+        assert found.depth is not None
+        return float(np.abs(found.depth / wanted.depth - 1).max())
     if wanted.map is not None:
         return float((found.map != wanted.map).mean()) if found.map is not None else 1.0
     if wanted.boxes is None:

@@ -220,6 +220,17 @@ FAMILIES: dict[str, tuple[str, dict]] = {
             pool_scales=(1, 2),
         ),
     ),
+    'depth': (
+        'mmseg',
+        segmentor(
+            PYRAMID,
+            type='vit_plugin.LinearDepthHead',
+            in_channels=[32] * 3,
+            max_depth=10.0,
+            num_bins=8,
+        )
+        | dict(type='DepthEstimator'),
+    ),
     'TransUNet': (
         'mmseg',
         segmentor(
@@ -321,6 +332,7 @@ FAMILIES: dict[str, tuple[str, dict]] = {
         ),
     ),
 }
+SOME_CLASSES = {'one class': 2, 'depth': 0}
 PREPROCESSORS = dict(
     mmpretrain='ClsDataPreprocessor', mmseg='SegDataPreProcessor', mmdet='DetDataPreprocessor'
 )
@@ -387,8 +399,8 @@ def save(family: str, test: Test, path: Path) -> Path:
     """A checkpoint of the family with its config."""
     cfg, model = build(family, test)
     classes = [f'class {number}' for number in range(5 if cfg.default_scope == 'mmpretrain' else 3)]
-    if family == 'one class':
-        classes = classes[:2]
+    if family in SOME_CLASSES:
+        classes = classes[: SOME_CLASSES[family]]
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=classes))
     torch.save(dict(meta=meta, state_dict=model.state_dict()), path)
     return path

@@ -1,10 +1,12 @@
 """The programs of docs/deployment.md, on files of ``vit-plugin export``, against ``infer``."""
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -13,79 +15,163 @@ import pytest
 
 from anyfolder.pixels.images import read_image
 from benchmarks import exported_families as families
-from benchmarks.exported_answers import KEEP, STRETCH
+from benchmarks.exported_answers import CLASSIFIERS_TESTS, KEEP, STRETCH
 from vit_plugin.__main__ import main as command
 from vit_plugin.deploy.onnx_model import OnnxModel
 
 PAGE = 'docs/deployment.md'
 SHAPES = [(96, 128), (128, 96), (100, 100), (61, 300)]
 SCORE_THR = 0.3
+PADDED = dict(size_divisor=32)
+# The families, and the test of each that makes its file.
+CASES = {
+    'RetinaNet, stretched': ('RetinaNet', families.Test(STRETCH)),
+    'RetinaNet': ('RetinaNet', families.Test(KEEP, PADDED)),
+    'RF-DETR': ('RF-DETR', families.Test(STRETCH)),
+    'classifier': ('class token', CLASSIFIERS_TESTS['edge and crop']),
+    'SegFormer': ('SegFormer', families.Test(KEEP, PADDED)),
+    'depth': ('depth', families.Test(KEEP, PADDED)),
+}
+ENDS = {'class token': 'classifier', 'SegFormer': 'segmentor', 'depth': 'depth'}
+# Debian's folders of headers, and the libraries of the C++ program.
+USUAL = '/usr/include/onnxruntime', '/usr/include/opencv4'
+LIBRARIES = 'onnxruntime', 'opencv_imgcodecs', 'opencv_imgproc', 'opencv_core'
 
 pytestmark = [
+    pytest.mark.filterwarnings('ignore'),  # the hosts' own
     pytest.mark.nightly,
     pytest.mark.skipif(
-        not all(map(find_spec, ('mmdet', 'onnxruntime', 'onnxscript'))),
-        reason='needs MMDetection and the extra export',
+        not all(map(find_spec, ('mmdet', 'mmseg', 'onnxruntime', 'onnxscript'))),
+        reason='needs MMDetection, MMSegmentation and the extra export',
     ),
 ]
 
 
-def programs() -> dict[str, str]:
-    """The first program of the page, and each of those that replace its runtime."""
+class Programs(NamedTuple):
+    """The page's Python: what all begin with, the ends of each task, and the runtimes' lines."""
+
+    beginning: str
+    ends: dict[str, str]
+    runtimes: dict[str, str]
+
+    def of(self, task: str, runtime: str) -> str:
+        run = self.runtimes['onnxruntime']
+        assert run in self.beginning
+        return self.beginning.replace(run, self.runtimes[runtime]) + self.ends[task]
+
+
+def programs() -> Programs:
     first, *others = (block.text for block in pages.blocks(PAGE, 'python'))
-    before, _, after = first.partition('boxes, scores, labels = session.run(None, given)\n')
-    assert after
-    return {
-        name: before + text + after
-        for name, text in zip(
-            ('onnxruntime', 'openvino', 'cv2'),
-            ('boxes, scores, labels = session.run(None, given)\n', *others),
-            strict=True,
-        )
-    }
+    ends = dict(zip(('detector', 'classifier', 'segmentor', 'depth'), others[:4], strict=True))
+    runs = ['found = session.run(None, given)\n', *others[4:]]
+    return Programs(first, ends, dict(zip(('onnxruntime', 'openvino', 'cv2'), runs, strict=True)))
 
 
-@pytest.fixture(scope='module', params=['stretch', 'keep_ratio'])
-def exported(request, tmp_path_factory) -> Path:
-    """The file of a detector, for images of one size."""
-    folder = tmp_path_factory.mktemp(request.param)
-    test = {
-        'stretch': families.Test(STRETCH),
-        'keep_ratio': families.Test(KEEP, dict(size_divisor=32)),
-    }[request.param]
-    checkpoint, file = (
-        families.save('RetinaNet', test, folder / 'epoch_1.pth'),
-        folder / 'model.onnx',
-    )
+@pytest.fixture(scope='module', params=CASES)
+def exported(request, tmp_path_factory) -> tuple[str, Path]:
+    """The task and the file of a model, for images of one size."""
+    folder = tmp_path_factory.mktemp('exported')
+    family, test = CASES[request.param]
+    checkpoint, file = families.save(family, test, folder / 'epoch_1.pth'), folder / 'model.onnx'
     assert command(['export', str(checkpoint), '--out', str(file)]) == 0
-    return file
+    return ENDS.get(family, 'detector'), file
+
+
+def photographs(folder: Path) -> list[Path]:
+    random = np.random.default_rng(0)
+    paths = []
+    for number, shape in enumerate(SHAPES):
+        image = cv2.resize(random.integers(0, 256, (5, 6, 3), np.uint8), shape[::-1])
+        paths.append(folder / f'{number}.png')
+        cv2.imwrite(str(paths[-1]), image)
+    return paths
+
+
+def said_by(program: list[str], folder: Path) -> list[str]:
+    """The lines that a program prints."""
+    return subprocess.run(
+        program,
+        cwd=folder,
+        env=dict(os.environ, OMP_NUM_THREADS='1'),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
 
 
 @pytest.mark.parametrize('runtime', ['onnxruntime', 'openvino', 'cv2'])
-def test_its_boxes_are_those_of_infer(exported, tmp_path, runtime):
+def test_its_answers_are_those_of_infer(exported, tmp_path, runtime):
     if not find_spec(runtime) or (runtime == 'cv2' and cv2.__version__ < '5'):
         pytest.skip(f'needs {runtime}')
-    model = OnnxModel(exported)
-    (tmp_path / 'program.py').write_text(programs()[runtime])
-    random = np.random.default_rng(0)
-    for shape in SHAPES:
-        image = cv2.resize(random.integers(0, 256, (5, 6, 3), np.uint8), shape[::-1])
-        cv2.imwrite(str(tmp_path / 'image.png'), image)
-        done = subprocess.run(
-            [sys.executable, 'program.py', str(exported), 'image.png'],
-            cwd=tmp_path,
-            env=dict(os.environ, OMP_NUM_THREADS='1'),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        rows = [line.rsplit(maxsplit=5) for line in done.stdout.splitlines()]
-        wanted = model(read_image(tmp_path / 'image.png'))
-        likely = wanted.scores >= SCORE_THR
-        assert len(rows) == likely.sum() > 0
-        found = np.array([[float(value) for value in row[2:]] for row in rows])
-        apart = np.abs(found[:, None] - wanted.boxes[likely]).max(-1)
-        names = np.array([model.classes[label] for label in wanted.labels[likely]])
-        apart[np.array([name for name, *_ in rows])[:, None] != names] = np.inf
-        # Boxes of equal scores may change places.
-        assert max(apart.min(0).max(), apart.min(1).max()) < 0.2
+    task, file = exported
+    model = OnnxModel(file)
+    (tmp_path / 'program.py').write_text(programs().of(task, runtime))
+    for path in photographs(tmp_path):
+        lines = said_by([sys.executable, 'program.py', str(file), path.name], tmp_path)
+        COMPARE[task](model, path, lines)
+
+
+def compare_boxes(model: OnnxModel, path: Path, lines: list[str]) -> None:
+    rows = [line.rsplit(maxsplit=5) for line in lines]
+    wanted = model(read_image(path))
+    likely = wanted.scores >= SCORE_THR
+    assert len(rows) == likely.sum() > 0
+    found = np.array([[float(value) for value in row[2:]] for row in rows])
+    apart = np.abs(found[:, None] - wanted.boxes[likely]).max(-1)
+    names = np.array([model.classes[label] for label in wanted.labels[likely]])
+    apart[np.array([name for name, *_ in rows])[:, None] != names] = np.inf
+    # Boxes of equal scores may change places.
+    assert max(apart.min(0).max(), apart.min(1).max()) < 0.2
+
+
+def compare_classes(model: OnnxModel, path: Path, lines: list[str]) -> None:
+    found = {name: float(score) for name, score in (line.rsplit(maxsplit=1) for line in lines)}
+    rows = model(read_image(path)).rows()
+    assert found == {row['class']: pytest.approx(row['score'], abs=2e-3) for row in rows}
+
+
+def compare_maps(model: OnnxModel, path: Path, lines: list[str]) -> None:
+    found = cv2.imread(str(path.with_name('labels.png')), cv2.IMREAD_UNCHANGED)
+    wanted = model(read_image(path)).map
+    assert found.shape == wanted.shape
+    assert np.mean(found != wanted) < 1e-3
+
+
+def compare_depths(model: OnnxModel, path: Path, lines: list[str]) -> None:
+    wanted = model(read_image(path)).depth
+    np.testing.assert_allclose(np.load(path.with_name('depth.npy')), wanted, rtol=1e-3)
+
+
+COMPARE = dict(
+    detector=compare_boxes, classifier=compare_classes, segmentor=compare_maps, depth=compare_depths
+)
+
+
+@pytest.fixture(scope='module')
+def compiled(tmp_path_factory) -> str:
+    """The C++ program. CPPFLAGS and LDFLAGS say where headers and libraries are, if not usual."""
+    folder = tmp_path_factory.mktemp('compiled')
+    [block] = pages.blocks(PAGE, 'cpp')
+    (folder / 'detect.cpp').write_text(block.text)
+    headers, places = (os.environ.get(name, '').split() for name in ('CPPFLAGS', 'LDFLAGS'))
+    compiler = ['g++', '-std=c++17', *headers, *(f'-I{folder}' for folder in USUAL)]
+    if (
+        not shutil.which('g++')
+        or subprocess.run(
+            [*compiler, '-E', 'detect.cpp'], cwd=folder, capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip('needs g++ and the headers of onnxruntime and OpenCV')
+    libraries = [f'-l{name}' for name in LIBRARIES]
+    subprocess.run(
+        [*compiler, 'detect.cpp', '-o', 'detect', *places, *libraries], cwd=folder, check=True
+    )
+    return str(folder / 'detect')
+
+
+def test_the_boxes_of_cpp_are_those_of_infer(exported, compiled, tmp_path):
+    task, file = exported
+    if task != 'detector':
+        pytest.skip('the program is for detectors')
+    for path in photographs(tmp_path):
+        compare_boxes(OnnxModel(file), path, said_by([compiled, str(file), path.name], tmp_path))

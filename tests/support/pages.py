@@ -50,7 +50,7 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'benchmarks/wheel.py',
     r'python benchmarks (pipelines|plain_loop)\b': 'tests/benchmarks/test_pipelines.py',
-    r'python benchmarks (blocks|defaults|decoders|depth|few_validated|yolo)\b': (
+    r'python benchmarks (blocks|defaults|decoders|depth|few_validated|runtimes|yolo)\b': (
         'tests/benchmarks/test_{}.py'
     ),
     r'python benchmarks models\b': 'tests/benchmarks/test_equal_minutes.py',
@@ -77,7 +77,7 @@ NOT_RUN = {
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),
-    r'import json\nimport sys\n\nimport cv2\n|import openvino\n|import cv2\n\nnetwork': (
+    r'import json\nimport sys\n\nimport cv2\n|import openvino\n|g\+\+ -O2|\./detect': (
         'needs an exported file: tests/deploy/test_deployment_page.py'
     ),
     r'python run_image_classification|vit-plugin (infer|convert) out |from transformers import p': (

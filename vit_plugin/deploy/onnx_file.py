@@ -57,6 +57,9 @@ def write_onnx(
             output_names=list(outputs),
             custom_translation_table={operator.floordiv: floor_division},
         )
+    # The exporter notes where each node is from, with the paths of this machine.
+    for node in graph.model.graph.all_nodes():
+        node.metadata_props.clear()
     if facts:
         graph.model.metadata_props[KEY] = facts
     if dtype == 'int8':

@@ -238,17 +238,17 @@ def facts_of(trained: Any, sizes: Sizes, steps: Sequence[PipelineStep]) -> str:
     decode_head: Any = getattr(model, 'decode_head', None)
     binary = getattr(decode_head, 'out_channels', 0) == 1 and not trained.target
     stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
-    return json.dumps(
-        dict(
-            classes=trained.classes,
-            multi_label=multi_label,
-            align_corners=bool(getattr(decode_head, 'align_corners', False)),
-            threshold=decode_head.threshold if binary else None,
-            target=trained.target,
-            rgb=takes_rgb(model.data_preprocessor),
-            patch=getattr(stem, 'stride', 1),
-            slices=trained.slices,
-            usual=trained.usual,
-            steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
-        )
+    facts = dict(
+        classes=trained.classes,
+        multi_label=multi_label,
+        align_corners=bool(getattr(decode_head, 'align_corners', False)),
+        threshold=decode_head.threshold if binary else None,
+        target=trained.target,
+        rgb=takes_rgb(model.data_preprocessor),
+        patch=getattr(stem, 'stride', 1),
+        slices=trained.slices,
+        usual=trained.usual,
+        steps=in_size(steps, sizes, fill_of(model.data_preprocessor)),
     )
+    # OpenCV's reader of JSON takes no null.
+    return json.dumps({key: value for key, value in facts.items() if value is not None})
