@@ -6,6 +6,7 @@ from benchmarks import hostile_kinds as kinds
 from benchmarks.hostile_files import BYTES, DOORS, SECONDS, Outcome, attempt, marks_of
 
 RIGHT = Outcome(1, 3.0, 1 << 20, "Error: 'x.yaml' has more than 3 lines.\n", False)
+HARMLESS = Outcome(1, 2.0, 1 << 20, "Error: 'x.yaml' is empty.\n", False)
 
 
 @pytest.mark.parametrize(
@@ -20,12 +21,16 @@ RIGHT = Outcome(1, 3.0, 1 << 20, "Error: 'x.yaml' has more than 3 lines.\n", Fal
     ],
 )
 def test_marks(other, mark):
-    assert marks_of(RIGHT, 'x.yaml', 2.0) == []
-    assert marks_of(RIGHT._replace(**other), 'x.yaml', 2.0) == [mark]
+    assert marks_of(RIGHT, 'x.yaml', HARMLESS) == []
+    assert marks_of(RIGHT._replace(**other), 'x.yaml', HARMLESS) == [mark]
 
 
-def test_a_file_may_be_read():
-    assert marks_of(RIGHT._replace(status=0, output='cat 0.9'), 'x.yaml', 2.0) == []
+def test_a_file_may_be_read_and_takes_what_reading_takes():
+    read = RIGHT._replace(status=0, output='cat 0.9')
+    assert marks_of(read, 'x.yaml', HARMLESS) == []
+    much = read._replace(seconds=40.0, bytes=2 * BYTES)
+    assert marks_of(much, 'x.yaml', HARMLESS) == ['too slow', 'too large']
+    assert marks_of(much, 'x.yaml', read._replace(seconds=31.0, bytes=2 * BYTES)) == []
 
 
 def test_kinds_write_the_file_that_they_name(tmp_path):
@@ -44,6 +49,6 @@ def test_fast_doors_leave_no_mark(door):
     pytest.importorskip('onnx')
     pytest.importorskip('onnxruntime')
     pytest.importorskip('h5py')
-    start = attempt(DOORS[door], DOORS[door].harmless)[0].seconds
+    harmless = attempt(DOORS[door], DOORS[door].harmless)[0]
     for what, kind in DOORS[door].files.items():
-        assert not marks_of(*attempt(DOORS[door], kind), start), what
+        assert not marks_of(*attempt(DOORS[door], kind), harmless), what
