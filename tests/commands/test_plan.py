@@ -1,4 +1,7 @@
 import json
+import shlex
+import subprocess
+import sys
 from itertools import product
 
 import pytest
@@ -6,6 +9,12 @@ import torch.distributed as dist
 
 PURE = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 STRATEGIES, RECOMPUTING = ('DDP', 'FSDP2 of 2'), (False, 'selective', True)
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch):
+    """torch cannot be forked after a backward, which another test may have run here."""
+    monkeypatch.setattr('anyfolder.cores.cores', lambda: 1)
 
 
 @pytest.mark.nightly
@@ -78,3 +87,28 @@ def test_numbers_that_are_no_plan(run_command, gpus, memory, words):
     done = run_command(f'plan {PURE} --gpus {gpus} --gpu-memory {memory}')
     assert done.returncode == 2
     assert words in done.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(sys.platform != 'linux', reason='plans in one process')
+def test_processes_plan_what_one_plans_and_pass_its_error_on(run_command, tmp_path):
+    def files(number: int) -> list[str]:
+        out = tmp_path / f'{number}.json'
+        small = ['--cfg-options', 'model.backbone.arch.num_layers=1']
+        return [*f'plan {PURE} --gpus 2 --gpu-memory 0.1 --out {out}'.split(), *small]
+
+    def in_processes(*arguments: str) -> subprocess.CompletedProcess:
+        code = (
+            'import anyfolder.cores; anyfolder.cores.cores = lambda: 2; '
+            'from vit_plugin.__main__ import main; main()'
+        )
+        command = [sys.executable, '-W', 'ignore', '-c', code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    assert run_command(shlex.join(files(1))).returncode == 0
+    assert in_processes(*files(2)).returncode == 0
+    assert (tmp_path / '1.json').read_text() == (tmp_path / '2.json').read_text()
+    done = in_processes(*files(3), 'sharding.cpu_offload=True')
+    assert done.returncode == 1
+    assert 'sharding.cpu_offload=True is not planned' in done.stderr
+    assert 'Traceback' not in done.stderr

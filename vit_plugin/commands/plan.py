@@ -184,6 +184,7 @@ def main(args: Namespace) -> None:
     import torch
 
     from anyfolder.complete import check_target, write_text
+    from anyfolder.cores import cores
     from vit_plugin.config import check_channels, read_config
     from vit_plugin.measure.planning import layouts, traced_step
 
@@ -206,7 +207,9 @@ def main(args: Namespace) -> None:
     logging.disable(logging.INFO)  # each optimizer that is built logs its groups
     try:
         with traced_step.pretended_ranks(args.gpus):
-            rows, notes = layouts.lay_out(cfg, cluster, batch, images, model.backbone.num_layers)
+            rows, notes = layouts.lay_out(
+                cfg, cluster, batch, images, model.backbone.num_layers, processes=cores()
+            )
     finally:
         logging.disable(logging.NOTSET)
     arch = cfg.model.backbone.get('arch', 'B/16')

@@ -1,9 +1,15 @@
 """The table of a plan: each layout of a run on GPUs, with memory, largest batch and time."""
 
+import signal
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, starmap
+from multiprocessing import get_context
 
+import torch
 from mmengine.config import Config
 from tqdm import tqdm
 
@@ -20,6 +26,7 @@ RECOMPUTING: dict[Recompute, str] = {
     'selective': ' with selective recomputing',
     True: ' with recomputing',
 }
+_planners: list['Planner'] = []  # the one of a forked process
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,12 @@ class PlannedLayout:
 
 
 def lay_out(
-    cfg: Config, cluster: Cluster, batch: int, images: float | None, num_layers: int
+    cfg: Config,
+    cluster: Cluster,
+    batch: int,
+    images: float | None,
+    num_layers: int,
+    processes: int = 1,
 ) -> tuple[list[PlannedLayout], list[str]]:
     """Plan DDP, FSDP2 and HSDP for a classifier, each with the three settings of recomputing.
 
@@ -56,6 +68,8 @@ def lay_out(
         batch: images of a forward on a GPU.
         images: number of images that the run trains on; None if it is not known.
         num_layers: number of blocks of the model.
+        processes: how many plan at the same time, under Linux. With more than one, this process
+            must not have run a backward, since torch cannot be forked after it.
 
     Returns:
         The rows, and what could not be planned as asked.
@@ -63,25 +77,72 @@ def lay_out(
     Raises:
         ConfigError: if the config cannot be planned.
     """
-    gpus, node = cluster.gpus, cluster.gpus_per_node
-    # In order of trying.
-    groups = {
-        'DDP': [1],
-        'FSDP2': [group for group in range(gpus, 1, -1) if gpus % group == 0],
-        'HSDP': [node] if gpus > node > 1 else [],
-    }
-    rows: list[PlannedLayout] = []
-    notes: dict[str, str] = {}
-    forecasts: dict[str, Forecast | None] = {}
-    layouts = product((strategy for strategy, sizes in groups.items() if sizes), RECOMPUTING)
-    for strategy, recompute in tqdm([*layouts], 'Planning', unit='layout'):
-        if strategy not in forecasts:
-            tried = (Layout(gpus, node, group) for group in groups[strategy])
-            forecasts[strategy] = _first(cfg, tried, num_layers, notes, strategy)
-        if forecast := forecasts[strategy]:
-            forecast.recompute(recompute)
-            rows.append(_row(strategy, forecast, cluster, recompute, batch, images))
-    return rows, list(dict.fromkeys(notes.values()))
+    planner = Planner(cfg, cluster, batch, images, num_layers)
+    layouts = [*product((name for name, sizes in planner.groups.items() if sizes), RECOMPUTING)]
+    with ExitStack() as stack:
+        if processes > 1 and sys.platform == 'linux':
+            pool = ProcessPoolExecutor(
+                min(processes, len(layouts)), get_context('fork'), _begin, (planner,)
+            )
+            stack.callback(pool.shutdown, cancel_futures=True)  # after an error
+            planned = pool.map(_planned, layouts)
+        else:
+            planned = starmap(planner.row, layouts)
+        found = [*tqdm(planned, 'Planning', len(layouts), unit='layout')]
+    notes = dict.fromkeys(note for _, note in found if note)
+    return [row for row, _ in found if row], [*notes]
+
+
+class Planner:
+    """Plans one row after another. It keeps the forecast of each strategy.
+
+    Args: see :func:`lay_out`.
+
+    Attributes:
+        groups: the numbers of ranks that may share a model, by strategy, in order of trying.
+    """
+
+    def __init__(
+        self, cfg: Config, cluster: Cluster, batch: int, images: float | None, num_layers: int
+    ) -> None:
+        gpus, node = cluster.gpus, cluster.gpus_per_node
+        self.groups = {
+            'DDP': [1],
+            'FSDP2': [group for group in range(gpus, 1, -1) if gpus % group == 0],
+            'HSDP': [node] if gpus > node > 1 else [],
+        }
+        self._cfg, self._cluster, self._num_layers = cfg, cluster, num_layers
+        self._batch, self._images = batch, images
+        self._notes: dict[str, str] = {}
+        self._forecasts: dict[str, Forecast | None] = {}
+
+    def row(self, strategy: str, recompute: Recompute) -> tuple[PlannedLayout | None, str | None]:
+        """The row, if the model can be laid out so, and what could not be planned as asked."""
+        if strategy not in self._forecasts:
+            cluster = self._cluster
+            tried = (
+                Layout(cluster.gpus, cluster.gpus_per_node, group)
+                for group in self.groups[strategy]
+            )
+            self._forecasts[strategy] = _first(
+                self._cfg, tried, self._num_layers, self._notes, strategy
+            )
+        note = self._notes.get(strategy)
+        if not (forecast := self._forecasts[strategy]):
+            return None, note
+        forecast.recompute(recompute)
+        return _row(strategy, forecast, self._cluster, recompute, self._batch, self._images), note
+
+
+def _begin(planner: Planner) -> None:
+    """Prepare a forked process to plan."""
+    _planners[:] = [planner]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says it, and ends this one
+    torch.set_num_threads(1)  # the threads of libgomp are not there after a fork
+
+
+def _planned(layout: tuple[str, Recompute]) -> tuple[PlannedLayout | None, str | None]:
+    return _planners[0].row(*layout)
 
 
 def _first(
