@@ -13,6 +13,7 @@ from .pixels.images import read_image
 from .readers.drawn_masks import class_map
 from .readers.listing import Listing
 from .readers.panoptic import numbers_in
+from .readers.polygon_masks import draw_polygon
 from .readers.records import ImageRecord, Instance
 from .readers.run_lengths import mask_of
 from .readers.splits import Split
@@ -153,16 +154,17 @@ class Dataset:
 
 
 def object_mask(found: Object, size: tuple[int, int]) -> np.ndarray:
-    """The pixels (H, W), bool, of an object with a segmentation, in an image of a size (W, H)."""
-    import cv2
+    """The pixels (H, W), bool, of an object with a segmentation, in an image of a size (W, H).
 
+    Of polygons they are those whose center is inside, see
+    :func:`~anyfolder.readers.polygon_masks.draw_polygon`.
+    """
     if isinstance(found.segmentation, Mapping):
         return mask_of(found.segmentation['counts'], size)
-    mask = np.zeros(size[::-1], np.uint8)
+    mask = np.zeros(size[::-1], bool)
     for polygon in found.segmentation or ():
-        points = np.round(np.reshape(polygon, (1, -1, 2))).astype(np.int32)
-        cv2.fillPoly(mask, list(points), 1)
-    return mask.astype(bool)
+        draw_polygon(mask, polygon, True)
+    return mask
 
 
 def _instance(found: Object) -> Instance:

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from anyfolder.errors import InputError
+from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.readers.build_listing import Draft, Task
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.formats.json_values import stated_size
@@ -50,6 +51,8 @@ class LaidOutFolder:
         of_labels = {file.path for file in self.labels}
         rest = [path for path in tree.images if path not in of_labels]
         patterns = layout.images or (PathPattern('**', layout.file),)
+        if not any(matching(folder, rest, patterns)):  # perhaps they were saved in another format
+            patterns = [_of_any_suffix(pattern, layout.file) for pattern in patterns]
         self.images = LayoutImages(self.found('images', patterns, rest))
 
     def found(
@@ -180,3 +183,10 @@ class LaidOutFolder:
 def _group_of(facts: Mapping[str, str]) -> str:
     """The group of an image, by the fields that are called so or begin so: ``group_sign``."""
     return '/'.join(facts[name] for name in sorted(facts) if name.partition('_')[0] == 'group')
+
+
+def _of_any_suffix(pattern: PathPattern, file: str) -> PathPattern:
+    """A pattern of images whatever their suffix."""
+    text = pattern.text
+    suffix = next((one for one in IMAGE_SUFFIXES if text.lower().endswith(one)), '')
+    return PathPattern(f'{text.removesuffix(text[-len(suffix) :])}.*', file) if suffix else pattern

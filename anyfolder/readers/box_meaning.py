@@ -20,9 +20,10 @@ from .records import ImageRecord, Instance, Records
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 SLACK = 5e-4  # pixels that a side may lack by the rounding of left + width - left
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
-# Boxes that do not lie in their image, from which on the stated meaning is doubted: their number,
-# and of few boxes their share.
-MANY_OUTSIDE, SHARE_OUTSIDE = 5, 0.1
+ROUNDED_SHARE = 0.125  # of its side, which is less for tiny boxes
+# Boxes that do not lie in their image, from which on the stated meaning is doubted where another
+# one fits all: their number, and of few boxes their share.
+MANY_OUTSIDE, SHARE_OUTSIDE = 3, 0.1
 
 
 class Meaning(NamedTuple):
@@ -84,7 +85,8 @@ def _fits(numbers: np.ndarray, sizes: np.ndarray, meaning: Meaning) -> np.ndarra
         boxes = boxes * np.tile(sizes, 2)
     start, sides = boxes[:, :2], boxes[:, 2:]
     least = np.minimum(LEAST, sizes) - SLACK
-    within = (start >= -ROUNDED) & (start + sides <= sizes + ROUNDED) & (sides >= least)
+    beyond = np.clip(ROUNDED_SHARE * sides, SLACK, ROUNDED)
+    within = (start >= -beyond) & (start + sides <= sizes + beyond) & (sides >= least)
     return within.all(axis=-1)
 
 

@@ -44,7 +44,9 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
         InputError: if the folders are splits of a data set, none of which is to train on, or which
             have no such names.
     """
-    tops = _tops(tree)
+    tops = {
+        top: below for top, below in _tops(tree).items() if below or not _is_of_lists(tree, top)
+    }
     splits = {top: split for top in tops if (split := split_of(top))}
     parts = {top: split for top, split in splits.items() if '' not in tops[top]}
     flat = {top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}}
@@ -185,6 +187,11 @@ def _has_texts_alone(folder: Path) -> bool:
     """True for a folder such as ``meta`` with lists beside those of the classes."""
     files = [*walk_files(folder)]
     return bool(files) and all(file.suffix.lower() in NOTE_SUFFIXES for file in files)
+
+
+def _is_of_lists(tree: Tree, top: str) -> bool:
+    """True for a folder that is named as a split and has lists alone, which are read as such."""
+    return bool(split_of(top)) and _has_texts_alone(tree.folder / top)
 
 
 def _check_part(

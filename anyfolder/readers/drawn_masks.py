@@ -3,7 +3,6 @@
 from itertools import chain
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 from anyfolder.errors import InputError
 from anyfolder.wording import option
@@ -15,6 +14,7 @@ from .image_tree import Tree
 from .listing import Listing
 from .mask_classes import NOT_LABELED, MaskValues
 from .mask_values import values_of
+from .polygon_masks import draw_polygon
 from .records import ImageRecord
 from .run_lengths import mask_of
 
@@ -60,16 +60,12 @@ def class_map(found: Listing, record: ImageRecord) -> np.ndarray:
 
 def _drawn(record: ImageRecord, classes: tuple[str, ...]) -> np.ndarray:
     """The mask (H, W), uint8, of polygons, largest first, on class 0. Crowds are not labeled."""
-    width, height = record.size
-    image = Image.new('L', (width, height), 0)
-    draw = ImageDraw.Draw(image)
+    mask = np.zeros(record.size[::-1], np.uint8)
     for found in sorted(record.instances, key=lambda found: -float(found.area)):
         value = NOT_LABELED if found.crowd else classes.index(found.name)
         if isinstance(found.segmentation, dict):
-            image.paste(
-                value, mask=Image.fromarray(mask_of(found.segmentation['counts'], record.size))
-            )
+            mask[mask_of(found.segmentation['counts'], record.size)] = value
         else:
             for polygon in found.segmentation or ():
-                draw.polygon(polygon, fill=value)
-    return np.asarray(image)
+                draw_polygon(mask, polygon, value)
+    return mask

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from anyfolder.errors import InputError
@@ -36,11 +37,13 @@ class Findings:
         noted: what was repaired or left out, and why.
         wrong: what cannot be right: a sentence's subject and verb, and the remedy after it ->
             where.
+        left_out: paths of files that were named with a reason.
     """
 
     skip_invalid: bool = False
     warnings: dict[str, FindingKind] = field(default_factory=dict)
     wrong: dict[tuple[str, str], FindingKind] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
 
     def warn(self, what: str, example: Any) -> None:
         """Something was repaired or left out."""
@@ -50,6 +53,12 @@ class Findings:
         """The same for several examples."""
         for example in examples:
             self.warn(what, example)
+
+    def leave_out_files(self, what: str, files: Iterable[Path]) -> None:
+        """Files are left out, for a reason that is more than that nothing was read from them."""
+        for file in files:
+            self.warn(what, file)
+            self.left_out.add(str(file))
 
     def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
         """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.

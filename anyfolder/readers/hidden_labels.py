@@ -46,7 +46,7 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
                 'tables left out, which say other classes than the folders; to read one, put its '
                 'images into one folder'
             )
-            findings.warn(what, table.file)
+            findings.leave_out_files(what, [table.file])
 
 
 def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Rows:

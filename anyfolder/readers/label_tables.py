@@ -108,7 +108,7 @@ def _with_classes(
         if not table.others:
             if not (table.split_title or is_list_name(table.file.stem)):
                 what = 'tables left out, which have no column but that of images'
-                findings.warn(what, table.file)
+                findings.leave_out_files(what, [table.file])
             continue
         try:
             found.append((table, names_in(table, findings)))
@@ -121,7 +121,7 @@ def _with_classes(
     sure = [one for one in found if one[0].is_of_classes] or found
     left_out = [file for file, _ in faults] + [one[0].file for one in found if one not in sure]
     what = 'tables left out, which have no column of classes as another one has'
-    findings.warn_all(what, left_out)
+    findings.leave_out_files(what, left_out)
     return sure
 
 

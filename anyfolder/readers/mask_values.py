@@ -233,6 +233,12 @@ def _in_order(values: list[int], names: list[str], findings: Findings) -> MaskVa
             'from class 0; give as many names, or mark pixels of no class by 255.',
             classes=_named_in_order(chosen, names),
         )
+    if not names and len(values) == 2 and 0 < values[0] < LEAST_GRAY and NOT_LABELED in values:
+        raise UnclearError(
+            f'the masks have the values {values[0]} and {NOT_LABELED}, which may be two classes, '
+            'or one and pixels of no class; say it in classes.txt, or write 0 and 1.',
+            classes={str(value): f'class {value}' for value in values},
+        )
     classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
     if len(classes) < 2:
         raise InputError(

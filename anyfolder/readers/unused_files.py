@@ -24,6 +24,7 @@ def warn_unused(
     """
     of_images = chain.from_iterable((record.path, record.mask) for record in records)
     read = set(map(str, chain(of_images, used)))
+    named = read | findings.left_out
     for name in sorted(read & GUESSED.keys()):
         what, line = GUESSED[name]
         findings.warn(what, f'{line!r} in {name}')
@@ -31,7 +32,7 @@ def warn_unused(
         'folders of trainings left out', (path.relative_to(tree.folder) for path in tree.runs)
     )
     for path in tree.others:
-        if str(path) not in read:
+        if str(path) not in named:
             suffix = path.suffix.lower() or 'without a suffix'
             findings.warn(f'files left out, {suffix}', path.relative_to(tree.folder))
     findings.warn_all(

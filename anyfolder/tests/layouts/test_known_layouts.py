@@ -1,5 +1,6 @@
 """Each known layout reads its data set as the download unpacks, with its own splits and names."""
 
+import shutil
 import subprocess
 import sys
 from itertools import chain
@@ -7,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from listings import sizes_of
+from PIL import Image
 from public_boxes import PUBLIC_BOXES
 from public_classes import PUBLIC_CLASSES, eurosat, ham10000
-from public_maps import PUBLIC_MAPS
+from public_maps import PUBLIC_MAPS, bdd100k_masks, cityscapes_train_ids
 from public_matlab import PUBLIC_MATLAB
 from public_scene import Public, Scene
+from rejection import rejects
 
 import anyfolder
 from anyfolder.errors import InputError
@@ -91,6 +94,24 @@ def test_a_known_data_set_that_was_divided_is_read_by_its_splits(tmp_path):
     found = anyfolder.read(tmp_path / 'divided')
     assert found.classes == ('AnnualCrop', 'HerbaceousVegetation', 'PermanentCrop', 'SeaLake')
     assert [len(part) for part in found.splits.values()] == [8, 4, 0]
+
+
+def test_a_data_set_without_images_to_train_on_says_so(tmp_path):
+    cityscapes_train_ids(Scene(tmp_path))
+    for place in [*tmp_path.glob('**/train')]:
+        shutil.rmtree(place)
+    with rejects('has images for val and none to train on'):
+        anyfolder.read(tmp_path, 'segmentation')
+
+
+def test_images_that_were_saved_in_another_format_are_read(tmp_path):
+    bdd100k_masks(Scene(tmp_path))
+    for file in [*tmp_path.rglob('*.jpg')]:
+        Image.open(file).save(file.with_suffix('.png'))
+        file.unlink()
+    found = anyfolder.read(tmp_path, 'segmentation')
+    assert found.format == 'BDD100K'
+    assert [len(part) for part in found.splits.values()] == [4, 2, 0]
 
 
 def test_files_beside_the_folder_of_a_layout_are_none_of_it(tmp_path):

@@ -538,3 +538,14 @@ def test_folders_of_results_are_classes_only_if_they_have_images_alone(tmp_path,
     assert ('Output' in found.classes) == (not with_table)
     warnings = [row[0] for row in found.findings.rows()]
     assert any('named as results' in what for what in warnings)
+
+
+@pytest.mark.parametrize('name', ['test', 'val'])
+def test_a_folder_named_as_a_split_that_has_lists_alone_is_no_split(tmp_path, name):
+    write_digits(tmp_path, per_class=10)
+    (tmp_path / name).mkdir()
+    (tmp_path / f'{name}/{name}.txt').write_text('digit 0/003.png\ndigit 1/004.png\n')
+    found = read(tmp_path)
+    assert found.classes == ('digit 0', 'digit 1', 'digit 2')
+    assert len(found.parts[name]) == 2
+    assert sum(map(len, found.parts.values())) == 30

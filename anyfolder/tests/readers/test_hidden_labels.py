@@ -122,6 +122,7 @@ def test_a_table_that_exchanges_the_folders_is_a_question(tmp_path):
     write_table(tmp_path, 'file,label', [f'{i}.png,{("dog", "cat")[i % 2]}' for i in range(4)])
     notes = notes_of(read(tmp_path))
     assert any('tables left out, which say other classes than the' in what for what, _ in notes)
+    assert not any(what.startswith('files left out') for what, _ in notes)
 
 
 def test_frames_of_one_name_are_told_apart_by_a_column_of_folders(tmp_path):
@@ -180,6 +181,7 @@ def test_a_table_without_classes_beside_one_that_has_them_is_named(tmp_path):
         assert found.classes == ('MEL', 'NV')
         what = 'tables left out, which have no column of classes as another one has'
         assert (what, 1) in notes_of(found)
+        assert not any(words.startswith('files left out') for words, _ in notes_of(found))
     (tmp_path / 'GroundTruth.csv').unlink()
     with rejects(r"column 'age' of .*meta.csv' has"):
         read(tmp_path)

@@ -161,6 +161,12 @@ def unnamed_color(scene: Scene) -> None:
     scene.text('class_dict.csv', 'name,r,g,b', 'sky,250,0,0', 'sea,0,250,0', 'void,0,0,0')
 
 
+def one_class_or_two(scene: Scene) -> None:
+    for i in range(6):
+        scene.images(f'images/{i}.jpg', size=(40, 30))
+        scene.array(f'masks/{i}.png', mask_of(255, 1))
+
+
 def colors_and_names(scene: Scene) -> None:
     masks(scene, colors((250, 0, 0), (0, 250, 0)))
     scene.text('classes.txt', 'void', 'sea', 'sky')
@@ -236,6 +242,7 @@ UNCLEAR = [
     Unclear(yolo_six_values, 'detection', 'two more values', ('person',), 4),
     Unclear(lossy_masks, 'segmentation', 'JPEG', ('class 0', 'class 255'), 6),
     Unclear(smoothed_masks, 'segmentation', 'smoothed', ('class 0', 'class 255'), 6),
+    Unclear(one_class_or_two, 'segmentation', 'one and pixels', ('class 1', 'class 255'), 6),
     Unclear(unnamed_color, 'segmentation', 'does not name', ('sky', 'sea', 'void'), 6),
     Unclear(colors_and_names, 'segmentation', 'nothing of colors', ('void', 'sea', 'sky'), 6),
     Unclear(values_and_names, 'segmentation', 'classes have names', ('void', 'sea'), 6),
