@@ -1,0 +1,252 @@
+"""One detector in torch, onnxruntime, OpenVINO and ncnn, float32 and int8: time, size and AP.
+
+    python benchmarks runtimes RUN VAL.json IMAGES [--calibrate 100] [--others NAME=FILE.onnx ...]
+
+``RUN`` is exported in its own size. Its int8 file has convolutions and products of matrices in
+int8, by onnxruntime's static quantization on the first of the images to calibrate with
+(``--train``, annotations of other images in the same folder); OpenVINO runs that file too. Printed
+are milliseconds from the pixels of one image to its boxes on one thread (the median of
+``--rounds``), the megabytes of weights or file, and COCO's AP on ``VAL.json``.
+``--others`` are files of other programs, such as ``yolo export format=onnx`` writes, timed with
+random images of their own size. A runtime that is not installed, or does not take the file, is
+named. ncnn is asked by ``--pnnx``, the converter's program.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import onnxruntime
+import torch
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+import vit_plugin
+from benchmarks.coco_ap import average_precision
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.passes import optimize
+
+WARM_UP = 3
+QUANTIZED = ['Conv', 'MatMul', 'Gemm']
+MEGA = 1e6
+Arrays = Mapping[str, np.ndarray]
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    ms: float
+    megabytes: float
+    ap: float | None = None
+
+    def __str__(self) -> str:
+        ap = '' if self.ap is None else f'{self.ap:.1f}'
+        return f'| {self.name} | {self.ms:.1f} | {self.megabytes:.1f} | {ap} |'
+
+
+def milliseconds(call: Callable[[], Any], rounds: int) -> float:
+    for _ in range(WARM_UP):
+        call()
+    seconds = []
+    for _ in range(rounds):
+        start = perf_counter()
+        call()
+        seconds.append(perf_counter() - start)
+    return 1000 * median(seconds)
+
+
+class InOnnxruntime:
+    """A file in onnxruntime, on one thread."""
+
+    def __init__(self, file: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession(
+            str(file), options, providers=['CPUExecutionProvider']
+        )
+
+    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
+        return self.session.run(None, dict(given))
+
+
+class InOpenVino:
+    """The same in OpenVINO, in float32 where the processor could compute in bfloat16."""
+
+    def __init__(self, file: Path) -> None:
+        import openvino
+
+        settings = dict(INFERENCE_NUM_THREADS=1, INFERENCE_PRECISION_HINT='f32')
+        self.compiled = openvino.Core().compile_model(str(file), 'CPU', settings)
+
+    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
+        found = self.compiled(dict(given))
+        return [found[output] for output in self.compiled.outputs]
+
+
+class Session:
+    """What :class:`OnnxModel` asks of onnxruntime, of another runtime."""
+
+    def __init__(self, like: onnxruntime.InferenceSession, runtime: Any) -> None:
+        self.get_inputs, self.get_outputs = like.get_inputs, like.get_outputs
+        self.runtime = runtime
+
+    def run(self, names: None, given: Arrays) -> Sequence[np.ndarray]:
+        return self.runtime(given)
+
+
+def model_in(file: Path, runtime: Any) -> OnnxModel:
+    """A file's model with its pixels and boxes, whose network another runtime runs."""
+    model = OnnxModel(file)
+    model.session = Session(model.session, runtime)
+    return model
+
+
+def inputs_of(model: OnnxModel, image: np.ndarray) -> dict[str, np.ndarray]:
+    placed = model.fitted(image)
+    arrays = model.channels_of(placed.pixels)[None], np.array([placed.inner])
+    return dict(zip(model.inputs, arrays, strict=False))
+
+
+class Photographs(CalibrationDataReader):
+    """Images as the file takes them."""
+
+    def __init__(self, model: OnnxModel, paths: Sequence[Path]) -> None:
+        self.rows: Iterator[dict] = (inputs_of(model, cv2.imread(str(path))) for path in paths)
+
+    def get_next(self) -> dict | None:
+        return next(self.rows, None)
+
+
+def images_of(annotations: Path, folder: Path) -> list[Path]:
+    return [folder / row['file_name'] for row in json.loads(annotations.read_text())['images']]
+
+
+def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
+    """Quantize a file with these images, but for what comes after the last convolution."""
+    prepared = target.with_suffix('.prepared.onnx')
+    quant_pre_process(str(file), str(prepared), skip_symbolic_shape=True)
+    quantize_static(
+        prepared,
+        target,
+        Photographs(OnnxModel(file), paths),
+        QuantFormat.QDQ,
+        op_types_to_quantize=QUANTIZED,
+        per_channel=True,
+        reduce_range=True,  # processors without VNNI sum pairs in 16 bits
+    )
+
+
+def timed(name: str, file: Path, make: type, rounds: int, given: Arrays, judge: Any) -> Row | str:
+    """A row, or the sentence of what does not run."""
+    try:
+        runtime = make(file)
+        ms = milliseconds(lambda: runtime(given), rounds)
+        ap = judge and judge(model_in(file, runtime))
+    except Exception as error:  # each runtime has errors of its own
+        return f'{name}: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}'
+    return Row(name, ms, file.stat().st_size / MEGA, ap)
+
+
+def in_torch(run: str, given: Arrays, rounds: int, judge: Any) -> Row:
+    """The same graph in torch, with the passes of ``vit-plugin infer``."""
+    trained = vit_plugin.load(run, device='cpu')
+    size = sum(one.numel() * one.element_size() for one in trained.model.state_dict().values())
+    graph = optimize(deploy(trained.model), frozen=True)
+    tensors = [torch.from_numpy(one) for one in given.values()]
+
+    def call() -> None:
+        with torch.inference_mode():
+            graph(*tensors)
+
+    ms = milliseconds(call, rounds)
+    return Row('torch, float32', ms, size / MEGA, judge(trained.optimized()))
+
+
+def asked_of_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
+    """The layers of its converter's file that ncnn does not have."""
+    import ncnn
+
+    kinds = {'float32': 'f32', 'int64': 'i64'}
+    shapes = ','.join(
+        f'[{",".join(map(str, one.shape))}]{kinds[str(one.dtype)]}' for one in given.values()
+    )
+    copy = folder / 'converted.onnx'
+    copy.write_bytes(file.read_bytes())
+    command = [pnnx, copy.name, f'inputshape={shapes}']
+    subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    layers = folder / 'converted.ncnn.param'
+    if not layers.is_file():
+        return 'ncnn: pnnx writes no file'
+    found = {line.split()[0] for line in layers.read_text().splitlines()[2:]}
+    lacking = sorted(kind for kind in found if ncnn.layer_to_index(kind) < 0)
+    return f'ncnn has no layer for {", ".join(lacking)}' if lacking else 'ncnn has all layers'
+
+
+def random_inputs(file: Path) -> dict[str, np.ndarray]:
+    """Images for a file of another program."""
+    random, given = np.random.default_rng(0), {}
+    for one in onnxruntime.InferenceSession(str(file)).get_inputs():
+        shape = [side if isinstance(side, int) else 1 for side in one.shape]
+        given[one.name] = random.random(shape, np.float32)
+    return given
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('run', help='a run of vit-plugin train --data --task detection')
+    parser.add_argument('truth', type=Path, help='COCO annotations to validate with')
+    parser.add_argument('images', type=Path)
+    parser.add_argument('--train', type=Path, help='annotations of the images to calibrate with')
+    parser.add_argument('--calibrate', type=int, default=100, metavar='IMAGES')
+    parser.add_argument('--others', nargs='*', default=[], metavar='NAME=FILE')
+    parser.add_argument('--pnnx', help="the program of ncnn's converter")
+    parser.add_argument('--rounds', type=int, default=30)
+    args = parser.parse_args()
+    warnings.simplefilter('ignore')
+    torch.set_num_threads(1)
+
+    def judge(model: Callable[[np.ndarray], Any]) -> float:
+        return average_precision(model, args.truth, args.images)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file, small = folder / 'model.onnx', folder / 'int8.onnx'
+        command = [sys.executable, '-m', 'vit_plugin', 'export', args.run, '--out', str(file)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
+        calibration = images_of(args.train or args.truth, args.images)[: args.calibrate]
+        write_int8(file, small, calibration)
+        image = cv2.imread(str(images_of(args.truth, args.images)[0]))
+        given = inputs_of(OnnxModel(file), image)
+        print('| | ms | MB | AP |\n|---|--:|--:|--:|')
+        print(in_torch(args.run, given, args.rounds, judge), flush=True)
+        for kind, path in (('float32', file), ('int8', small)):
+            for runtime, make in dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino).items():
+                row = timed(f'{runtime}, {kind}', path, make, args.rounds, given, judge)
+                print(row, flush=True)
+        if args.pnnx:
+            print(asked_of_ncnn(str(Path(args.pnnx).resolve()), file, given, folder))
+    for other in args.others:
+        name, _, path = other.partition('=')
+        for runtime, make in dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino).items():
+            given = random_inputs(Path(path))
+            row = timed(f'{name}, {runtime}', Path(path), make, args.rounds, given, None)
+            print(row, flush=True)
+
+
+if __name__ == '__main__':
+    main()
