@@ -1,4 +1,7 @@
-"""Turn standardized kernels and position tables into plain parameters while a model is exported."""
+"""Kernels, position tables and twin convolutions become plain parameters in an export.
+
+A graph that is traced meanwhile does not compute them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +52,10 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         for one in _tensors_of(backbone, image_size)
     ]
     before = [getattr(one.owner, one.name) for one in tensors]
+    twins = [*_twins_of(model)]
     try:
+        for owner, name, twin in twins:
+            setattr(owner, name, twin.single())
         for one, parameter in zip(tensors, before, strict=True):
             with torch.no_grad():
                 result = getattr(one.module, one.method)(parameter, *one.args)
@@ -58,11 +64,21 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
             setattr(one.module, one.method, _as_it_is)
         yield
     finally:
+        for owner, name, twin in twins:
+            setattr(owner, name, twin)
         for one, parameter in zip(tensors, before, strict=True):
             if parameter is None:
                 delattr(one.owner, one.name)  # otherwise the name would remain a parameter
             setattr(one.owner, one.name, parameter)
             vars(one.module).pop(one.method, None)
+
+
+def _twins_of(model: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
+    """Modules that one module can replace in eval mode, which their method ``single`` returns."""
+    for owner in model.modules():
+        for name, module in owner.named_children():
+            if hasattr(module, 'single') and not module.training:
+                yield owner, name, module
 
 
 def _as_it_is(parameter: Tensor, *_: Any) -> Tensor:

@@ -31,6 +31,13 @@ def match(costs: Sequence[Sequence[Tensor]], groups: int) -> list[Pairs]:
             without gradients.
         groups: see above.
     """
+    numbers = [groups * min(len(cost) // groups, cost.shape[1]) for cost in costs[0]]
+    pairs = torch.from_numpy(assigned(costs, groups)).to(costs[0][0].device)
+    return [Pairs(queries, objects, numbers) for queries, objects in pairs.unbind(1)]
+
+
+def assigned(costs: Sequence[Sequence[Tensor]], groups: int) -> np.ndarray:
+    """The queries and objects (2, layers, M) of :func:`match`, in the memory of the processor."""
     every = [cost for layer in costs for cost in layer]
     copied = torch.cat([cost.flatten() for cost in every]).cpu()
     copies, found = iter(copied.split([cost.numel() for cost in every])), []
@@ -42,7 +49,16 @@ def match(costs: Sequence[Sequence[Tensor]], groups: int) -> list[Pairs]:
                 found.append([queries + first_query, objects + first_object])
                 first_query += len(group)
             first_object += cost.shape[1]
-    numbers = [groups * min(len(cost) // groups, cost.shape[1]) for cost in costs[0]]
-    pairs = torch.from_numpy(np.concatenate(found, 1)).to(every[0].device)
-    of_layers = pairs.view(2, len(costs), sum(numbers)).unbind(1)
-    return [Pairs(queries, objects, numbers) for queries, objects in of_layers]
+    return np.concatenate(found, 1).reshape(2, len(costs), -1)
+
+
+def union(pairs: np.ndarray) -> np.ndarray:
+    """The pairs of all layers (2, layers, M), each query once (2, U), in ascending order.
+
+    A query has the object that most layers give it (D-FINE, arXiv:2410.13842, Section 4.2). Of
+    several, it has the first.
+    """
+    (queries, objects), counts = np.unique(pairs.reshape(2, -1), axis=1, return_counts=True)
+    order = np.lexsort((objects, -counts, queries))
+    first = np.unique(queries[order], return_index=True)[1]
+    return np.stack((queries, objects))[:, order[first]]

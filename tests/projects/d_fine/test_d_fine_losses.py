@@ -1,0 +1,290 @@
+"""The losses of a step equal transformers' for the same outputs, matches and noise.
+
+transformers' criterion gets the outputs layer by layer, as the authors' code has them: what it
+makes of its own model's outputs pairs the boxes of a layer with the distributions of the next.
+"""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from mmengine.structures import InstanceData
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from vit_plugin.projects.d_fine.d_fine_head import DFINEHead, FineOutputs
+from vit_plugin.projects.d_fine.noised_objects import NoisedObjects, noised_objects
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+CLASSES, QUERIES, DIMS, BINS = 4, 6, 16, 8
+SIZE = (48, 64)
+LABELS = [[1, 2, 2], [], [0]]
+BOXES = [
+    [[0.3, 0.3, 0.2, 0.3], [0.6, 0.5, 0.4, 0.4], [0.5, 0.8, 0.3, 0.2]],
+    [],
+    [[0.5, 0.6, 0.5, 0.3]],
+]
+LOSSES = {
+    'd_fine': dict(type='vit_plugin.OverlapVarifocalLoss'),
+    'deimv2': dict(type='vit_plugin.MatchabilityAwareLoss'),
+}
+
+
+def head(variant: str = 'd_fine', **kwargs: Any) -> DFINEHead:
+    torch.manual_seed(0)
+    options = (
+        dict(
+            num_classes=CLASSES,
+            num_queries=QUERIES,
+            in_channels=(DIMS, DIMS),
+            embed_dims=DIMS,
+            variant=variant,
+            decoder=dict(num_layers=3, num_heads=2, num_points=(2, 3), feedforward_channels=16),
+            distributions=dict(bins=BINS, quality_channels=8),
+            noise=dict(number=6),
+            loss_cls=LOSSES.get(variant, LOSSES['deimv2']),
+        )
+        | kwargs
+    )
+    built = DFINEHead(**options).double().train()
+    for parameter in built.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    return built
+
+
+def maps(dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    torch.manual_seed(1)
+    return [torch.randn(3, DIMS, 6 // k, 8 // k, dtype=dtype) for k in (1, 2)]
+
+
+def samples(dtype: torch.dtype = torch.float64) -> list:
+    from mmdet.structures import DetDataSample
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
+
+    ends = torch.tensor([SIZE[1], SIZE[0]] * 2, dtype=dtype)
+    return [
+        DetDataSample(
+            metainfo=dict(img_shape=SIZE, batch_input_shape=SIZE),
+            gt_instances=InstanceData(
+                labels=torch.tensor(labels, dtype=torch.long),
+                bboxes=bbox_cxcywh_to_xyxy(torch.tensor(boxes, dtype=dtype).view(-1, 4)) * ends,
+            ),
+        )
+        for labels, boxes in zip(LABELS, BOXES, strict=True)
+    ]
+
+
+def step(built: DFINEHead, monkeypatch: Any) -> tuple[dict[str, Tensor], FineOutputs, Any]:
+    """The losses, the outputs that they were computed of, and the noised objects."""
+    seen: list[Any] = []
+    forward = built.forward
+
+    def recorded(*args: Any) -> FineOutputs:
+        seen.extend((forward(*args), args[2]))
+        return seen[0]
+
+    monkeypatch.setattr(built, 'forward', recorded)
+    torch.manual_seed(2)
+    losses = built.loss(maps(), samples())
+    return losses, *seen
+
+
+def criterion(variant: str, joint: bool) -> Any:
+    pytest.importorskip('transformers', '5', 'needs transformers 5')
+    from transformers.loss.loss_d_fine import DFineLoss
+    from transformers.loss.loss_deimv2 import Deimv2Loss
+
+    weights = dict(weight_loss_bbox=5.0, weight_loss_giou=2.0, weight_loss_fgl=0.15)
+    config = SimpleNamespace(
+        **weights,
+        matcher_class_cost=2.0,
+        matcher_bbox_cost=5.0,
+        matcher_giou_cost=2.0,
+        matcher_alpha=0.25,
+        matcher_gamma=2.0,
+        use_focal_loss=True,
+        num_labels=CLASSES,
+        eos_coefficient=1e-4,
+        focal_loss_alpha=0.75,
+        focal_loss_gamma=1.5 if variant == 'deimv2' else 2.0,
+        weight_loss_vfl=1.0,
+        weight_loss_mal=1.0,
+        weight_loss_ddf=1.5,
+        max_num_bins=BINS,
+        reg_scale=4.0,
+        up=0.5,
+        mal_alpha=None,
+        use_dense_one_to_one=joint,
+    )
+    return (Deimv2Loss if variant == 'deimv2' else DFineLoss)(config).double()
+
+
+def theirs(outputs: FineOutputs, noised: NoisedObjects | None, built: DFINEHead) -> dict[str, Any]:
+    """Our outputs as transformers' criterion takes them."""
+    number = noised.labels.shape[1] if noised else 0
+
+    def simple(logits: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+        return dict(logits=logits, pred_boxes=boxes.clamp(0, 1))
+
+    def layer(i: int, part: slice) -> dict[str, Tensor]:
+        return dict(
+            simple(outputs.logits[i][:, part], outputs.boxes[i][:, part]),
+            pred_corners=outputs.sides[i][:, part],
+            ref_points=outputs.first_boxes[:, part].detach(),
+            teacher_corners=outputs.sides[-1][:, part],
+            teacher_logits=outputs.logits[-1][:, part],
+        )
+
+    own, noise = slice(number, None), slice(None, number)
+    every = range(len(outputs.logits))
+    found = dict(
+        layer(every[-1], own),
+        auxiliary_outputs=[
+            *(layer(i, own) for i in every[:-1]),
+            simple(outputs.first_logits[:, own], outputs.first_boxes[:, own]),
+            simple(outputs.proposed_logits, outputs.proposed_boxes),
+        ],
+    )
+    if noised:
+        counts = [len(labels) * noised.groups for labels in LABELS]
+        positive = (noised.queries % number).split(counts)
+        found |= dict(
+            dn_auxiliary_outputs=[
+                *(layer(i, noise) for i in every),
+                simple(outputs.first_logits[:, noise], outputs.first_boxes[:, noise]),
+            ],
+            denoising_meta_values=dict(dn_num_group=noised.groups, dn_positive_idx=positive),
+        )
+    return found
+
+
+def names(built: DFINEHead, noised: bool) -> dict[str, str]:
+    """Beginnings of our names and ends of theirs."""
+    last = len(built.layers) - 1
+    layers = {'': '', **{f'd{i}.': f'_aux_{i}' for i in range(last)}}
+    layers |= {'first_': f'_aux_{last}', 'enc_': f'_aux_{last + 1}'}
+    if noised:
+        layers |= {f'dn_d{i}.': f'_dn_{i}' for i in range(last)}
+        layers |= {'dn_': f'_dn_{last}', 'dn_first_': f'_dn_{last + 1}'}
+    return layers
+
+
+@pytest.mark.parametrize('noise', [6, 0])
+@pytest.mark.parametrize(
+    ('variant', 'joint'), [('d_fine', False), ('deimv2', False), ('deimv2', True)]
+)
+def test_losses_equal_transformers(variant, joint, noise, monkeypatch):
+    judge = criterion(variant, joint)
+    built = head(variant, joint_matching=joint, noise=dict(number=noise))
+    losses, outputs, noised = step(built, monkeypatch)
+    targets = [
+        dict(
+            class_labels=torch.tensor(labels, dtype=torch.long),
+            boxes=torch.tensor(boxes, dtype=torch.float64).view(-1, 4),
+        )
+        for labels, boxes in zip(LABELS, BOXES, strict=True)
+    ]
+    from benchmarks.detectors_reference import doubled
+
+    monkeypatch.setattr(torch, 'float', torch.float64)  # some of theirs is computed in float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        with doubled():
+            wanted = judge(theirs(outputs, noised, built), targets)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    kinds = dict(
+        cls='mal' if variant == 'deimv2' else 'vfl', bbox='bbox', iou='giou', fgl='fgl', ddf='ddf'
+    )
+    compared = 0
+    for start, end in names(built, bool(noise)).items():
+        for own, other in kinds.items():
+            value = wanted.get(f'loss_{other}{end}')
+            if value is None or f'{start}loss_{own}' not in losses:
+                assert value is None or not value.item(), (start, own)
+                continue
+            found = losses[f'{start}loss_{own}']
+            assert abs(found.item() - value.item()) < 1e-9, (start, own)
+            compared += 1
+    assert compared == len(losses)
+
+
+def test_noise_equals_transformers():
+    """The groups, their masks and their noise, from the same random numbers."""
+    pytest.importorskip('transformers', '5', 'needs transformers 5')
+    from transformers.models.rt_detr import modeling_rt_detr as rt_detr
+
+    labels = [torch.tensor(one, dtype=torch.long) for one in LABELS]
+    boxes = [torch.tensor(one).view(-1, 4) for one in BOXES]
+    ours = noised_objects(labels, boxes, CLASSES, 6, 0, 0)
+    classes, placed, mask, meta = rt_detr.get_contrastive_denoising_training_group(
+        [dict(class_labels=one, boxes=box) for one, box in zip(labels, boxes, strict=True)],
+        CLASSES,
+        QUERIES,
+        lambda values: values,
+        6,
+        0,
+        0,
+    )
+    assert torch.equal(ours.labels, classes.long())
+    torch.testing.assert_close(ours.boxes, placed)
+    assert torch.equal(ours.hidden(QUERIES), mask.isinf())
+    assert ours.groups == meta['dn_num_group']
+    number = ours.labels.shape[1]
+    firsts = torch.cat([one + i * number for i, one in enumerate(meta['dn_positive_idx'])])
+    assert torch.equal(ours.queries, firsts)
+
+
+def test_noise_stays_within_its_limits():
+    torch.manual_seed(0)
+    box = torch.tensor([[0.5, 0.5, 0.2, 0.4]]).expand(50, 4)
+    found = noised_objects([torch.zeros(50, dtype=torch.long)], [box], 3, 50)
+    corners = torch.cat((found.boxes[..., :2] - found.boxes[..., 2:] / 2, found.boxes[..., :2]), -1)
+    apart = (corners[0, :, 0] - 0.4).abs() / 0.1  # of the left side, over half of the width
+    assert (apart[:50] <= 1 + 1e-5).all()
+    assert ((apart[50:] >= 1 - 1e-5) & (apart[50:] <= 2 + 1e-5)).all()
+    assert 0 < (found.labels != 0).sum() < len(found.labels[0]) / 2
+
+
+def test_images_without_objects(monkeypatch):
+    built = head()
+    empty = samples()
+    for sample in empty:
+        sample.gt_instances = sample.gt_instances[:0]
+    losses = built.loss(maps(), empty)
+    assert all(value.isfinite().all() for value in losses.values())
+    assert losses['loss_bbox'] == 0
+    sum(losses.values()).backward()
+
+
+class Copies(TorchDispatchMode):
+    """Counts what a GPU would wait for: copies to the processor, and sizes that it decides."""
+
+    WAITS = ('_local_scalar_dense', 'nonzero', 'unique', 'masked_select', 'equal')
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.name()
+        if any(one in name for one in self.WAITS):
+            self.waits.append(name)
+        if name.startswith('aten::index') and any(
+            isinstance(one, Tensor) and one.dtype == torch.bool
+            for one in (args[1] if isinstance(args[1], (list, tuple)) else ())
+        ):
+            self.waits.append(f'{name} by booleans')
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_waits_only_for_its_matching(monkeypatch):
+    """Nothing but the one copy of all costs needs the values of a tensor."""
+    built = head('deimv2').float()
+    levels, data = maps(torch.float32), samples(torch.float32)
+    with Copies() as counted:
+        built.loss(levels, data)
+    assert not counted.waits

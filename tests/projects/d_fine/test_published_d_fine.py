@@ -1,0 +1,190 @@
+"""Folders of D-FINE and DEIMv2 compute what transformers does, each field is read or named."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from vit_plugin.inference.load import load
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+from field_walk import Walked  # noqa: E402
+
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
+HGNET = dict(
+    model_type='hgnet_v2',
+    stem_channels=[3, 8, 8],
+    stage_in_channels=[8, 16, 16, 32],
+    stage_mid_channels=[8] * 4,
+    stage_out_channels=[16, 16, 32, 32],
+    stage_num_blocks=[1, 1, 2, 1],
+    stage_numb_of_layers=[2] * 4,
+    out_indices=[2, 3, 4],
+    use_learnable_affine_block=True,
+    depths=[1, 1, 2, 1],
+    hidden_sizes=[16, 16, 32, 32],
+)
+VIT = dict(
+    model_type='dinov3_vit',
+    hidden_size=16,
+    intermediate_size=32,
+    num_attention_heads=2,
+    num_hidden_layers=4,
+    num_register_tokens=2,
+    out_indices=[2, 3, 4],
+    patch_size=16,
+    image_size=64,
+)
+GIVEN = dict(
+    backbone_config=HGNET,
+    encoder_in_channels=[16, 32, 32],
+    encoder_hidden_dim=32,
+    encoder_ffn_dim=16,
+    encoder_attention_heads=2,
+    d_model=32,
+    decoder_in_channels=[32] * 3,
+    decoder_ffn_dim=16,
+    decoder_layers=3,
+    decoder_attention_heads=2,
+    decoder_n_points=[2, 4, 2],  # powers of two: transformers keeps their reciprocals in float32
+    num_queries=5,
+    num_labels=3,
+    depth_mult=0.34,
+    hidden_expansion=0.5,
+    max_num_bins=8,
+    lqe_hidden_dim=8,
+)
+LITE = dict(
+    GIVEN,
+    backbone_config=dict(HGNET, out_indices=[4]),
+    encoder_type='lite',
+    encoder_in_channels=[32],
+    decoder_in_channels=[32, 32],
+    num_feature_levels=2,
+    decoder_n_points=[4, 2],
+    use_gateway=False,
+)
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    'd_fine': ('DFine', GIVEN),
+    'd_fine, other widths': ('DFine', dict(GIVEN, d_model=16)),
+    'deimv2 on DINOv3': (
+        'Deimv2',
+        dict(
+            GIVEN,
+            backbone_config=VIT,
+            encoder_in_channels=[32] * 3,
+            encoder_has_trailing_conv=False,
+            spatial_tuning_adapter_inplanes=4,
+        ),
+    ),
+    'deimv2 on a CNN': ('Deimv2', GIVEN),
+    'deimv2, lite': ('Deimv2', LITE),
+    'deimv2, one head': ('Deimv2', dict(LITE, share_bbox_head=True)),
+}
+
+
+def randomized(kind: str, given: dict[str, Any]) -> nn.Module:
+    torch.manual_seed(0)
+    config = getattr(transformers, f'{kind}Config')(**given)
+    model = getattr(transformers, f'{kind}ForObjectDetection')(config)
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            nn.init.normal_(parameter, std=0.3)
+    for name, buffer in model.named_buffers():
+        if name.endswith('running_var'):
+            buffer.uniform_(0.5, 1.5)
+        if name.endswith('running_mean'):
+            buffer.normal_(std=0.1)
+    return model
+
+
+def outputs_of(model: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
+    found = model.bbox_head(model.extract_feat(images))
+    return [found.logits[-1], found.boxes[-1], found.proposed_logits, found.proposed_boxes]
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_folders_equal_transformers(case, tmp_path):
+    from benchmarks.detectors_reference import doubled
+
+    theirs = randomized(*CASES[case])
+    theirs.save_pretrained(tmp_path)
+    ours = load(tmp_path, device='cpu').model.double().eval()
+    theirs = theirs.double().eval()  # not what it reads again, which loses a head that is shared
+    for size in ((64, 128), (128, 64)):
+        images = torch.rand(2, 3, *size, dtype=torch.float64)
+        with torch.no_grad(), doubled():
+            found = theirs(images)
+            wanted = found.logits, found.pred_boxes, found.enc_topk_logits, found.enc_topk_bboxes
+            for one, other in zip(outputs_of(ours, images), wanted, strict=True):
+                torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+
+
+SECOND: dict[str, Any] = dict(
+    activation_function='relu',
+    encoder_activation_function='relu',
+    decoder_activation_function='gelu',
+    decoder_method='discrete',
+    batch_norm_eps=0.25,
+    encode_proj_layers=[1],
+    encoder_in_channels=[32, 32, 32],
+    feat_strides=[4, 8, 16],
+    eval_size=[64, 64],
+    anchor_image_size=[64, 64],
+    decoder_in_channels=[16] * 3,
+    decoder_n_points=3,
+    eval_idx=1,
+    initializer_bias_prior_prob=0.5,
+    mal_alpha=0.5,
+    encoder_fuse_op='cat',
+    encoder_type='lite',
+    max_num_bins=16,
+    head_dim=8,
+    **{
+        'backbone_config.depths': [2, 2, 2, 2],
+        'backbone_config.hidden_sizes': [8] * 4,
+        'backbone_config.stem_channels': [3, 4, 8],
+        'backbone_config.stem_strides': [1, 1, 1, 2, 1],
+        'backbone_config.stage_in_channels': [8, 16, 16, 16],
+        'backbone_config.stage_mid_channels': [4] * 4,
+        'backbone_config.stage_out_channels': [16, 16, 32, 16],
+        'backbone_config.stage_num_blocks': [1] * 4,
+        'backbone_config.stage_downsample': [False, True, True, False],
+        'backbone_config.stage_downsample_strides': [2, 2, 1, 2],
+        'backbone_config.stage_light_block': [True] * 4,
+        'backbone_config.stage_kernel_size': [3] * 4,
+        'backbone_config.stage_numb_of_layers': [1] * 4,
+        'backbone_config.out_indices': [1, 3, 4],
+        'backbone_config.out_features': ['stage1', 'stage3', 'stage4'],
+    },
+)
+
+
+@pytest.mark.parametrize('case', ['d_fine', 'deimv2 on DINOv3', 'deimv2 on a CNN'])
+def test_fields(case, tmp_path):
+    kind, given = CASES[case]
+
+    def theirs(model: nn.Module) -> Any:
+        def outputs(images: torch.Tensor) -> list[torch.Tensor]:
+            found = model(images)
+            return [found.logits, found.pred_boxes]
+
+        return outputs
+
+    def ours(folder: Any) -> Any:
+        model = load(folder, device='cpu').model.double().eval()
+        return lambda images: outputs_of(model, images)[:2]
+
+    walked = Walked(
+        getattr(transformers, f'{kind}Config'),
+        getattr(transformers, f'{kind}ForObjectDetection'),
+        given,
+        SECOND,
+        (64, 128),
+        theirs,
+        ours,
+    )
+    assert not walked.faults(tmp_path)

@@ -1,0 +1,66 @@
+"""DEIMv2's backbone on any transformer, and its model for a folder."""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+import pytest
+import torch
+from model_states import assert_all_learn
+from rejection import rejects
+from tiny_models import TINY
+
+from vit_plugin.config.task_model import ModelFacts
+from vit_plugin.models import LiteEncoder, SpatialTuningAdapter, VisionTransformer, load_weights
+from vit_plugin.projects.deimv2.deimv2_model import DEIMV2
+
+ARCH = dict(TINY, num_layers=3)
+
+
+@pytest.mark.parametrize('arch', [ARCH, 'R+Ti/16'])
+@pytest.mark.parametrize('size', [(64, 96), (70, 90)])
+def test_maps(arch, size):
+    model = SpatialTuningAdapter(
+        arch=arch, img_size=64, out_indices=(0, 1, 2), out_channels=16, conv_inplane=4
+    )
+    maps = model(torch.rand(2, 3, *size))
+    wanted = [tuple(-(-side // stride) for side in size) for stride in (8, 16, 32)]
+    assert [tuple(level.shape) for level in maps] == [(2, 16, *side) for side in wanted]
+    assert (model.channels, model.strides) == ((16,) * 3, (8, 16, 32))
+    sum(level.square().mean() for level in maps).backward()
+    assert_all_learn(model)
+
+
+def test_weights_of_an_encoder_fit():
+    vit = VisionTransformer(ARCH, 32, out_type='featmap')
+    model = SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 1, 2), out_channels=16)
+    report = load_weights(model, vit.state_dict())
+    assert all(name.startswith(('detail', 'fusions')) for name in report.initialized)
+
+
+def test_other_outputs_are_an_error():
+    with rejects(r'out_indices=\(0, 2\) must be three blocks'):
+        SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 2))
+
+
+def test_a_lite_encoder_takes_one_map():
+    neck = LiteEncoder([8], 16, depth=0.34, expansion=0.5)
+    outs = neck([torch.rand(2, 8, 5, 6)])
+    assert [tuple(out.shape) for out in outs] == [(2, 16, 5, 6), (2, 16, 3, 3)]
+    with rejects(r'in_channels=\[8, 8\] must be of one map'):
+        LiteEncoder([8, 8])
+
+
+@pytest.mark.parametrize('arch', ['Ti/16', 'S/16', 'R+Ti/16'])
+def test_a_model_for_any_backbone(arch):
+    def build(**more):
+        with torch.device('meta'):
+            return VisionTransformer(arch, 256, **more)
+
+    import mmdet.models  # noqa: F401
+    from mmengine.registry import MODELS, init_default_scope
+
+    facts = ModelFacts(3, (256, 256), dict(arch=arch, img_size=256), build, objects=4)
+    init_default_scope('mmdet')
+    with torch.device('meta'):
+        built = MODELS.build(dict(DEIMV2.build(facts)))
+    assert built.bbox_head.num_classes == 3
+    assert built.backbone.strides == (8, 16, 32)

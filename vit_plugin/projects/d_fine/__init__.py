@@ -1,0 +1,25 @@
+"""D-FINE, a real-time detector, and what DEIMv2 and RT-DETR share with it (arXiv:2410.13842)."""
+
+from vit_plugin.project import Project
+
+PROJECT = Project(
+    family='detr_family',
+    registered={
+        'MODELS': {
+            'DFINEHead': 'vit_plugin.projects.d_fine.d_fine_head',
+            'HGNetV2': 'vit_plugin.projects.d_fine.hgnet_v2',
+            'HybridEncoder': 'vit_plugin.projects.d_fine.hybrid_encoder',
+            'MatchabilityAwareLoss': 'vit_plugin.projects.d_fine.fine_losses',
+            'OverlapVarifocalLoss': 'vit_plugin.projects.d_fine.fine_losses',
+        },
+    },
+    formats={
+        f'hf_{name}': f'vit_plugin.projects.d_fine.d_fine_names:HF_{name.upper()}'
+        for name in ('d_fine', 'deimv2', 'deimv2_cnn')
+    },
+    published={
+        'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',
+        'DEIMv2': 'vit_plugin.projects.d_fine.published_deimv2:deimv2',
+    },
+    deployed={('bbox_head', 'DFINEHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},
+)

@@ -1,0 +1,165 @@
+"""The names of transformers' D-FINE and DEIMv2, and ours."""
+
+from collections.abc import Iterator, Mapping
+
+from vit_plugin.weights.formats.hugging_face import HF_DINOV3
+from vit_plugin.weights.rules import Format, Rule
+
+STEMS = ('stem1', 'stem2a', 'stem2b', 'stem3', 'stem4')
+HGNET = {
+    **{f'embedder.{name}': f'stem.{name}' for name in STEMS},
+    'encoder.stages.{i}.downsample': 'stages.{i}.downsample',
+    **{
+        f'encoder.stages.{{i}}.blocks.{{j}}.{name}': f'stages.{{i}}.blocks.{{j}}.{name}'
+        for name in ('layers.{k}.conv{m}', 'layers.{k}', 'aggregation.{k}')
+    },
+}
+LAYER_OF_CNN = {'convolution': 'conv', 'normalization': 'bn', 'lab': 'lab'}
+# Layers of attention: names in files of 5.x and before, and ours.
+ATTENTION = {
+    'self_attn.(o_proj|out_proj)': 'attn.out_proj',
+    'self_attn_layer_norm': 'norms.0',
+    '(mlp.layers.0|mlp.fc1|fc1)': 'mlp.0',
+    '(mlp.layers.1|mlp.fc2|fc2)': 'mlp.3',
+    'final_layer_norm': 'norms.1',
+}
+DECODER_LAYER = {
+    **ATTENTION,
+    'self_attn.(o_proj|out_proj)': 'self_attn.out_proj',
+    'encoder_attn.sampling_offsets': 'cross_attn.sampling_offsets',
+    'encoder_attn.attention_weights': 'cross_attn.attention_weights',
+    'gateway': 'gate',
+    'mlp.gate_proj': 'mlp.gate',
+    'mlp.up_proj': 'mlp.up',
+    'mlp.down_proj': 'mlp.down',
+    'encoder_attn_layer_norm': 'norms.2',
+}
+HEAD = {
+    'enc_output.0': 'proposal_fc',
+    'enc_output.1': 'proposal_norm',
+    'enc_score_head': 'proposal_cls',
+    'enc_bbox_head': 'proposal_reg',
+    'denoising_class_embed': 'noised_classes',
+    'decoder.query_pos_head': 'position',
+    'decoder.pre_bbox_head': 'fc_first',
+    'decoder.lqe_layers.{i}.reg_conf': 'quality.{i}',
+}
+ELAN = {
+    'conv1': 'conv1',
+    'csp_rep{k}': 'csp{k}.0',
+    'conv2': 'csp1.1',
+    'conv3': 'csp2.1',
+    'conv4': 'conv2',
+}
+SPLIT = {'conv1': 'conv1', 'csp_rep{k}': 'csp{k}.0', 'conv2': 'conv2'}
+HEADS_OF_LAYERS = ('class_embed.', 'bbox_embed.')
+IGNORED = {
+    'decoder.layers.{i}.encoder_attn.num_points_scale': 'it follows from the points',
+    **{f'{name}{{rest}}': 'the decoder has the same layers' for name in HEADS_OF_LAYERS},
+}
+
+
+def _moved(theirs: str, ours: str, parts: Mapping[str, str]) -> Iterator[Rule]:
+    """A rule for each part, with what these names precede."""
+    for name, own in parts.items():
+        yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}')
+
+
+def _self_attention(theirs: str, ours: str) -> Iterator[Rule]:
+    """Separate queries, keys and values, which are one array in torch's attention."""
+    for kind in ('weight', 'bias'):
+        names = tuple(f'{theirs}self_attn.{part}_proj.{kind}' for part in 'qkv')
+        yield Rule(names, f'{ours}in_proj_{kind}')
+
+
+def _cnn(start: str) -> Iterator[Rule]:
+    for theirs, ours in HGNET.items():
+        yield from _moved(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
+
+
+def _encoder(projections: str, fusing: Mapping[str, str], split: bool) -> Iterator[Rule]:
+    """The hybrid encoder, or DEIMv2's lite one."""
+    start = 'encoder.'
+    layer, own = f'{start}(aifi|encoder).{{i}}.layers.{{j}}.', 'neck.attentions.{i}.{j}.'
+    yield from _self_attention(layer, f'{own}attn.')
+    yield from _moved(layer, own, ATTENTION)
+    yield from _projection(projections, 'neck.projections.{i}', split)
+    yield Rule(f'{start}lateral_convs.{{i}}.{{rest}}', 'neck.laterals.{i}.{rest}')
+    yield Rule(f'{start}downsample_convs.{{i}}.conv{{k+1}}.{{rest}}', 'neck.downs.{i}.{k}.{rest}')
+    for theirs, ours in (('fpn_blocks', 'top_down'), ('pan_blocks', 'bottom_up')):
+        yield from _moved(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusing)
+    if split:
+        lite = ('input_proj.{i}', 'projections.{i}'), *((name, name) for name in LITE)
+        yield from _moved(start, 'neck.', dict(lite))
+        for theirs, ours in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
+            yield from _moved(f'{start}{theirs}.', f'neck.{ours}.', fusing)
+
+
+LITE = ('down_conv1', 'down_conv2', 'bi_fusion_conv')
+
+
+def _projection(theirs: str, ours: str, named: bool) -> Iterator[Rule]:
+    """A convolution and its norm, which some files have by their names."""
+    parts = ('conv', 'norm')
+    for k, part in enumerate(parts):
+        yield Rule(f'{theirs}.{part if named else k}.{{rest}}', f'{ours}.{part}.{{rest}}')
+
+
+def _head(named: bool) -> Iterator[Rule]:
+    start, own = '', 'bbox_head.'
+    yield from _moved(start, own, HEAD)
+    yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', named)
+    yield Rule('decoder.up', f'{own}up')
+    yield Rule('decoder.reg_scale', f'{own}scale')
+    for theirs, ours in (('class_embed', 'fc_cls'), ('bbox_embed', 'fc_reg')):
+        name = f'(decoder.{theirs}|{theirs}).{{i}}.{{rest}}'
+        yield Rule(name, f'{own}{ours}.{{i}}.{{rest}}')
+    layer, ours = 'decoder.layers.{i}.', f'{own}layers.{{i}}.'
+    yield from _self_attention(layer, f'{ours}self_attn.')
+    yield from _moved(layer, ours, DECODER_LAYER)
+
+
+def _adapter() -> Iterator[Rule]:
+    """DEIMv2's convolutions beside a ViT."""
+    start = 'conv_encoder.'
+    yield Rule(f'{start}spatial_tuning_adapter.stem_conv.{{rest}}', 'detail.0.{rest}')
+    yield Rule(f'{start}spatial_tuning_adapter.conv{{i+1}}.{{rest}}', 'detail.{i}.{rest}')
+    yield Rule(f'{start}fusion_proj.{{i}}.{{rest}}', 'fusions.{i}.{rest}')
+
+
+PARTS = ('encoder.', 'decoder.', 'decoder_input_proj.', 'enc_', 'denoising_', 'conv_encoder.')
+HF_D_FINE = Format(
+    'hf_d_fine',
+    (
+        *_cnn('backbone.model.'),
+        *_encoder('encoder_input_proj.{i}', ELAN, split=False),
+        *_head(named=False),
+    ),
+    ('model.', ''),  # a file without parts outside is read without the first
+    HEADS_OF_LAYERS,
+    ignored=IGNORED,
+)
+HF_DEIMV2_CNN = Format(
+    'hf_deimv2_cnn',
+    (
+        *_cnn('conv_encoder.model.'),
+        *_encoder('conv_encoder.encoder_input_proj.{i}', SPLIT, split=True),
+        *_head(named=True),
+    ),
+    ('model.', ''),  # a file without parts outside is read without the first
+    HEADS_OF_LAYERS,
+    ignored=IGNORED,
+)
+HF_DEIMV2 = Format(
+    'hf_deimv2',
+    (
+        *HF_DINOV3.rules,
+        *_adapter(),
+        *_encoder('conv_encoder.encoder_input_proj.{i}', SPLIT, split=True),
+        *_head(named=True),
+    ),
+    ('conv_encoder.backbone.',),
+    PARTS,
+    known_numerics=HF_DINOV3.known_numerics,
+    ignored={**HF_DINOV3.ignored, **IGNORED},
+)

@@ -1,0 +1,74 @@
+"""A box as distributions of the distances of its sides (D-FINE, arXiv:2410.13842, Section 4.1).
+
+A side is moved by ``W(n)`` of its box's width or height with the probability of bin n.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torchvision.ops import box_convert
+
+
+def bin_values(bins: int, up: Tensor, scale: Tensor) -> Tensor:
+    """``W(n)`` for n = 0 ... bins: dense around 0, and steep outward (Equation 2).
+
+    Args:
+        bins: an even number.
+        up: where the outermost bins begin, as a fraction of the scale (1,).
+        scale: curvature (1,).
+
+    Returns:
+        (bins + 1,).
+    """
+    bound = (up * scale).abs()
+    step = (bound + 1) ** (2 / (bins - 2))
+    powers = torch.arange(1, bins // 2, device=up.device)
+    right = step**powers - 1
+    zero = torch.zeros_like(bound)
+    return torch.cat((-2 * bound, -right.flip(0), zero, right, 2 * bound))
+
+
+def distances(logits: Tensor, values: Tensor) -> Tensor:
+    """Logits (..., 4 * (bins + 1)) -> expected distances of the four sides (..., 4)."""
+    return logits.unflatten(-1, (4, -1)).softmax(-1) @ values
+
+
+def decoded(boxes: Tensor, moves: Tensor, scale: Tensor) -> Tensor:
+    """Boxes (..., 4) as (x, y, w, h) whose left, top, right and bottom sides are moved (..., 4)."""
+    scale = scale.abs()
+    reach = (0.5 * scale + moves) * (boxes[..., 2:] / scale).tile(2)
+    corners = torch.cat((boxes[..., :2] - reach[..., :2], boxes[..., :2] + reach[..., 2:]), dim=-1)
+    return box_convert(corners, 'xyxy', 'cxcywh')
+
+
+class Bins(NamedTuple):
+    """Two neighboring bins for each side, and their shares (N * 4).
+
+    Attributes:
+        left: the number of the lower bin.
+        left_share, right_share: what both have of the probability.
+    """
+
+    left: Tensor
+    left_share: Tensor
+    right_share: Tensor
+
+
+@torch.no_grad()
+def encoded(boxes: Tensor, wanted: Tensor, values: Tensor, scale: Tensor) -> Bins:
+    """The bins that move the sides of boxes (N, 4) to those of other boxes (N, 4)."""
+    scale = scale.abs()
+    corners = box_convert(wanted, 'cxcywh', 'xyxy')
+    sides = boxes[:, 2:] / scale + 1e-16
+    moves = torch.cat(
+        ((boxes[:, :2] - corners[:, :2]) / sides, (corners[:, 2:] - boxes[:, :2]) / sides), dim=1
+    )
+    moves = (moves - 0.5 * scale).flatten()
+    last = len(values) - 2  # the lower one of the last two bins
+    number = torch.searchsorted(values, moves, right=True) - 1
+    left = number.clamp(0, last)
+    before, after = (moves - values[left]).abs(), (values[left + 1] - moves).abs()
+    right_share = before / (before + after)
+    right_share = torch.where(number < 0, 0.0, torch.where(number > last, 1.0, right_share))
+    return Bins(left, 1 - right_share, right_share)

@@ -1,0 +1,284 @@
+"""The layers of D-FINE's decoder, and what DEIMv2 and ECDet have in their place."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import Depth, Positive, PositiveInt, PositiveInts, Rate
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
+from vit_plugin.models.layers.block_cfg import Grid
+from vit_plugin.models.layers.deformable_attention import deformable_attention
+from vit_plugin.models.layers.numerics import build_activation
+from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
+
+with needed_by('DFINEHead'):
+    make_importable()
+    from mmdet.models.layers.transformer import MLP
+
+
+class Variant(NamedTuple):
+    """What differs between the decoders of three papers.
+
+    Attributes:
+        rms: whether layers have RMSNorm and SwiGLU in place of LayerNorm and an MLP.
+        position_layers: of the MLP that makes positions of boxes.
+        position_width: its width, over that of the queries.
+        moves: whether positions follow the boxes of each layer; else they stay at the proposals.
+        proposes: whether elements are projected and normed before they propose boxes.
+        act: type of the activations of MLPs, but those that make positions and boxes.
+    """
+
+    rms: bool = False
+    position_layers: int = 2
+    position_width: int = 2
+    moves: bool = True
+    proposes: bool = True
+    act: str = 'ReLU'
+
+
+VARIANTS = {
+    'd_fine': Variant(),  # arXiv:2410.13842, as transformers has it
+    'deimv2': Variant(rms=True, position_layers=3, position_width=1),  # arXiv:2509.20787
+    'ecdet': Variant(  # arXiv:2603.18739
+        position_layers=3, position_width=1, moves=False, proposes=False, act='SiLU'
+    ),
+}
+
+
+class FineDecoderCfg(TypedDict, total=False):
+    """The decoder of a :class:`~vit_plugin.projects.d_fine.d_fine_head.DFINEHead`.
+
+    Attributes:
+        num_layers: number of layers. Default: 6.
+        num_heads: heads of both attentions. Default: 8.
+        num_points: number of points of each head in each map. Default: 4 in each.
+        feedforward_channels: width of the MLPs. Default: 1024.
+        drop_rate: dropout after attention and within MLPs. Default: 0.
+        offset_scale: how far points lie from the center of a box, over its sides. Default: 0.5.
+        gated: whether a gate weighs what attention to the maps adds; else a norm follows it.
+            Default: True.
+    """
+
+    num_layers: Depth
+    num_heads: PositiveInt
+    num_points: PositiveInts
+    feedforward_channels: PositiveInt
+    drop_rate: Rate
+    offset_scale: Positive
+    gated: bool
+
+
+class BareDeformableAttention(nn.Module):
+    """Attention to points around the box of each query, without projections of the values.
+
+    Args:
+        dims: channels of the queries and of the maps.
+        num_heads: number of heads.
+        num_points: points of each head in each map.
+        offset_scale: see :class:`FineDecoderCfg`.
+    """
+
+    def __init__(
+        self, dims: int, num_heads: int, num_points: Sequence[int], offset_scale: float
+    ) -> None:
+        super().__init__()
+        if dims % num_heads:
+            raise ConfigError(
+                f'DFINEHead: decoder.num_heads={num_heads} must divide {dims} channels.'
+            )
+        self.num_heads, self.num_points = num_heads, tuple(num_points)
+        self.offset_scale = offset_scale
+        samples = num_heads * sum(num_points)
+        self.sampling_offsets = nn.Linear(dims, 2 * samples)
+        self.attention_weights = nn.Linear(dims, samples)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Head k looks in direction k, point i at distance i + 1, all with one weight."""
+        for layer in (self.sampling_offsets, self.attention_weights):
+            nn.init.zeros_(layer.weight)
+        nn.init.zeros_(self.attention_weights.bias)
+        angles = torch.arange(self.num_heads) * (2 * math.pi / self.num_heads)
+        directions = torch.stack((angles.cos(), angles.sin()), dim=-1)
+        directions = directions / directions.abs().amax(dim=-1, keepdim=True)
+        reach = torch.cat([torch.arange(1, points + 1) for points in self.num_points])
+        with torch.no_grad():
+            start = directions[:, None] * reach[:, None]
+            self.sampling_offsets.bias.copy_(start.flatten())
+
+    def forward(
+        self,
+        query: Tensor,
+        boxes: Tensor,
+        maps: Tensor,
+        sizes: Sequence[Grid],
+        padding: Tensor | None,
+    ) -> Tensor:
+        """Queries (B, Q, C) -> (B, Q, C).
+
+        Args:
+            query: the queries.
+            boxes: the boxes (B, Q, maps, 4), which are (x, y, w, h) as fractions of each map.
+            maps: the elements of all maps (B, N, C), one map after the other.
+            sizes: rows and columns of each map.
+            padding: the elements without an image (B, N), whose values are zero; None without.
+        """
+        if padding is not None:
+            maps = maps.masked_fill(padding[..., None], 0)
+        value = maps.unflatten(-1, (self.num_heads, -1))
+        offsets = self.sampling_offsets(query).unflatten(-1, (self.num_heads, -1, 2))
+        weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(-1)
+        out = torch.zeros_like(query)
+        parts = zip(
+            sizes,
+            value.split([h * w for h, w in sizes], dim=1),
+            offsets.split(self.num_points, dim=3),
+            weights.split(self.num_points, dim=3),
+            boxes[:, :, None, :, None].unbind(3),  # of each map (B, Q, 1, 1, 4)
+            self.num_points,
+            strict=True,
+        )
+        for size, elements, offset, weight, box, points in parts:
+            at = box[..., :2] + offset * (self.offset_scale / points) * box[..., 2:]
+            out = out + deformable_attention(
+                elements, [size], at[:, :, :, None], weight[:, :, :, None]
+            )
+        return out
+
+
+class QueryGate(nn.Module):
+    """Two vectors, each weighed by a gate of both (D-FINE, Section 4)."""
+
+    def __init__(self, dims: int, norm: type[nn.Module]) -> None:
+        super().__init__()
+        self.gate, self.norm = nn.Linear(2 * dims, 2 * dims), norm(dims)
+        nn.init.zeros_(self.gate.weight)
+        nn.init.zeros_(self.gate.bias)
+
+    def forward(self, x: Tensor, more: Tensor) -> Tensor:
+        first, second = self.gate(torch.cat((x, more), dim=-1)).sigmoid().chunk(2, dim=-1)
+        return self.norm(first * x + second * more)
+
+
+class GatedMLP(nn.Module):
+    """SwiGLU with half the channels in each of its two branches (arXiv:2002.05202)."""
+
+    def __init__(self, dims: int, channels: int) -> None:
+        super().__init__()
+        self.gate, self.up = nn.Linear(dims, channels // 2), nn.Linear(dims, channels // 2)
+        self.down = nn.Linear(channels // 2, dims)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+class RMSNorm(nn.RMSNorm):
+    """torch's, with the eps of the published models."""
+
+    def __init__(self, dims: int) -> None:
+        super().__init__(dims, eps=1e-6)
+
+
+class LocationQuality(nn.Module):
+    """How sure a box is, by its distributions, is added to its logits (GFLv2, arXiv:2011.12885).
+
+    Args:
+        bins: of a distribution, less one.
+        top: the largest probabilities of each side that count, besides their mean.
+        channels, num_layers, act: of the MLP.
+    """
+
+    def __init__(
+        self, bins: int, top: int = 4, channels: int = 64, num_layers: int = 2, act: str = 'ReLU'
+    ) -> None:
+        super().__init__()
+        self.top, widths = top, [4 * (top + 1), *[channels] * (num_layers - 1), 1]
+        self.layers = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
+        self.act = build_activation(dict(type=act))
+        for parameter in self.layers[-1].parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, logits: Tensor, sides: Tensor) -> Tensor:
+        """Logits (..., classes) and those of the sides (..., 4 * (bins + 1)) -> logits."""
+        best = sides.unflatten(-1, (4, -1)).softmax(-1).topk(self.top, dim=-1).values
+        x = torch.cat((best, best.mean(-1, keepdim=True)), dim=-1).flatten(-2)
+        for layer in self.layers[:-1]:
+            x = self.act(layer(x))
+        return logits + self.layers[-1](x)
+
+
+class FineDecoderLayer(nn.Module):
+    """A layer of the decoder.
+
+    Args:
+        dims: channels of the queries and of the maps.
+        variant: the paper.
+        num_points, num_heads, feedforward_channels, drop_rate, offset_scale, gated: see
+            :class:`FineDecoderCfg`.
+    """
+
+    def __init__(
+        self,
+        dims: int,
+        variant: Variant,
+        num_points: Sequence[int],
+        num_heads: int = 8,
+        feedforward_channels: int = 1024,
+        drop_rate: float = 0.0,
+        offset_scale: float = 0.5,
+        gated: bool = True,
+    ) -> None:
+        super().__init__()
+        norm: type[nn.Module] = RMSNorm if variant.rms else nn.LayerNorm
+        self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
+        self.cross_attn = BareDeformableAttention(dims, num_heads, num_points, offset_scale)
+        self.gate = QueryGate(dims, norm) if gated else None
+        self.mlp: nn.Module = (
+            GatedMLP(dims, feedforward_channels)
+            if variant.rms
+            else nn.Sequential(
+                nn.Linear(dims, feedforward_channels),
+                build_activation(dict(type=variant.act)),
+                nn.Dropout(drop_rate),
+                nn.Linear(feedforward_channels, dims),
+            )
+        )
+        self.norms = nn.ModuleList(norm(dims) for _ in range(2 if gated else 3))
+        self.drop = nn.Dropout(drop_rate)
+
+    def forward(
+        self,
+        query: Tensor,
+        position: Tensor,
+        boxes: Tensor,
+        memory: DecoderMemory,
+        hidden: Tensor | None,
+        padded: bool,
+    ) -> Tensor:
+        """Queries and positions (B, Q, C), boxes (B, Q, levels, 4) -> queries (B, Q, C).
+
+        Args:
+            query, position, boxes: see above.
+            memory: the maps.
+            hidden: which queries each query does not see (Q, Q); None: it sees all.
+            padded: whether the maps have elements without an image.
+        """
+        placed = query + position
+        more = self.self_attn(placed, placed, query, attn_mask=hidden, need_weights=False)[0]
+        x = self.norms[0](query + self.drop(more))
+        padding = memory.padding if padded else None
+        more = self.cross_attn(x + position, boxes, memory.elements, memory.grids, padding)
+        more = self.drop(more)
+        x = self.gate(x, more) if self.gate is not None else self.norms[2](x + more)
+        return self.norms[1](x + self.drop(self.mlp(x)))
+
+
+def position_mlp(dims: int, variant: Variant) -> nn.Module:
+    """The layers that make positions of boxes."""
+    return MLP(4, variant.position_width * dims, dims, variant.position_layers)

@@ -1,0 +1,135 @@
+"""The losses of D-FINE and DEIM: of classes by overlaps, and of distributions of distances."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_plugin.arguments.fields import NotNegative, Positive
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
+from vit_plugin.registry import MODELS
+
+from .fine_boxes import Bins
+
+with needed_by('OverlapVarifocalLoss'):
+    make_importable()
+    from mmdet.models.losses import QualityFocalLoss
+
+TEMPERATURE = 5.0  # of the distributions that layers learn from the last one
+
+
+@MODELS.register_module()
+class OverlapVarifocalLoss(QualityFocalLoss):
+    """RT-DETR's varifocal loss (arXiv:2304.08069; from arXiv:2008.13367).
+
+    With the score s and the overlap u of a matched box, that of its class is u times the
+    cross-entropy of s and u. That of any other class is alpha s^gamma times the one of s and 0.
+
+    Args:
+        alpha, gamma: see the formulas.
+        loss_weight: factor of the loss.
+    """
+
+    def __init__(
+        self, alpha: NotNegative = 0.75, gamma: Positive = 2.0, loss_weight: NotNegative = 1.0
+    ) -> None:
+        super().__init__(beta=gamma, loss_weight=loss_weight)
+        self.alpha = alpha
+
+    def forward(
+        self,
+        pred: Tensor,
+        target: tuple[Tensor, Tensor],
+        weight: Tensor | None = None,
+        avg_factor: float | Tensor = 1.0,
+    ) -> Tensor:
+        """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
+
+        Class C is not an object.
+        """
+        labels, overlaps = target
+        matched = labels[:, None] == torch.arange(pred.shape[1], device=pred.device)
+        wanted, share = self.wanted(matched, overlaps[:, None])
+        others = self.alpha * pred.detach().sigmoid() ** self.beta
+        weights = torch.where(matched, share, others)
+        if weight is not None:
+            weights = weights * weight[:, None]
+        loss = F.binary_cross_entropy_with_logits(pred, wanted, weights, reduction='sum')
+        return self.loss_weight * loss / avg_factor
+
+    def wanted(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores that are wanted, and the weights of matched classes."""
+        return matched * overlaps, overlaps
+
+
+@MODELS.register_module()
+class MatchabilityAwareLoss(OverlapVarifocalLoss):
+    """DEIM's loss (arXiv:2412.04234, Section 3.3), which also teaches boxes that overlap little.
+
+    With the score s and the overlap u of a matched box, that of its class is the cross-entropy of s
+    and u^gamma. That of any other class is alpha s^gamma times the one of s and 0.
+
+    Args:
+        alpha, gamma: see the formulas.
+        loss_weight: factor of the loss.
+    """
+
+    def __init__(
+        self, alpha: NotNegative = 1.0, gamma: Positive = 1.5, loss_weight: NotNegative = 1.0
+    ) -> None:
+        super().__init__(alpha, gamma, loss_weight)
+
+    def wanted(self, matched: Tensor, overlaps: Tensor) -> tuple[Tensor, Tensor]:
+        """See the base class."""
+        return matched * overlaps**self.beta, torch.ones_like(overlaps)
+
+
+def localization_loss(sides: Tensor, bins: Bins, overlaps: Tensor) -> Tensor:
+    """Fine-grained localization (D-FINE, Equation 5), summed.
+
+    Args:
+        sides: logits of the matched boxes' sides (M, 4 * (bins + 1)).
+        bins: those that are wanted.
+        overlaps: of these boxes with their objects (M).
+    """
+    logs = sides.unflatten(-1, (4, -1)).flatten(0, 1).log_softmax(-1)
+    left, right = (logs.gather(1, (bins.left + i)[:, None])[:, 0] for i in (0, 1))
+    each = -(left * bins.left_share + right * bins.right_share)
+    return (each * overlaps.repeat_interleave(4)).sum()
+
+
+def distillation_loss(
+    sides: Tensor, last_sides: Tensor, confidence: Tensor, rows: Tensor, overlaps: Tensor
+) -> Tensor:
+    """Decoupled distillation of the last layer's distributions (D-FINE, Equation 6).
+
+    Matched and other queries have their means, weighed by the roots of their numbers.
+
+    Args:
+        sides: logits of all sides (N, 4 * (bins + 1)).
+        last_sides: the same of the last layer.
+        confidence: the best score of each query in the last layer (N).
+        rows: the matched queries (M), each once.
+        overlaps: of their boxes with their objects (M).
+    """
+    shape = (4, -1)
+    with torch.no_grad():
+        teacher = (last_sides.unflatten(-1, shape) / TEMPERATURE).softmax(-1)
+        weights = confidence.index_copy(0, rows, overlaps.to(confidence))
+    student = (sides.unflatten(-1, shape) / TEMPERATURE).log_softmax(-1)
+    apart = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # of a query's sides
+    each = weights * TEMPERATURE**2 * apart
+    numbers = len(rows), len(sides) - len(rows)
+    matched = each[rows].sum()
+    means = [
+        total / (4 * max(number, 1))
+        for total, number in zip((matched, each.sum() - matched), numbers, strict=True)
+    ]
+    roots = [number**0.5 for number in numbers]
+    return sum(_products(means, roots)) / max(sum(roots), 1.0)
+
+
+def _products(means: Sequence[Tensor], roots: Sequence[float]) -> list[Tensor]:
+    return [mean * root for mean, root in zip(means, roots, strict=True)]

@@ -1,0 +1,205 @@
+"""D-FINE in the form of transformers, and the parts that DEIMv2 shares with it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from vit_plugin.arguments.fields import Count, Eps, NotNegative, Positive, PositiveInt, Section
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.published import COCO_ROWS, Published
+from vit_plugin.weights.published_settings import Classes, detector_settings
+from vit_plugin.weights.transformers_config import backbone_of, blocks_before_outputs
+
+from .d_fine_kinds import D_FINE, HGNET_L, HGNET_V2
+
+SIDE = 640  # pixels of the published models
+ACTIVATIONS = {'silu': 'SiLU', 'swish': 'SiLU', 'relu': 'ReLU', 'gelu': 'GELU'}
+MLP = 'bbox_head.layers.0.mlp'
+IN_TRAINING = ('num_denoising', 'label_noise_ratio', 'box_noise_scale')
+
+
+def d_fine(published: Published) -> tuple[Section, list[str]] | None:
+    """The config of a D-FINE and its classes. None if it is another model.
+
+    Raises:
+        ConfigError: if its config is not that of its weights, or of a model that is not built here.
+    """
+    if published.kind != 'd_fine':
+        return None
+    config = published.described_by(D_FINE, 'DFineForObjectDetection')
+    if config is None:
+        return None
+    cnn = backbone_of(config, {'hgnet_v2': HGNET_V2}, HGNET_L)
+    backbone, channels = hgnet_of(cnn, config)
+    config.only('decoder_activation_function', 'relu')
+    kind = dict(kind='elan', **encoder_options(published, config))
+    neck = hybrid_encoder(published, config, channels, kind)
+    head, classes = head_of(published, config, len(channels), 'd_fine')
+    model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
+    return finished(published, model, classes), classes
+
+
+def finished(published: Published, model: Section, classes: list[str]) -> Section:
+    """The config of a complete detector."""
+    model['test_cfg'] = dict(max_per_img=model['bbox_head']['num_queries'])
+    return detector_settings(model, classes, **published.pixels(SIDE))
+
+
+def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:
+    """The backbone and the channels of its maps."""
+    names = (
+        'in_channels mid_channels out_channels num_blocks downsample light_block kernel_size '
+        'numb_of_layers'
+    )
+    columns = [cnn.get(f'stage_{name}', Sequence[Any]) for name in names.split()]
+    stages = [list(row) for row in zip(*columns, strict=True)]
+    number = len(cnn.get('depths', Sequence[Count]))
+    if number != len(stages):
+        raise cnn.refuse('depths', why=f'where it has {len(stages)} stages')
+    indices = [before - 1 for before in blocks_before_outputs(cnn, number)]
+    stem = cnn.get('stem_channels', Sequence[PositiveInt])
+    widths = cnn.get('hidden_sizes', Sequence[PositiveInt])  # of transformers' projections
+    if len(widths) != number or any(widths[i] != stages[i][2] for i in indices):
+        raise cnn.refuse('hidden_sizes', why='where stage_out_channels has others')
+    cnn.only('stem_strides', [2, 1, 1, 2, 1])
+    cnn.only('stage_downsample_strides', [2] * number, [2, 2, 2, 2])
+    cnn.only('hidden_act', 'relu')
+    cnn.only('num_channels', 3)
+    if stem[0] != 3:
+        raise cnn.refuse('stem_channels', why='where 3 channels of images belong')
+    backbone = dict(
+        type='vit_plugin.HGNetV2',
+        arch=dict(stem=list(stem[1:]), stages=stages),
+        learnable_affine=cnn['use_learnable_affine_block'],
+        out_indices=indices,
+        frozen_norms=config['freeze_backbone_batch_norms'],
+    )
+    return backbone, [int(stages[i][2]) for i in indices]
+
+
+def encoder_options(published: Published, config: ForeignConfig) -> Section:
+    """Depth and width of the fusing blocks, which the loading compares with the weights."""
+    return dict(
+        depth=config.get('depth_mult', Positive), expansion=config.get('hidden_expansion', Positive)
+    )
+
+
+def hybrid_encoder(
+    published: Published,
+    config: ForeignConfig,
+    channels: Sequence[int],
+    options: Section,
+    projects: bool = True,
+) -> Section:
+    """The neck.
+
+    Args:
+        published: the file.
+        config: of the detector.
+        channels: of the backbone's maps.
+        options: what the kind of the model says of it.
+        projects: whether it projects the maps first.
+    """
+    dims = config.get('encoder_hidden_dim', PositiveInt)
+    config.only('encoder_in_channels', list(channels))
+    config.only('positional_encoding_temperature', 10000)
+    config.only('eval_size', None)  # in transformers, positions are left out then
+    config.only('normalize_before', False)
+    config.only('layer_norm_eps', 1e-5)
+    eps = config.get('batch_norm_eps', Eps)
+    return dict(
+        type='vit_plugin.HybridEncoder',
+        in_channels=list(channels),
+        out_channels=dims,
+        num_layers=config.get('encoder_layers', Count),
+        num_heads=_heads(config, 'encoder_attention_heads', dims),
+        feedforward_channels=config.get('encoder_ffn_dim', PositiveInt),
+        act=activation(config, 'activation_function'),
+        attention_act=activation(config, 'encoder_activation_function'),
+        attended=list(config.get('encode_proj_layers', Sequence[Count])),
+        norm_cfg=dict(type='BN', eps=eps),
+        projects=projects,
+        **options,
+    )
+
+
+def activation(config: ForeignConfig, name: str) -> str:
+    """The type of an activation."""
+    config.only(name, *ACTIVATIONS)
+    return ACTIVATIONS[config[name]]
+
+
+def _heads(config: ForeignConfig, name: str, dims: int) -> int:
+    heads = config.get(name, PositiveInt)
+    if dims % heads:
+        raise config.refuse(name, why=f'which must divide {dims} channels')
+    return heads
+
+
+def head_of(
+    published: Published, config: ForeignConfig, levels: int, variant: str
+) -> tuple[Section, list[str]]:
+    """The head, and the names of its classes."""
+    rows, dims = published.shape('bbox_head.proposal_cls.weight')
+    names = published.names or (
+        {} if rows == COCO_ROWS[-1] else {i: f'class {i}' for i in range(rows)}
+    )
+    classes = Classes(rows, names)
+    if classes.unused:
+        raise config.refuse('id2label', why=f'where names of {rows} classes belong')
+    layers = published.count('bbox_head.layers.')
+    inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
+    config.agree(d_model=dims, decoder_layers=layers, num_feature_levels=levels)
+    config.only('num_feature_levels', levels)
+    encoder_dims = config['encoder_hidden_dim']
+    if inputs != [encoder_dims] * levels:
+        raise config.refuse(
+            'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
+        )
+    config.only('eval_idx', -1, layers - 1)
+    config.only('learn_initial_query', False)
+    config.only('decoder_method', 'default')
+    config.leave('layer_scale', *IN_TRAINING)  # of layers after the one that predicts
+    config.leave('tie_word_embeddings')
+    config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
+    number = published.shape(DENOISING)[0] - 1 if DENOISING in published.weights else 0
+    head = dict(
+        type='vit_plugin.DFINEHead',
+        num_classes=rows,
+        num_queries=config.get('num_queries', PositiveInt),
+        in_channels=inputs,
+        embed_dims=dims,
+        variant=variant,
+        decoder=_decoder(config, levels, layers),
+        distributions=_distributions(config),
+        noise=dict(
+            number=config.get('num_denoising', Count) if number else 0,
+            labels=config.get('label_noise_ratio', NotNegative),
+            boxes=config.get('box_noise_scale', NotNegative),
+        ),
+    )
+    return head, classes.names
+
+
+DENOISING = 'denoising_class_embed.weight'
+
+
+def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
+    points = config.get('decoder_n_points', PositiveInt | Sequence[PositiveInt])
+    return dict(
+        num_layers=layers,
+        num_heads=config.get('decoder_attention_heads', PositiveInt),
+        num_points=[points] * levels if isinstance(points, int) else list(points),
+        feedforward_channels=config.get('decoder_ffn_dim', PositiveInt),
+        offset_scale=config.get('decoder_offset_scale', Positive),
+    )
+
+
+def _distributions(config: ForeignConfig) -> Section:
+    return dict(
+        bins=config.get('max_num_bins', PositiveInt),
+        up=float(config.get('up', NotNegative)),
+        scale=float(config.get('reg_scale', NotNegative)),
+        top=config.get('top_prob_values', PositiveInt),
+        quality_channels=config.get('lqe_hidden_dim', PositiveInt),
+        quality_layers=config.get('lqe_layers', PositiveInt),
+    )

@@ -1,0 +1,109 @@
+"""DEIMv2 in the form of transformers, on DINOv3 or on HGNetV2."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
+from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
+from vit_plugin.weights.foreign_config import ForeignConfig
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_encoder import encoder_of, rotary_of
+from vit_plugin.weights.transformers_config import backbone_of, blocks_before_outputs
+
+from .d_fine_kinds import DEIMV2, HGNET_L, HGNET_V2
+from .published_d_fine import (
+    activation,
+    encoder_options,
+    finished,
+    head_of,
+    hgnet_of,
+    hybrid_encoder,
+)
+
+DINOV3 = ENCODER_KINDS['dinov3_vit'].config
+CLASS_TOKEN = dict(return_class_token=False)  # beside the maps, which no detector takes
+KINDS = {
+    'hgnet_v2': HGNET_V2,
+    'dinov3_vit': replace(DINOV3, defaults={**DINOV3.defaults, **CLASS_TOKEN}),
+}
+# Fields of an encoder with attention, which the lite one lacks.
+OF_ATTENTION = (
+    'encoder_layers',
+    'encoder_ffn_dim',
+    'encode_proj_layers',
+    'eval_size',
+    'normalize_before',
+    'positional_encoding_temperature',
+    'encoder_activation_function',
+)
+
+
+def deimv2(published: Published) -> tuple[Section, list[str]] | None:
+    """The config of a DEIMv2 and its classes. None if it is another model.
+
+    Raises:
+        ConfigError: if its config is not that of its weights, or of a model that is not built here.
+    """
+    if published.kind != 'deimv2':
+        return None
+    config = published.described_by(DEIMV2, 'Deimv2ForObjectDetection')
+    if config is None:
+        return None
+    inner = backbone_of(config, KINDS, HGNET_L)
+    is_vit = 'detail.0.conv.weight' in published.ours
+    if is_vit:
+        dims = config.get('encoder_hidden_dim', PositiveInt)
+        backbone, channels = _adapter(published, config, inner, dims), [dims] * 3
+    else:
+        backbone, channels = hgnet_of(inner, config)
+    config.only('encoder_type', 'hybrid', 'lite')
+    config.only('encoder_fuse_op', 'sum')
+    trailing = config['encoder_has_trailing_conv']
+    options = encoder_options(published, config)
+    if config['encoder_type'] == 'lite':
+        neck, levels = _lite(config, channels, dict(options, trailing=trailing)), 2
+    else:
+        options['kind'] = 'split_trailing' if trailing else 'split'
+        neck = hybrid_encoder(published, config, channels, options, projects=not is_vit)
+        levels = len(channels)
+    head, classes = head_of(published, config, levels, 'deimv2')
+    head['decoder']['gated'] = config['use_gateway']
+    head['distributions']['shared'] = config['share_bbox_head']
+    head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
+    config.only('decoder_activation_function', 'relu')
+    model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
+    return finished(published, model, classes), classes
+
+
+def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, dims: int) -> Section:
+    """The transformer with the convolutions beside it."""
+    backbone = encoder_of(published, vit)
+    layers = backbone['arch']['num_layers']
+    vit.only('reshape_hidden_states', True)
+    backbone['encoder']['final_norm'] = vit['apply_layernorm']
+    config.leave('freeze_backbone_batch_norms')  # which a transformer lacks
+    planes = config.get('spatial_tuning_adapter_inplanes', PositiveInt)
+    return dict(
+        backbone,
+        type='vit_plugin.SpatialTuningAdapter',
+        out_channels=dims,
+        conv_inplane=planes,
+        adapter_norm_cfg=dict(type='BN', eps=config.get('batch_norm_eps', Eps)),
+        out_indices=[number - 1 for number in blocks_before_outputs(vit, layers)],
+        pos_embed=rotary_of(vit),
+    )
+
+
+def _lite(config: ForeignConfig, channels: Sequence[int], options: Section) -> Section:
+    config.only('encoder_in_channels', list(channels))
+    config.leave(*OF_ATTENTION)
+    config.get('encoder_attention_heads', Count)
+    config.only('layer_norm_eps', 1e-5)
+    return dict(
+        type='vit_plugin.LiteEncoder',
+        in_channels=list(channels),
+        out_channels=config.get('encoder_hidden_dim', PositiveInt),
+        act=activation(config, 'activation_function'),
+        norm_cfg=dict(type='BN', eps=config.get('batch_norm_eps', Eps)),
+        **options,
+    )

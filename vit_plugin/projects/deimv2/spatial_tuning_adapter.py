@@ -1,0 +1,98 @@
+"""DEIMv2's backbone: a Vision Transformer, and four convolutions beside it (arXiv:2509.20787)."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import NormConfig, PositiveInt
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.conv_norm import ConvNorm
+from vit_plugin.registry import MODELS
+
+STRIDES = (8, 16, 32)
+
+
+@MODELS.register_module()
+class SpatialTuningAdapter(VisionTransformer):
+    """A :class:`VisionTransformer` whose maps get details from a thin CNN, as in DEIMv2.
+
+    The outputs of three blocks are resized to the maps of a CNN at strides 8, 16 and 32, joined
+    with them, and projected. The transformer may be pure or hybrid, and of any stride.
+
+    Args:
+        out_channels: channels of the three outputs.
+        conv_inplane: channels of the CNN at stride 4.
+        adapter_norm_cfg: the norms of the CNN and of the projections.
+        **kwargs: see :class:`VisionTransformer`, with three ``out_indices`` and without
+            ``out_type``.
+
+    Shape: images (B, in_channels, H, W) -> maps (B, out_channels, ceil(H / s), ceil(W / s)) for
+    s = 8, 16 and 32.
+
+    Raises:
+        ConfigError: for another number of ``out_indices``, or another ``out_type``.
+    """
+
+    added_parts = ('detail', 'fusions')
+
+    def __init__(
+        self,
+        out_channels: PositiveInt = 256,
+        conv_inplane: PositiveInt = 16,
+        adapter_norm_cfg: NormConfig = dict(type='BN'),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**{'out_type': 'featmap', **kwargs})
+        if len(self.out_indices) != len(STRIDES) or self.out_type != 'featmap':
+            raise ConfigError(
+                f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks, and '
+                f"out_type={self.out_type!r} 'featmap'; give the last blocks of three parts, such "
+                'as (3, 7, 11).'
+            )
+        self.out_channels = out_channels
+        widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
+        before = [self.in_channels, *widths[:-1]]
+        self.detail = nn.ModuleList(
+            ConvNorm(inputs, outputs, 3, adapter_norm_cfg, stride=2)
+            for inputs, outputs in zip(before, widths, strict=True)
+        )
+        self.fusions = nn.ModuleList(
+            ConvNorm(self.embed_dims + width, out_channels, 1, adapter_norm_cfg)
+            for width in widths[1:]
+        )
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Channels of each output."""
+        return (self.out_channels,) * len(STRIDES)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Pixels per element of each output map."""
+        return STRIDES
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, in_channels, H, W) -> three maps, from the finest."""
+        tokens, grid = self.features(images)
+        maps = (self.output(x, grid) for x in tokens)  # (B, C, h, w)
+        return tuple(
+            fuse(torch.cat((_resized(x, detail), detail), dim=1))
+            for fuse, x, detail in zip(self.fusions, maps, self.details(images), strict=True)
+        )
+
+    def details(self, images: Tensor) -> list[Tensor]:
+        """Images (B, in_channels, H, W) -> maps of the CNN at strides 8, 16 and 32."""
+        first, *others = self.detail
+        x = F.max_pool2d(F.gelu(first(images.expand(-1, self.in_channels, -1, -1))), 3, 2, 1)
+        maps = []
+        for i, layer in enumerate(others):
+            x = layer(F.gelu(x) if i else x)
+            maps.append(x)
+        return maps
+
+
+def _resized(x: Tensor, like: Tensor) -> Tensor:
+    return F.interpolate(x, like.shape[2:], mode='bilinear', align_corners=False).to(like.dtype)

@@ -1,0 +1,132 @@
+"""Convolutions of two branches that are one for inference, and the blocks made of them."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.models.layers.conv_norm import ConvNorm
+
+Conv = Callable[..., ConvNorm]
+
+
+class RepConv(nn.Module):
+    """A 3 x 3 and a 1 x 1 convolution, each with its norm, summed (RepVGG, arXiv:2101.03697).
+
+    Args:
+        channels: of the map, which keeps its size.
+        conv: makes a convolution with its norm.
+        act: type of the activation.
+    """
+
+    def __init__(self, channels: int, conv: Conv, act: str) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = conv(channels, channels, 3), conv(channels, channels, 1)
+        self.act = conv(channels, channels, 1, act=act).act
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.conv1(x) + self.conv2(x))
+
+    @torch.no_grad()
+    def single(self) -> nn.Module:
+        """One convolution and the activation, which compute the same in eval mode."""
+        (kernel, bias), (point, shift) = map(folded, (self.conv1, self.conv2))
+        return nn.Sequential(conv_of(kernel + F.pad(point, (1, 1, 1, 1)), bias + shift), self.act)
+
+
+def folded(layer: ConvNorm) -> tuple[Tensor, Tensor]:
+    """The kernel and the bias of a convolution with the BatchNorm that follows it."""
+    norm = layer.norm
+    scale = norm.weight / (norm.running_var + norm.eps).sqrt()
+    return layer.conv.weight * scale[:, None, None, None], norm.bias - norm.running_mean * scale
+
+
+def conv_of(kernel: Tensor, bias: Tensor) -> nn.Conv2d:
+    """A convolution with this kernel and bias that keeps the size of a map."""
+    out_channels, in_channels, size, _ = kernel.shape
+    conv = nn.Conv2d(in_channels, out_channels, size, padding=size // 2).to(kernel)
+    conv.weight.copy_(kernel)
+    conv.bias.copy_(bias)
+    return conv.requires_grad_(False)
+
+
+class TwoWayCSP(nn.Module):
+    """Two projections of a map, one through ``RepConv``s, summed (RT-DETR, arXiv:2304.08069)."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, num_blocks: int, width: int, conv: Conv, act: str
+    ) -> None:
+        super().__init__()
+        self.conv1 = conv(in_channels, width, 1, act=act)
+        self.conv2 = conv(in_channels, width, 1, act=act)
+        self.bottlenecks = nn.Sequential(*(RepConv(width, conv, act) for _ in range(num_blocks)))
+        is_same = width == out_channels
+        self.conv3 = nn.Identity() if is_same else conv(width, out_channels, 1, act=act)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv3(self.bottlenecks(self.conv1(x)) + self.conv2(x))
+
+
+class SplitCSP(nn.Module):
+    """The halves of one projection, one through ``RepConv``s, summed (DEIMv2).
+
+    Args:
+        in_channels, channels, num_blocks, conv, act: see :class:`TwoWayCSP`.
+        trailing: whether a 3 x 3 convolution follows.
+    """
+
+    def __init__(
+        self, in_channels: int, channels: int, num_blocks: int, conv: Conv, act: str, trailing: bool
+    ) -> None:
+        super().__init__()
+        self.conv1 = conv(in_channels, 2 * channels, 1, act=act)
+        self.bottlenecks = nn.Sequential(*(RepConv(channels, conv, act) for _ in range(num_blocks)))
+        self.conv2 = conv(channels, channels, 3, act=act) if trailing else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, second = self.conv1(x).chunk(2, dim=1)
+        return self.conv2(first + self.bottlenecks(second))
+
+
+class RepELAN(nn.Module):
+    """Halves of a projection and two chained CSP blocks, joined (D-FINE, Section 4; YOLOv9).
+
+    Args:
+        in_channels, channels: of the map and of the output.
+        width: channels of the CSP blocks.
+        num_blocks: ``RepConv``s in each of them.
+        split: whether they are :class:`SplitCSP`, as in DEIMv2; else :class:`TwoWayCSP`, each with
+            a 3 x 3 convolution after it.
+        trailing: see :class:`SplitCSP`.
+        conv, act: see :class:`RepConv`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int,
+        width: int,
+        num_blocks: int,
+        split: bool,
+        trailing: bool,
+        conv: Conv,
+        act: str,
+    ) -> None:
+        super().__init__()
+
+        def csp(inputs: int) -> nn.Sequential:
+            if split:
+                return nn.Sequential(SplitCSP(inputs, width, num_blocks, conv, act, trailing))
+            two = TwoWayCSP(inputs, width, num_blocks, width, conv, act)
+            return nn.Sequential(two, conv(width, width, 3, act=act))
+
+        self.conv1 = conv(in_channels, 2 * channels, 1, act=act)
+        self.csp1, self.csp2 = csp(channels), csp(width)
+        self.conv2 = conv(2 * channels + 2 * width, channels, 1, act=act)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = [*self.conv1(x).chunk(2, dim=1)]
+        for csp in (self.csp1, self.csp2):
+            parts.append(csp(parts[-1]))
+        return self.conv2(torch.cat(parts, dim=1))
