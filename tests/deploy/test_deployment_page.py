@@ -100,9 +100,11 @@ def said_by(program: list[str], folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize('runtime', ['onnxruntime', 'openvino', 'cv2'])
-def test_its_answers_are_those_of_infer(exported, tmp_path, runtime):
+def test_its_answers_are_those_of_infer(exported, tmp_path, runtime, request):
     if not find_spec(runtime) or (runtime == 'cv2' and cv2.__version__ < '5'):
         pytest.skip(f'needs {runtime}')
+    if runtime == 'cv2' and request.node.callspec.params['exported'] == 'RF-DETR':
+        pytest.skip('OpenCV 5.0 reads this graph and cannot run it, as the page says')
     task, file = exported
     model = OnnxModel(file)
     (tmp_path / 'program.py').write_text(programs().of(task, runtime))
