@@ -172,6 +172,8 @@ class Index:
             split: the split that the name of the annotation file states, if any.
         """
         *folders, said = _parts(nfc(name.replace('\\', '/').replace('?d=', '/')))
+        if folders and folders[0] in ('http:', 'https:'):
+            said = said.partition('?')[0]  # without the query of a URL
         if '%' in said and not self.has(said):
             *folders, said = _parts(nfc(unquote('/'.join([*folders, said]))))
         place = folder_of(near)

@@ -145,3 +145,9 @@ def test_a_part_in_the_name_of_a_file_counts_where_images_are_in_parts():
     assert index.match('0.jpg', DATA / 'val.csv', 'val') == paths('val/0.jpg')
     assert index.match('1.jpg', DATA / 'val.csv', 'val') == []
     assert Index(DATA, paths('train/0.jpg')).match('0.jpg', DATA / 'val.csv', 'val')
+
+
+@pytest.mark.parametrize('name', ['https://x.org/a/1.jpg?size=1', 'http://x.org/1.jpg'])
+def test_a_url_names_its_file_without_the_query(name):
+    image = Path('data/images/1.jpg')
+    assert Index(Path('data'), [image]).match(name, Path('data/labels.csv')) == [image]
