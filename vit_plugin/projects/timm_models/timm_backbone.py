@@ -18,8 +18,8 @@ from vit_plugin.arguments.fields import (
 )
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
+from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import other_sizes
-from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, named_weights
@@ -33,7 +33,7 @@ from vit_plugin.zoo.feature_maps import (
 
 
 @MODELS.register_module()
-class TimmBackbone(LoadableModule):
+class TimmBackbone(WrappedBackbone):
     """A model of timm, computed by timm's own module.
 
     For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders
@@ -97,7 +97,7 @@ class TimmBackbone(LoadableModule):
         # Timm's constructor has initialized it, and MMEngine would do so again.
         self.model.is_init = True
         self.infos = feature_infos(self.model)
-        self.indices = self._check_out_indices(out_indices)
+        self.indices = self._indices(out_indices)
         self.norm = norms_maps(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
@@ -157,13 +157,6 @@ class TimmBackbone(LoadableModule):
         """The modules that sharding gathers one at a time: those timm lists as feature outputs."""
         return feature_modules(self.model)
 
-    def train(self, mode: bool = True) -> 'TimmBackbone':
-        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
-        super().train(mode)
-        for name in self.frozen:
-            self.get_submodule(name).eval()
-        return self
-
     def load(
         self,
         source: Source,
@@ -187,15 +180,10 @@ class TimmBackbone(LoadableModule):
         self.model.load_state_dict(fitted)
         return report.under('model.')
 
-    def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+    def _indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         number = len(self.infos)
-        given = [out_indices] if isinstance(out_indices, int) else out_indices
-        if not all(-number <= index < number for index in given):
-            raise ConfigError(
-                f'TimmBackbone: out_indices={out_indices} is out of range: {self.model_name} has '
-                f'{number} features, {-number} to {number - 1}.'
-            )
-        indices = {index % number for index in given}
+        what = f'{self.model_name} has {number} features'
+        indices = self.check_out_indices(out_indices, number, what)
         if self.out_type == 'pyramid':
             strides = {
                 info['reduction']: i for i, info in enumerate(self.infos)

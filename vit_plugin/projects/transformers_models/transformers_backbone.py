@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
+from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import other_sizes
-from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, shortened_list
@@ -25,7 +25,7 @@ STAGES, LAYERS = ('stages', 'layers', 'blocks'), ('layers', 'blocks')  # names o
 
 
 @MODELS.register_module()
-class TransformersBackbone(LoadableModule):
+class TransformersBackbone(WrappedBackbone):
     """A backbone of transformers, computed by transformers' own module.
 
     For models that :class:`~vit_plugin.models.VisionTransformer` does not compute, such as Swin,
@@ -66,7 +66,8 @@ class TransformersBackbone(LoadableModule):
         super().__init__(init_cfg)
         read = backbone_config(config)
         names = [name for name in read.stage_names if name != 'stem']
-        self.indices = _check_out_indices(out_indices, len(names))
+        what = f'it has {len(names)} stages'
+        self.indices = tuple(sorted(self.check_out_indices(out_indices, len(names), what)))
         read.out_features = [names[i] for i in self.indices]
         self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
         size = getattr(read, 'image_size', None) or SIDE
@@ -114,13 +115,6 @@ class TransformersBackbone(LoadableModule):
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time: transformers' layers."""
         return [*layers_of(self.model).values()]
-
-    def train(self, mode: bool = True) -> 'TransformersBackbone':
-        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
-        super().train(mode)
-        for name in self.frozen:
-            self.get_submodule(name).eval()
-        return self
 
     def load(
         self,
@@ -226,16 +220,6 @@ def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]
             names = inside
             break
     return {name: given[key] for name, key in names.items()}
-
-
-def _check_out_indices(out_indices: int | Sequence[int], number: int) -> tuple[int, ...]:
-    given = [out_indices] if isinstance(out_indices, int) else out_indices
-    if not all(-number <= index < number for index in given):
-        raise ConfigError(
-            f'TransformersBackbone: out_indices={out_indices} is out of range: it has {number} '
-            f'stages, {-number} to {number - 1}.'
-        )
-    return tuple(sorted({index % number for index in given}))
 
 
 def _stages_of(model: nn.Module) -> tuple[str, nn.ModuleList]:

@@ -1,0 +1,47 @@
+"""What backbones that hold a model of another library share."""
+
+from collections.abc import Sequence
+
+from typing_extensions import Self
+
+from vit_plugin.errors import ConfigError
+
+from ..loadable_module import LoadableModule
+
+
+class WrappedBackbone(LoadableModule):
+    """A backbone computed by another library's module, whose frozen parts stay in eval mode.
+
+    Attributes:
+        frozen: the names of the modules that are fully frozen.
+    """
+
+    frozen: tuple[str, ...] = ()
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
+        super().train(mode)
+        for name in self.frozen:
+            self.get_submodule(name).eval()
+        return self
+
+    def check_out_indices(
+        self, out_indices: int | Sequence[int], number: int, what: str
+    ) -> set[int]:
+        """The outputs that are asked for, counted from 0.
+
+        Args:
+            out_indices: their numbers. Negative ones count from the last.
+            number: how many there are.
+            what: they are, with the name of the model.
+
+        Raises:
+            ConfigError: if one is out of range.
+        """
+        given = [out_indices] if isinstance(out_indices, int) else out_indices
+        if not all(-number <= index < number for index in given):
+            raise ConfigError(
+                f'{type(self).__name__}: out_indices={out_indices} is out of range: {what}, '
+                f'{-number} to {number - 1}.'
+            )
+        return {index % number for index in given}
