@@ -114,6 +114,11 @@ def test_weights_with_parts_of_another_kind_are_refused(tmp_path, name, kind, me
         as_run(open_checkpoint(folder))
 
 
+def test_fields_of_old_releases_of_transformers_change_nothing(tmp_path):
+    old = dict(output_past=True, xla_device=None, use_return_dict=True)
+    assert as_run(open_checkpoint(folder_of(tmp_path / 'theirs', 'dinov2', **old))).meta
+
+
 def test_other_folders_are_as_they_are(tmp_path):
     for name, config in (
         ('a', dict(model_type='swin')),

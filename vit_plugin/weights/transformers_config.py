@@ -14,7 +14,8 @@ OF_ALL = {
     'torchscript return_dict output_hidden_states output_attentions use_cache '
     'chunk_size_feed_forward attn_implementation _attn_implementation '
     '_attn_implementation_internal _attn_implementation_autoset _output_attentions '
-    'experts_implementation _experts_implementation gradient_checkpointing tf_legacy_loss',
+    'experts_implementation _experts_implementation gradient_checkpointing tf_legacy_loss '
+    'output_past xla_device use_return_dict',
     'the task and the loss of a training': 'finetuning_task problem_type task_specific_params',
     'models of text, their tokens and decoders': 'is_encoder_decoder is_decoder '
     'add_cross_attention cross_attention_hidden_size tie_encoder_decoder tie_word_embeddings '

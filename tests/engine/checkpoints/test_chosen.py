@@ -89,3 +89,9 @@ def test_the_best_of_another_run_is_left_alone(folder):
 def test_no_run_is_one_sentence(tmp_path):
     with rejects('no checkpoints of a run, as after one that ended'):
         checkpoint_in(tmp_path)
+
+
+def test_an_adapter_alone_is_named(tmp_path):
+    (tmp_path / 'adapter_config.json').write_text('{}')
+    with rejects('has the adapter of another model alone .*merge_and_unload'):
+        checkpoint_in(tmp_path)

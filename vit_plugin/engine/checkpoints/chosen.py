@@ -9,6 +9,7 @@ from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from .newest import BEST, NUMBERED, best_checkpoint, newest_checkpoint
 
 LAST, BEST_ONE = 'last', 'best'
+ADAPTER = 'adapter_config.json'  # of peft
 
 
 def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, str]:
@@ -38,6 +39,11 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
             'which default_hooks.checkpoint.save_best asks for; give --checkpoint last.'
         )
     newest = newest_checkpoint(folder)
+    if newest is None and Path(folder, ADAPTER).is_file():
+        raise ConfigError(
+            f'The folder {folder!r} has the adapter of another model alone ({ADAPTER}); merge it '
+            'into that model with merge_and_unload() of peft, and give what save_pretrained writes.'
+        )
     if newest is None:
         raise ConfigError(
             f'The folder {folder!r} has no manifest.json of a checkpoint and no checkpoints of '
