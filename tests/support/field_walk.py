@@ -123,8 +123,12 @@ class Walked(NamedTuple):
                 given[part] = {**given[part], last: value}
             else:
                 given[last] = value
-        model = randomize(self.model(self.config(**given)), std=0.2)
+        model = self.model(self.config(**given))
+        kept = {name: value.clone() for name, value in model.named_buffers()}
+        randomize(model, std=0.2)
         for name, value in model.named_buffers():
+            if name.endswith('num_points_scale'):  # which follows from the config
+                value.copy_(kept[name])
             if name.endswith('attn_mask_probs'):  # another value would be a random mask
                 nn.init.ones_(value)
         model.save_pretrained(path)

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vit_plugin.arguments.fields import Count, Eps, NotNegative, Positive, PositiveInt, Section
+import torch
+
+from vit_plugin.arguments.fields import Count, NotNegative, Positive, PositiveInt, Section
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import COCO_ROWS, Published
 from vit_plugin.weights.published_settings import Classes, detector_settings
@@ -105,7 +107,6 @@ def hybrid_encoder(
     config.only('eval_size', None)  # in transformers, positions are left out then
     config.only('normalize_before', False)
     config.only('layer_norm_eps', 1e-5)
-    eps = config.get('batch_norm_eps', Eps)
     return dict(
         type='vit_plugin.HybridEncoder',
         in_channels=list(channels),
@@ -116,7 +117,6 @@ def hybrid_encoder(
         act=activation(config, 'activation_function'),
         attention_act=activation(config, 'encoder_activation_function'),
         attended=list(config.get('encode_proj_layers', Sequence[Count])),
-        norm_cfg=dict(type='BN', eps=eps),
         projects=projects,
         **options,
     )
@@ -148,6 +148,7 @@ def head_of(
         raise config.refuse('id2label', why=f'where names of {rows} classes belong')
     layers = published.count('bbox_head.layers.')
     inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
+    config.only('batch_norm_eps', 1e-5)  # only some of transformers' norms read it
     config.agree(d_model=dims, decoder_layers=layers, num_feature_levels=levels)
     config.only('num_feature_levels', levels)
     encoder_dims = config['encoder_hidden_dim']
@@ -161,6 +162,8 @@ def head_of(
     config.leave('layer_scale', *IN_TRAINING)  # of layers after the one that predicts
     config.leave('tie_word_embeddings')
     config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
+    decoder = _decoder(config, levels, layers)
+    _check_reach(published, config, decoder['num_points'])
     number = published.shape(DENOISING)[0] - 1 if DENOISING in published.weights else 0
     head = dict(
         type='vit_plugin.DFINEHead',
@@ -169,7 +172,7 @@ def head_of(
         in_channels=inputs,
         embed_dims=dims,
         variant=variant,
-        decoder=_decoder(config, levels, layers),
+        decoder=decoder,
         distributions=_distributions(config),
         noise=dict(
             number=config.get('num_denoising', Count) if number else 0,
@@ -192,6 +195,16 @@ def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
         feedforward_channels=config.get('decoder_ffn_dim', PositiveInt),
         offset_scale=config.get('decoder_offset_scale', Positive),
     )
+
+
+def _check_reach(published: Published, config: ForeignConfig, points: Sequence[int]) -> None:
+    """Raise a ``ConfigError`` if a file scales the offsets of points by other numbers."""
+    wanted = torch.tensor([1 / number for number in points for _ in range(number)])
+    for name in published.weights:
+        if name.endswith('num_points_scale'):
+            found = published.weights[name].float()
+            if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-3):
+                raise config.refuse('decoder_n_points', why=f'but its {name} are not of these')
 
 
 def _distributions(config: ForeignConfig) -> Section:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
+from vit_plugin.arguments.fields import Count, PositiveInt, Section
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
@@ -88,7 +88,6 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
         type='vit_plugin.SpatialTuningAdapter',
         out_channels=dims,
         conv_inplane=planes,
-        adapter_norm_cfg=dict(type='BN', eps=config.get('batch_norm_eps', Eps)),
         out_indices=[number - 1 for number in blocks_before_outputs(vit, layers)],
         pos_embed=rotary_of(vit),
     )
@@ -104,6 +103,5 @@ def _lite(config: ForeignConfig, channels: Sequence[int], options: Section) -> S
         in_channels=list(channels),
         out_channels=config.get('encoder_hidden_dim', PositiveInt),
         act=activation(config, 'activation_function'),
-        norm_cfg=dict(type='BN', eps=config.get('batch_norm_eps', Eps)),
         **options,
     )
