@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.loading.module import LoadableModule
+from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source
 from vit_plugin.weights.report import Report
