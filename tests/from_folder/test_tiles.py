@@ -16,6 +16,7 @@ from mmengine.registry import DATASETS, init_default_scope
 
 from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
+from vit_plugin.from_folder import detection
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import TASKS, write_config
 from vit_plugin.inference import sliced_loops
@@ -143,3 +144,11 @@ def test_what_has_no_tiles_is_one_sentence(shapes):
         write_config(Request('shapes', task='detection', tiles=64))
     with rejects('--tiles needs --task detection or instance'):
         write_config(Request('shapes', tiles=32))
+
+
+def test_masks_that_no_memory_holds_are_refused_unless_they_are_cut(shapes, monkeypatch):
+    monkeypatch.setattr(detection, 'MASK_BYTES', 1)
+    with rejects('shapes.* objects, whose masks of .* pixels take .* GiB; give --tiles, such as'):
+        write_config(Request('shapes', task='instance', img_size=64, epochs=1))
+    write_config(Request('shapes', task='detection', img_size=64, epochs=1))
+    write_config(Request('shapes', task='instance', tiles=32, img_size=64, epochs=1))

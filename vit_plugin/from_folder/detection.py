@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +23,7 @@ from .starting_point import LARGE, SMALL
 from .task import Pipeline, counted, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
+MASK_BYTES = 8 << 30  # of the masks of an image
 # Of the scale, where an image is seen so often that it is learned by heart otherwise.
 JITTER, OFTEN = (0.8, 1.25), 20
 
@@ -50,8 +53,12 @@ class Detection(DenseTask):
         """See :func:`~anyfolder.readers.box_folders.read_annotated_folder`."""
         tree = self.tree()
         if found := self.by_layout(tree):
-            return found[0]
-        return read_annotated_folder(tree, self.request.skip_invalid, self.with_masks)
+            listing = found[0]
+        else:
+            listing = read_annotated_folder(tree, self.request.skip_invalid, self.with_masks)
+        if self.with_masks and not self.request.tiles:
+            check_masks(listing)
+        return listing
 
     @cached_property
     def views(self) -> list[View]:
@@ -255,6 +262,22 @@ def resize_of(saved: Config) -> Section:
     """The step of a config's test that resizes an image."""
     steps = saved.test_dataloader.dataset.pipeline
     return next(step for step in steps if step['type'] == 'Resize')
+
+
+def check_masks(listing: Listing) -> None:
+    """Raise a ``ConfigError`` for an image whose masks take more memory than a machine has.
+
+    MMDetection loads them whole, a byte for each pixel of each object, before it resizes them.
+    """
+    for record in chain(*listing.parts.values()):
+        size = len(record.instances) * prod(record.size)
+        if size > MASK_BYTES:
+            width, height = record.size
+            raise ConfigError(
+                f'{record.path} has {len(record.instances):,} objects, whose masks of '
+                f'{width} x {height} pixels take {size / 2**30:,.0f} GiB; give --tiles, such as '
+                '--tiles 1024, which cuts them, or smaller images.'
+            )
 
 
 class InstanceSegmentation(Detection):
