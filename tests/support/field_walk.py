@@ -148,8 +148,10 @@ class Walked(NamedTuple):
             )
         except Exception:  # of any kind
             return ''  # transformers does not read it
-        if loading['missing_keys']:  # which are random
-            return '' if how == 'missing' else f'transformers lacks {loading["missing_keys"]}'
+        # Random, but for the counters of norms, which change nothing.
+        lost = [key for key in loading['missing_keys'] if not key.endswith('num_batches_tracked')]
+        if lost:
+            return '' if how == 'missing' else f'transformers lacks {lost}'
         model.config.return_dict = True  # of outputs, which is not their values
         images = torch.rand(1, 3, *self.size, dtype=torch.float64)
         with torch.no_grad(), doubled():
