@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,7 @@ from anyfolder.errors import InputError, UnclearError
 
 from .class_names import near_twins, twin_key
 from .findings import Findings
+from .folder_groups import group_by_folders
 from .image_tree import Tree
 from .object_checks import without_repeats
 from .probe import digest_of
@@ -29,7 +30,8 @@ def assign_splits(
     """Assign images to splits. Those for a test are neither trained on nor validated.
 
     Images without a split are to train on, and left out where others are to train on by theirs.
-    Where there are none to validate, a tenth is held out, the same ones each time.
+    Where there are none to validate, a tenth is held out, the same ones each time, in whole folders
+    if these are groups (:mod:`.folder_groups`).
 
     Args:
         records: the images.
@@ -62,7 +64,7 @@ def assign_splits(
         )
     held_out = not parts['val']
     if held_out:
-        _hold_out(parts, tree, group)
+        _hold_out(parts, tree, group, group_by_folders(parts['train'], tree, findings))
     _warn_copies(parts, findings)
     return parts, held_out
 
@@ -73,14 +75,24 @@ def furthest(splits: Iterable[Split | None]) -> Split | None:
     return next((split for split in reversed(SPLITS) if split in found), None)
 
 
-def _hold_out(parts: Parts, tree: Tree, by: Callable[[ImageRecord], str]) -> None:
-    """Take a tenth of each kind from training. Images of one group stay together."""
+def _hold_out(
+    parts: Parts, tree: Tree, by: Callable[[ImageRecord], str], kept: Collection[str]
+) -> None:
+    """Take a tenth of each kind from training. Images of one group stay together.
+
+    Groups to keep for training are a kind of their own, of one group, of which none is taken. If
+    all kinds have one group, a tenth of all groups is taken.
+    """
     together: dict[str, Records] = {}
     for record in parts['train']:
         together.setdefault(record.group or str(record.path), []).append(record)
     kinds: dict[str, list[Records]] = {}
-    for group in together.values():
-        kinds.setdefault(by(group[0]), []).append(group)
+    for name, group in together.items():
+        kind = by(group[0]) or (name if name in kept else '')
+        kinds.setdefault(kind, []).append(group)
+    grouped = 1 < len(together) < len(parts['train'])
+    if grouped and all(len(groups) == 1 for groups in kinds.values()):
+        kinds = {'': [*together.values()]}
     parts['train'] = []
     for kind, groups in kinds.items():
         seed = (SEED, zlib.crc32(os.fsencode(kind))) if kind else SEED

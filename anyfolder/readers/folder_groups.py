@@ -1,0 +1,100 @@
+"""Folders of images that belong together, such as the slices of a patient or frames of a video.
+
+Where nothing says which images validate, images of one such folder must not be on both sides:
+they look alike, so that a model would be measured on what it has seen. Folders are such groups if
+
+1. they lie on one level, and are neither splits nor named for a kind of file (``images``),
+2. there are :data:`LEAST_GROUPS` or more, with two images each on average,
+3. the name of each has a digit: ``patient_007``, ``2011_09_26``, ``clip3``,
+4. they are no classes: most classes are in several of them.
+
+The outermost level of such folders counts. Other folders are divided, and noted.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from .findings import Findings
+from .identity import ANY_KIND
+from .image_tree import Tree
+from .records import ImageRecord, Records
+from .splits import split_of
+
+LEAST_GROUPS = 5  # a tenth of fewer folders would be a large share of the images
+MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
+DIGIT = re.compile(r'\d')
+
+Folders = dict[str, Records]
+
+
+def group_by_folders(records: Records, tree: Tree, findings: Findings) -> set[str]:
+    """Set the group of images to the name of their folder, if their folders are groups.
+
+    Images that have a group keep it.
+
+    Args:
+        records: the images that are to be divided.
+        tree: the files of the folder.
+        findings: gets the folders that stay whole, or those that are divided.
+
+    Returns:
+        The groups that alone have one of the classes, which only training can use.
+    """
+    if any(record.group for record in records):
+        return set()
+    levels = [found for found in _levels(records, tree) if _may_be_groups(found)]
+    for folders in levels:
+        if len(folders) >= LEAST_GROUPS and all(map(DIGIT.search, folders)):
+            findings.warn_all(
+                'folders kept whole in train or val, as those of a patient or a video', folders
+            )
+            for name, found in folders.items():
+                for record in found:
+                    record.group = name
+            return {*_only_folders(folders)}
+    if levels:
+        what = (
+            'folders whose images are divided between train and val; if each is of one patient or '
+            "video, name it {group} in a layout's images"
+        )
+        findings.warn_all(what, levels[0])
+    return set()
+
+
+def _levels(records: Records, tree: Tree) -> Iterator[Folders]:
+    """The images of each folder of a level, from the outermost on, while all images have one."""
+    own = {parts: _telling(parts) for parts in {tree.parts(record.path) for record in records}}
+    for level in range(min(map(len, own.values()), default=0)):
+        folders: Folders = defaultdict(list)
+        for record in records:
+            folders[own[tree.parts(record.path)][level]].append(record)
+        yield folders
+
+
+def _telling(parts: Sequence[str]) -> list[str]:
+    """The names of folders that tell images apart."""
+    return [name for name in parts if name.casefold() not in ANY_KIND and not split_of(name)]
+
+
+def _may_be_groups(folders: Folders) -> bool:
+    images = sum(map(len, folders.values()))
+    if len(folders) < 2 or images < MEAN_IMAGES * len(folders):
+        return False
+    classes = {name for found in folders.values() for name in _classes_of(found)}
+    return not classes or 2 * len([*_only_folders(folders)]) <= len(classes)
+
+
+def _only_folders(folders: Folders) -> Iterator[str]:
+    """For each class that is in one folder alone, this folder."""
+    places = defaultdict[str, list[str]](list)
+    for folder, found in folders.items():
+        for name in _classes_of(found):
+            places[name].append(folder)
+    yield from (where[0] for where in places.values() if len(where) == 1)
+
+
+def _classes_of(records: Sequence[ImageRecord]) -> set[str]:
+    """The classes of images, or of the objects in them."""
+    names = {name for record in records for name in record.labels}
+    return names | {one.name for record in records for one in record.instances if not one.crowd}
