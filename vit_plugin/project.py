@@ -40,6 +40,9 @@ class Project:
             ``configs/_base_/selfsup``, which has the neck, head and losses.
         pretrains: backbones that pre-train a :class:`~vit_plugin.models.VisionTransformer`, and
             their arguments that it does not take.
+        wraps: backbones that hold another library's module, each with the ``'module:name'`` of a
+            function: the name of a model and the content of a ``config.json`` -> its arguments, or
+            none for another model.
         deployed: adapters of graphs as ``'module:name'``, by the attribute of the model and the
             name of its class.
         stand_ins: the classes in place of MMPretrain's and mmcv's where these are not installed,
@@ -58,6 +61,7 @@ class Project:
     hints: Mapping[str, str] = field(default_factory=dict)
     continuations: Mapping[str, str] = field(default_factory=dict)
     pretrains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    wraps: Mapping[str, str] = field(default_factory=dict)
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
     stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

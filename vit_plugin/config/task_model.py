@@ -30,7 +30,7 @@ class ModelFacts:
     Attributes:
         classes: number of classes.
         size: height and width of the images in pixels, as multiples of 32.
-        arguments: those of the backbone, but its type and its output.
+        arguments: those of the backbone, but its output; its type if it is no VisionTransformer.
         build: changes of these arguments -> the backbone, without memory for its weights.
         windows: whether the blocks attend within windows where images are large.
         objects: the most objects in an image.
@@ -67,10 +67,12 @@ class ModelFacts:
         return WIDE if self.is_wide else NARROW
 
     def backbone(self, out_type: str, **more: Any) -> Section:
-        """A :class:`VisionTransformer` with this output, in windows where images are large."""
-        made = dict(type='vit_plugin.VisionTransformer', **self.arguments)
-        is_large = max(self.size) > LARGE_GRID * self.built.patch_embed.stride
-        if self.windows and is_large and not str(self.arguments.get('arch')).startswith('timm://'):
+        """The backbone with this output, in windows where images are large."""
+        made = dict(type='vit_plugin.VisionTransformer') | self.arguments
+        is_large = max(self.size) > LARGE_GRID * self.built.strides[-1]
+        takes = 'type' not in self.arguments
+        takes &= not str(self.arguments.get('arch')).startswith('timm://')
+        if self.windows and is_large and takes:
             window = dict(size=WINDOW, global_blocks=self.depths())
             made['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}
         return {**made, **more, 'out_type': out_type}
@@ -106,7 +108,7 @@ class ModelFacts:
         self, channels: int, levels: int, finest: int = FINEST
     ) -> tuple[Section, Section, list[int]]:
         """As :meth:`pyramid`, from the last map alone (arXiv:2203.16527)."""
-        stride = self.built.patch_embed.stride
+        stride = self.built.strides[-1]
         scale = 2.0 ** round(math.log2(stride / finest))
         neck = dict(
             type='vit_plugin.SimpleFPN',
@@ -174,6 +176,7 @@ class TaskModel(NamedTuple):
         stretched: whether images are stretched to one size.
         imports: what else is imported.
         hooks: hooks of a training.
+        wraps: whether a backbone that holds another library's module will do.
         saved: entries by which the ``model`` of a complete checkpoint is this one.
     """
 
@@ -186,6 +189,7 @@ class TaskModel(NamedTuple):
     stretched: bool = False
     imports: tuple[str, ...] = ()
     hooks: tuple[Mapping[str, Any], ...] = ()
+    wraps: bool = False
     saved: Mapping[str, Any] = {}
 
 

@@ -150,14 +150,16 @@ RETINANET = TaskModel(
     _retinanet,
     'retinanet_r50_fpn.py',
     dict(small=dict(rate=2e-3, optimizer=muon)),  # not measured with another head
+    wraps=True,
 )
-FASTER_RCNN = TaskModel('a Faster R-CNN', _faster_rcnn, 'faster-rcnn_r50_fpn.py')
-VITDET = TaskModel('a ViTDet', _vitdet, 'faster-rcnn_r50_fpn.py')
-DINO = TaskModel('a DINO', _dino, schedules=QUERIES)
-MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, 'mask-rcnn_r50_fpn.py')
+FASTER_RCNN = TaskModel('a Faster R-CNN', _faster_rcnn, 'faster-rcnn_r50_fpn.py', wraps=True)
+VITDET = TaskModel('a ViTDet', _vitdet, 'faster-rcnn_r50_fpn.py', wraps=True)
+DINO = TaskModel('a DINO', _dino, schedules=QUERIES, wraps=True)
+MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, 'mask-rcnn_r50_fpn.py', wraps=True)
 MASK2FORMER = TaskModel(
     'a Mask2Former',
     _mask2former,
     schedules=QUERIES,
     saved=dict(panoptic_head=dict(type='Mask2FormerHead')),
+    wraps=True,
 )

@@ -10,7 +10,7 @@ from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.inference.saved_model import open_model
-from vit_plugin.models.classifier import classifier_parts
+from vit_plugin.models.classifier import Parts, classifier_parts
 from vit_plugin.report.few_images import FEW_VALIDATED
 
 from .framework_lists import as_data_list, as_lines
@@ -41,7 +41,7 @@ class Classification(Task):
     schedules: ClassVar = SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
-    loads_model = takes_bands = True
+    takes_bands = True
 
     @cached_property
     def listing(self) -> Listing:
@@ -77,6 +77,8 @@ class Classification(Task):
         text, listing = super().summary(), self.listing
         if self.request.teacher:
             text += f' It also learns from {self.request.teacher}.'
+        if self.start.wrapped and not self.start.from_scratch:
+            text += ' The classifier begins anew.'
         if not self.saves_best:
             text += (
                 f' {counted(len(listing.val), "validation image")} cannot tell the best epoch: the '
@@ -96,8 +98,8 @@ class Classification(Task):
     def model(self) -> Section:
         """The classifier. It may mix images in training."""
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
-        arguments = {**backbone_of(self.start, size, listing.bands), 'img_size': size}
-        parts = classifier_parts(**arguments)
+        arguments = self.start.for_size(backbone_of(self.start, size, listing.bands), size)
+        parts = self.parts(arguments)
         classes: Section = dict(num_classes=len(listing.classes), in_channels=parts.in_channels)
         head = dict(type='MultiLabelLinearClsHead', **classes)
         optional: Section = dict(neck=parts.neck) if parts.neck else {}
@@ -111,6 +113,22 @@ class Classification(Task):
             kind['type'] = 'vit_plugin.Distiller'
             optional |= dict(teacher=teacher, losses=losses_from(teacher, listing))
         return dict(kind, backbone=parts.backbone, head=head, **optional)
+
+    def parts(self, backbone: Section) -> Parts:
+        """The parts of the classifier. Maps of another library's backbone are averaged."""
+        start = self.start
+        if not start.wrapped:
+            return classifier_parts(**backbone)
+        if not start.from_scratch:
+            weights = dict(type='Pretrained', checkpoint=start.weights)
+            backbone = dict(backbone, init_cfg=weights)
+        channels = start.meta_backbone(0).channels[-1]
+        return Parts(backbone, dict(type='GlobalAveragePooling'), channels)
+
+    @property
+    def loads_model(self) -> bool:  # type: ignore[override]
+        """False for another library's weights, which its backbone loads itself."""
+        return not self.start.wrapped
 
     def preprocessor(self) -> Section:
         """The normalization, and the number of classes."""
@@ -198,7 +216,7 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
     if not start.from_scratch:
         return start.native_size()
     shorter = min(typical_size(listing.train))
-    stride = start.meta_backbone(shorter).patch_embed.stride
+    stride = start.patch_side(shorter)
     return min(
         max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
         LARGEST_OF_SMALL if start.is_small else LARGEST,

@@ -55,6 +55,8 @@ class DenseTask(Task):
             self.packages = (*self.row.imports, *self.packages, *sliced)  # our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
+        if self.start.wrapped and not self.row.wraps:
+            raise self.start.not_wrapped(f'--model {self.name}')
         saved = self.start.detector
         wanted = self.row.saved or dict(type=None)
         if saved and request.model and not has_entries(saved.model.to_dict(), wanted):
@@ -126,14 +128,17 @@ class DenseTask(Task):
         """Arguments of the backbone of a new model."""
         start = self.start
         arguments = {**backbone_of(start, min(self.size), self.listing.bands), **more}
-        if without_token and not start.arch.startswith('timm://'):
+        if start.wrapped:
+            arguments.pop('out_type', None)
+        elif without_token and not start.arch.startswith('timm://'):
             arguments['with_cls_token'] = False
         return arguments
 
     def facts(self, size: tuple[int, int], without_token: bool = True, **more: Any) -> ModelFacts:
         """What a new model of this height and width follows from."""
-        arguments = self.arguments(without_token, img_size=size)
+        arguments = self.arguments(without_token)
         arguments.pop('out_type', None)
+        arguments = self.start.for_size(arguments, size, varies=True)
         build = partial(self.start.meta_backbone, min(self.size), **arguments)
         return ModelFacts(len(self.listing.classes), size, arguments, build, **more)
 

@@ -94,13 +94,17 @@ def _linear(facts: ModelFacts) -> Section:
 
 
 SEGFORMER = TaskModel(
-    "SegFormer's head", _segformer, schedules=dict(small=dict(rate=4e-3, optimizer=muon))
+    "SegFormer's head",
+    _segformer,
+    schedules=dict(small=dict(rate=4e-3, optimizer=muon)),
+    wraps=True,
 )
-UPERNET = TaskModel('a UPerNet', _upernet)
+UPERNET = TaskModel('a UPerNet', _upernet, wraps=True)
 MASK2FORMER = TaskModel(
     'a Mask2Former',
     _mask2former,
     schedules=QUERIES,
     imports=('vit_plugin.detection', 'mmdet.models'),
+    wraps=True,
 )
-LINEAR = TaskModel('a linear head', _linear)
+LINEAR = TaskModel('a linear head', _linear, wraps=True)

@@ -24,10 +24,16 @@ def reader_of(bands: int) -> Section:
 
 
 def backbone_of(start: StartingPoint, size: int, bands: int) -> Section:
-    """See :meth:`StartingPoint.backbone`; its stem takes so many bands."""
+    """See :meth:`StartingPoint.backbone`; its stem takes so many bands.
+
+    Raises:
+        ConfigError: if it is another library's module, whose stem takes colors.
+    """
     backbone = start.backbone(size)
     if not bands:
         return backbone
+    if start.wrapped:
+        raise start.not_wrapped(f'--data: a training on images of {bands} bands')
     stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
     if stem.get('whitened'):  # of each 2 x 2 pixels the principal components and their opposites
         stem['channels'] = (8 * bands, *stem['channels'][1:])

@@ -75,6 +75,8 @@ class Pretraining(Task):
                 f'--method {self.name}: a teacher is needed to distill, and for nothing else; give '
                 '--teacher with --method distill, or neither.'
             )
+        if self.start.wrapped:
+            raise self.start.not_wrapped('vit-plugin pretrain')
         # A run of the same method with its neck and head; weights of others have none of ours.
         self.loads_model = is_run(request.weights) and not self.method.continues
 

@@ -15,10 +15,13 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.models.layers.map_sizes import maps_of, other_sizes
+from vit_plugin.registry import MODELS as OURS
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
 from vit_plugin.weights.unread_kinds import check_kind
+from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
@@ -75,6 +78,8 @@ class StartingPoint:
     takes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.wrapped:
+            return
         if self.arch:
             parse_arch(self.arch)
         elif self.weights and not (self.detector or self.saved_backbone):
@@ -83,6 +88,14 @@ class StartingPoint:
                 f'--weights {self.weights!r} do not say which model they are for; give --arch, its '
                 'name, such as R50+B/16.'
             )
+
+    def not_wrapped(self, what: str) -> ConfigError:
+        """The error of what needs a ``VisionTransformer``, in place of another library's module."""
+        kind = self.wrapped['type'].removeprefix('vit_plugin.')
+        return ConfigError(
+            f'{what} takes no {kind}, which computes {self.arch or self.weights}; give the --arch '
+            'or --weights of a ViT.'
+        )
 
     @property
     def from_scratch(self) -> bool:
@@ -106,6 +119,8 @@ class StartingPoint:
 
     def backbone(self, size: int) -> Section:
         """The backbone's arguments, except its image size, for images with this shorter side."""
+        if self.wrapped:
+            return {**self.wrapped}
         if self.arch:
             return dict(arch=self.arch)
         if self.weights:
@@ -123,7 +138,18 @@ class StartingPoint:
         """The weights. Without ``arch`` they are open, and a published model has its config."""
         if self.arch or not self.weights:
             return self.weights
-        return as_run(open_checkpoint(self.weights))
+        found = self._found
+        return as_run(found) if found and not self.wrapped else found
+
+    @cached_property
+    def _found(self) -> Checkpoint | None:
+        """The weights as they are, unless an arch says their model."""
+        return open_checkpoint(self.weights) if self.weights and not self.arch else None
+
+    @cached_property
+    def wrapped(self) -> Section:
+        """The backbone of another library, see :func:`~vit_plugin.weights.wrapped_model`; or {}."""
+        return wrapped_model(self.arch, self._found)
 
     @cached_property
     def saved(self) -> Section:
@@ -139,7 +165,7 @@ class StartingPoint:
 
         It has the names of its ``classes``, and as ``tasks`` what it can be trained for.
         """
-        if not (self.takes and self.weights) or self.arch:
+        if not (self.takes and self.weights) or self.arch or self.wrapped:
             return None
         checkpoint = self.opened
         model = settings_of(checkpoint).get('model')
@@ -189,6 +215,8 @@ class StartingPoint:
 
     def native_size(self) -> int:
         """The longer side of the training images of the weights, or of the model they name."""
+        if self.wrapped:
+            return max(self.meta_backbone(0).img_size)
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
         size = (
             parse_arch(name or self.saved_backbone['arch'])
@@ -204,7 +232,7 @@ class StartingPoint:
             of_size: whether the size of the images is that of the weights.
         """
         known = self.weights is None or self.weights.startswith(('timm://', 'hf://'))
-        if known or self.detector:
+        if known or self.detector or self.wrapped:
             return ''
         needed = dict(mean='mean and deviation', **(dict(img_size='size') if of_size else {}))
         missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
@@ -215,9 +243,45 @@ class StartingPoint:
 
     def patch_side(self, size: int) -> int:
         """The side of a patch in pixels, for images with this shorter side; of a detector, 1."""
+        if self.wrapped:
+            return self.meta_backbone(size).strides[-1]
         return 1 if self.detector else self.meta_backbone(size).patch_embed.stride
 
-    def meta_backbone(self, size: int, **arguments: Any) -> VisionTransformer:
+    def for_size(self, arguments: Section, img_size: Any, varies: bool = False) -> Section:
+        """Arguments of the backbone for images of this height and width, or side, in pixels.
+
+        A backbone of another library is tried, and gets the size if it takes no images without.
+
+        Args:
+            arguments: the others.
+            img_size: see above.
+            varies: whether there are images of other sizes too, whose maps follow their strides.
+
+        Raises:
+            ConfigError: if a backbone of another library does not take these images.
+        """
+        sized = dict(arguments, img_size=img_size)
+        if not self.wrapped:
+            return sized
+        height, width = (img_size, img_size) if isinstance(img_size, int) else img_size
+        for tried in [arguments, *[sized] * (not varies and 'Timm' in arguments['type'])]:
+            built = self.meta_backbone(0, **tried)
+            if varies and (other := other_sizes(built, built.strides)):
+                raise ConfigError(f'{self.title} returns {other}; take another for boxes or masks.')
+            if maps_of(built, built.in_channels, height, width):
+                return tried
+        native = ' x '.join(map(str, built.img_size))
+        raise ConfigError(
+            f'{self.title} takes no images of {height} x {width} pixels, but of {native}'
+            + (
+                '; take another for boxes or masks.'
+                if varies
+                else f'; give --img-size {built.img_size[0]}.'
+            )
+        )
+
+    def meta_backbone(self, size: int, **arguments: Any) -> Any:
         """The backbone without memory for its weights."""
+        made = dict(type='vit_plugin.VisionTransformer') | self.backbone(size) | arguments
         with torch.device('meta'):
-            return VisionTransformer(**{**self.backbone(size), **arguments})
+            return OURS.build(made)

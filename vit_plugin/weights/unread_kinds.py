@@ -9,13 +9,14 @@ from .image_kinds import IMAGE_KINDS
 from .opening import Checkpoint
 from .published import told
 
-STAGES = (
-    'it has stages of several widths, where a VisionTransformer has one; its maps are those of the '
-    "backbone type='vit_plugin.TransformersBackbone' in a config"
+TRAINED = (
+    'vit-plugin train --data FOLDER --weights trains a classifier, detector or segmentor on its '
+    'maps, with the backbone TransformersBackbone'
 )
+STAGES = 'it has stages of several widths, where a VisionTransformer has one; ' + TRAINED
 RELATIVE = (
-    'its blocks have a table of relative positions for each head, which no block here has; its '
-    "maps are those of the backbone type='vit_plugin.TransformersBackbone' in a config"
+    'its blocks have a table of relative positions for each head, which no block here has; '
+    + TRAINED
 )
 DETECTOR = (
     'it is a detector whose encoder or decoder no model here has; read are RF-DETR, LW-DETR, '
@@ -30,10 +31,7 @@ NAFLEX = (
     'it takes patches of images of their own aspect; SigLIP 2 at a fixed size is read, and '
     "TimmBackbone computes timm's NaFlex models"
 )
-TOKENS = (
-    'it has several class tokens, or a pooling of its own, which no model here has; its maps are '
-    "those of the backbone type='vit_plugin.TransformersBackbone' in a config"
-)
+TOKENS = 'it has several class tokens, or a pooling of its own, which no model here has; ' + TRAINED
 MIXTURE = (
     'it is a CNN, or a mixture of a CNN and attention, which no model here computes; timm has such '
     'models, which TimmBackbone takes'
@@ -66,6 +64,9 @@ REASONS: Mapping[str, str] = {
     )
     for kind in kinds.split()
 }
+
+# Kinds that TransformersBackbone computes.
+WRAPPED = frozenset(kind for kind, why in REASONS.items() if why in (STAGES, RELATIVE, TOKENS))
 
 
 def check_kind(checkpoint: Checkpoint) -> None:

@@ -14,9 +14,18 @@ class WrappedBackbone(LoadableModule):
 
     Attributes:
         frozen: the names of the modules that are fully frozen.
+        channels: channels of each output.
+        num_layers: how many outputs the model has: blocks of an encoder of one width, or stages.
     """
 
     frozen: tuple[str, ...] = ()
+    channels: tuple[int, ...]
+    num_layers: int
+
+    @property
+    def embed_dims(self) -> int:
+        """Channels of the last output."""
+        return self.channels[-1]
 
     def train(self, mode: bool = True) -> Self:
         """Set the training mode. Frozen parts stay in eval mode. Returns the model."""

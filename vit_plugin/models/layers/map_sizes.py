@@ -25,7 +25,7 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
     """
     for rows, columns in TRIED_SIDES:
         height, width = rows * max(strides), columns * max(strides)
-        for found, stride in zip(_maps(model, in_channels, height, width), strides, strict=False):
+        for found, stride in zip(maps_of(model, in_channels, height, width), strides, strict=False):
             stated = -(-height // stride), -(-width // stride)
             h, w = found.shape[-2:]
             if (h, w) not in (stated, (height // stride, width // stride)):
@@ -36,8 +36,8 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
     return ''
 
 
-def _maps(model: nn.Module, *shape: int) -> Sequence[Tensor]:
-    """The maps of two images of a shape (C, H, W), or none."""
+def maps_of(model: nn.Module, *shape: int) -> Sequence[Tensor]:
+    """The maps of two images of a shape (C, H, W) on the meta device, or none."""
     tensors = [*model.named_parameters(), *model.named_buffers()]
     state = {name: torch.empty_like(tensor, device='meta') for name, tensor in tensors}
     training = model.training

@@ -97,6 +97,7 @@ class TimmBackbone(WrappedBackbone):
         # Timm's constructor has initialized it, and MMEngine would do so again.
         self.model.is_init = True
         self.infos = feature_infos(self.model)
+        self.num_layers = len(self.infos)
         self.indices = self._indices(out_indices)
         self.norm = norms_maps(self.model)
         self.channels, self.strides = (

@@ -8,4 +8,9 @@ PROJECT = Project(
             'TransformersBackbone': 'vit_plugin.projects.transformers_models.transformers_backbone'
         }
     },
+    wraps={
+        'vit_plugin.TransformersBackbone': (
+            'vit_plugin.projects.transformers_models.wrapped_transformers:wrapped_transformers'
+        )
+    },
 )

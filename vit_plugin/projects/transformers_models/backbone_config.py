@@ -65,6 +65,17 @@ def backbone_config(source: str | Mapping[str, Any]) -> 'PreTrainedConfig':
     return built
 
 
+def entries_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a ``config.json`` that describe its backbone, as :func:`backbone_config` does.
+
+    What is left out are classes, files and versions, and what is as in transformers by default.
+    """
+    changed = backbone_config(content).to_diff_dict()
+    left_out = {'architectures', 'id2label', 'label2id', 'transformers_version', *STAGES}
+    kept = {name: value for name, value in content.items() if name in changed.keys() - left_out}
+    return dict(kept, model_type=content['model_type'])
+
+
 def _read(source: str) -> Mapping[str, Any]:
     """The entries of a ``config.json``."""
     path: str | Path = Path(os.path.expanduser(source), HUB_CONFIG)

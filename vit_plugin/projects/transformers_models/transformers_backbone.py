@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmengine.logging import print_log
@@ -37,6 +37,8 @@ class TransformersBackbone(WrappedBackbone):
             or ``hf://ORG/NAME``. A checkpoint can be loaded alone if they are entries.
         out_indices: the stages whose maps are returned, from 0, without the stem: the blocks of an
             encoder of one width. Negative numbers count from the last one.
+        out_type: ``'featmap'`` returns the maps of ``out_indices``. ``'pyramid'`` first returns the
+            last map of each finer stride.
         frozen_stages: -1 freezes nothing. 0 freezes what precedes the stages. k > 0 also freezes
             the first k of them. ``'all'`` freezes the model. Frozen parts stay in eval mode.
         with_cp: recompute activations in the backward pass to save memory.
@@ -59,6 +61,7 @@ class TransformersBackbone(WrappedBackbone):
         self,
         config: str | dict[str, Any],
         out_indices: int | Indices = -1,
+        out_type: Literal['featmap', 'pyramid'] = 'featmap',
         frozen_stages: FrozenStages = -1,
         with_cp: bool = False,
         init_cfg: InitConfig = None,
@@ -66,15 +69,23 @@ class TransformersBackbone(WrappedBackbone):
         super().__init__(init_cfg)
         read = backbone_config(config)
         names = [name for name in read.stage_names if name != 'stem']
+        self.num_layers = len(names)
         what = f'it has {len(names)} stages'
-        self.indices = tuple(sorted(self.check_out_indices(out_indices, len(names), what)))
-        read.out_features = [names[i] for i in self.indices]
+        indices, self.out_type = self.check_out_indices(out_indices, len(names), what), out_type
         self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
         size = getattr(read, 'image_size', None) or SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
+        if out_type == 'pyramid':
+            read.out_features = names
+            _, strides = self._ask(read)
+            finest = min(strides[i] for i in indices)
+            last = {stride: i for i, stride in enumerate(strides)}
+            indices |= {i for stride, i in last.items() if stride < finest}
+        self.indices = tuple(sorted(indices))
+        read.out_features = [names[i] for i in self.indices]
         self.model = _built(read)
         self.model.is_init = True  # by its constructor, and MMEngine would do so again
-        self.channels, self.strides = self._ask()
+        self.channels, self.strides = self._ask(read)
         self.depths = _depths_of(self.model)
         if with_cp:
             self._recompute()
@@ -159,10 +170,10 @@ class TransformersBackbone(WrappedBackbone):
             initialized={f'model.{name}': why for name, why in new.items()},
         )
 
-    def _ask(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _ask(self, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Channels and strides, by the maps of an image on the meta device, which cost nothing."""
         with torch.device('meta'):
-            built = _built(self.model.config).eval()
+            built = _built(config).eval()
         # Outside that context, since BEiT's code keeps an index that it makes for all its models.
         with torch.no_grad():
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')

@@ -1,0 +1,48 @@
+"""A training on a name or a folder of timm that a VisionTransformer does not compute."""
+
+import pytest
+from rejection import rejects
+
+from vit_plugin.from_folder.starting_point import StartingPoint
+from vit_plugin.projects.timm_models.wrapped_timm import wrapped_timm
+
+
+@pytest.mark.parametrize(
+    ('name', 'config', 'found'),
+    [
+        ('timm://convnext_atto.d2_in1k', {}, dict(model_name='convnext_atto.d2_in1k')),
+        ('timm://vit_tiny_patch16_224', {}, {}),
+        ('timm://nothing', {}, {}),
+        ('R50+B/16', {}, {}),
+        ('', dict(architecture='convnext_atto'), dict(model_name='convnext_atto')),
+        (
+            '',
+            dict(architecture='convnext_atto', model_args=dict(num_classes=2, in_chans=3)),
+            dict(model_name='convnext_atto'),
+        ),
+        ('', dict(model_type='vit'), {}),
+    ],
+)
+def test_models_of_timm_that_no_encoder_here_computes(name, config, found):
+    assert wrapped_timm(name, config) == found
+
+
+def test_other_arguments_of_a_folder_are_named():
+    with rejects('model_args=.*depths'):
+        wrapped_timm('', dict(architecture='convnext_atto', model_args=dict(depths=[1, 1, 1, 1])))
+
+
+def test_a_name_is_a_start():
+    start = StartingPoint('timm://convnext_atto', None, (0, 64))
+    arguments = start.for_size(start.backbone(64), (64, 96), varies=True)
+    assert arguments == dict(type='vit_plugin.TimmBackbone', model_name='convnext_atto')
+    assert start.meta_backbone(0, out_type='pyramid').strides == (4, 8, 16, 32)
+    assert start.patch_side(64) == 32
+    assert start.native_size() == 224
+
+
+def test_a_model_of_one_size_gets_it_for_classes_alone():
+    start = StartingPoint('timm://nest_tiny', None, (0, 64))
+    assert start.for_size(start.backbone(0), 224) == start.backbone(0)
+    with rejects('takes no images of 96 x 128 pixels, but of 224 x 224'):
+        start.for_size(start.backbone(0), (96, 128), varies=True)

@@ -1,0 +1,71 @@
+"""A training on a folder of transformers that a VisionTransformer does not compute."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from rejection import rejects
+
+from vit_plugin.from_folder.classification import Classification
+from vit_plugin.from_folder.pretraining import Pretraining
+from vit_plugin.from_folder.request import Request
+from vit_plugin.from_folder.starting_point import StartingPoint
+from vit_plugin.models import load_weights
+from vit_plugin.registry import MODELS
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+SIZES = dict(depths=[1, 1, 1, 1], hidden_sizes=[8, 12, 16, 20], image_size=64)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    torch.manual_seed(0)
+    names = dict(id2label={0: 'a', 1: 'b'}, label2id=dict(a=0, b=1))
+    config = transformers.ConvNextV2Config(**SIZES, **names)
+    transformers.ConvNextV2ForImageClassification(config).save_pretrained(tmp_path / 'published')
+    return str(tmp_path / 'published')
+
+
+@pytest.fixture
+def data(tmp_path):
+    for part in ('train', 'val'):
+        for number, name in enumerate('ab'):
+            path = Path(tmp_path, 'data', part, name)
+            path.mkdir(parents=True)
+            for i in range(2):
+                pixel = (40 * number + i, 90, 10)
+                Image.new('RGB', (70, 64), pixel).save(path / f'{i}.png')
+    return str(tmp_path / 'data')
+
+
+def test_a_folder_is_the_backbone_of_a_classifier(folder, data, tmp_path):
+    task = Classification(Request(data, weights=folder, work_dir=str(tmp_path / 'run')))
+    model = task.model()
+    assert not task.loads_model
+    assert task.size == (64, 64)
+    assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'
+    assert 'id2label' not in model['backbone']['config']
+    assert model['neck'] == dict(type='GlobalAveragePooling')
+    assert model['head']['in_channels'] == 20
+    built = MODELS.build({key: model['backbone'][key] for key in ('type', 'config')})
+    load_weights(built, model['backbone']['init_cfg']['checkpoint'])
+    theirs = transformers.ConvNextV2Model.from_pretrained(folder).state_dict()
+    weights = built.model.state_dict()
+    name = 'encoder.stages.3.layers.0.dwconv.weight'
+    assert torch.equal(weights[name], theirs[name])
+
+
+def test_a_run_on_it_is_a_start_too(folder, tmp_path):
+    start = StartingPoint('', folder, (0, 64))
+    backbone = dict(start.backbone(0), init_cfg=dict(type='Pretrained', checkpoint=folder))
+    path = tmp_path / 'run.pth'
+    cfg = f'model = dict(type="ImageClassifier", backbone={backbone!r})'
+    torch.save(dict(meta=dict(cfg=cfg), state_dict={}), path)
+    assert StartingPoint('', str(path), (0, 64)).backbone(0) == start.backbone(0)
+    assert start.meta_backbone(0, out_type='pyramid').channels == (8, 12, 16, 20)
+
+
+def test_what_needs_a_vit_says_so(folder, data):
+    with rejects('vit-plugin pretrain takes no TransformersBackbone'):
+        Pretraining(Request(data, task='pretraining', weights=folder, method='mae'))

@@ -1,0 +1,43 @@
+"""A name or folder of timm as arguments of the backbone that computes it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from timm.models import is_model
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.published import told
+from vit_plugin.zoo import describe
+
+SCHEME = 'timm://'
+OF_HEAD = ('num_classes', 'global_pool')  # of a model's arguments, which no map depends on
+
+
+def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
+    """The arguments of a ``TimmBackbone``; {} for other names, and for models computed here.
+
+    Args:
+        name: such as ``timm://convnext_tiny.fb_in22k``, or nothing.
+        config: the content of a ``config.json``, as timm writes it.
+
+    Raises:
+        ConfigError: if the model of a folder has arguments of its own.
+    """
+    if name and not name.startswith(SCHEME):
+        return {}
+    model = name.removeprefix(SCHEME) or told(config, 'architecture', str, '')
+    if not is_model(model.partition('.')[0]):
+        return {}
+    try:
+        describe(model)
+    except ConfigError:
+        given = told(config, 'model_args', Mapping[str, Any], {})
+        changing = {key: given[key] for key in given if key not in OF_HEAD}
+        if changing.pop('in_chans', 3) != 3 or changing:
+            raise ConfigError(
+                f'config.json: model_args={dict(given)!r}: TimmBackbone builds {model} as timm '
+                'does by its name alone; give a folder whose model_args are of its head alone.'
+            ) from None
+        return dict(model_name=model)
+    return {}

@@ -1,0 +1,40 @@
+"""The backbone that holds another library's module, for weights that no encoder here computes.
+
+Projects know their models, see :attr:`vit_plugin.project.Project.wraps`.
+"""
+
+from pkgutil import resolve_name
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.project import declared
+from vit_plugin.untrusted.admission import admit
+
+from .opening import Checkpoint
+from .saved_settings import settings_of, value_at
+
+# Arguments of a saved backbone that a new model gives itself.
+OF_MODEL = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_stages', 'with_cp')
+
+
+def wrapped_model(name: str, checkpoint: Checkpoint | None) -> Section:
+    """The arguments of the backbone, with its type; {} for models that are computed here.
+
+    Args:
+        name: that of a model, such as ``timm://convnext_tiny``, or nothing.
+        checkpoint: the weights, with the configs beside them, or those of a training here.
+
+    Raises:
+        ConfigError: if the config of such a model has an entry that is not understood.
+    """
+    readers = declared('wraps')
+    if checkpoint:
+        settings = settings_of(checkpoint)
+        if value_at(settings, 'model.backbone.type') in readers:
+            used = dict(settings, model=dict(backbone=settings['model']['backbone']))
+            saved = admit(used, checkpoint.source, 'start')['model']['backbone']
+            return {key: value for key, value in saved.items() if key not in OF_MODEL}
+    config = checkpoint.beside.get('config') if checkpoint else None
+    for kind, place in readers.items():
+        if found := resolve_name(place)(name, config or {}):
+            return dict(type=kind, **found)
+    return {}
