@@ -68,7 +68,7 @@ class ModelFacts:
 
     def backbone(self, out_type: str, **more: Any) -> Section:
         """The backbone with this output, in windows where images are large."""
-        made = dict(type='vit_plugin.VisionTransformer') | self.arguments
+        made: Section = {'type': 'vit_plugin.VisionTransformer', **self.arguments}
         is_large = max(self.size) > LARGE_GRID * self.built.strides[-1]
         takes = 'type' not in self.arguments
         takes &= not str(self.arguments.get('arch')).startswith('timm://')
