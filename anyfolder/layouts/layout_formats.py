@@ -10,6 +10,8 @@ ROWS = (
     'voc',
     'labelme',
     'via',
+    'supervisely',
+    'darwin',
     'datumaro',
     'createml',
     'bdd100k',

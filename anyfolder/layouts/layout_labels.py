@@ -38,7 +38,7 @@ def format_named(name: str) -> Format:
 def key_of_format(format: Format) -> str:
     """A format as a layout names it: one word in small letters."""
     word = format.name.lower().replace('pascal ', '').replace(' ', '')
-    return {'vggimageannotator': 'via'}.get(word, word)
+    return {'vggimageannotator': 'via', 'v7darwin': 'darwin'}.get(word, word)
 
 
 def parsed_images(

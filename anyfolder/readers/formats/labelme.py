@@ -7,13 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import cv2
-
-from anyfolder.pixels.images import decode
-
 from ..geometry import circle
 from ..records import Instance
 from .json_values import Json, is_ignored, stated_size
+from .outlines import outlines_of
 from .parsed import Fault, Parsed, ParsedImage
 
 
@@ -61,7 +58,9 @@ def _polygons(shape: Json) -> list[list[float]]:
     points = [(float(x), float(y)) for x, y in shape['points']]
     kind = shape.get('shape_type') or 'polygon'
     if kind == 'mask' and shape.get('mask'):
-        return _around(shape['mask'], points[0])
+        if not (content := b64decode(shape['mask'])):
+            raise ValueError('its mask is not a PNG in base64')
+        return outlines_of(content, points[0])
     if kind == 'circle' and len(points) == 2:
         return [circle(points[0], [math.dist(*points)] * 2)]
     if kind in ('rectangle', 'mask') and len(points) == 2:
@@ -69,12 +68,3 @@ def _polygons(shape: Json) -> list[list[float]]:
         points = [(left, top), (right, top), (right, bottom), (left, bottom)]
     has_area = len(points) > 2 and kind not in ('line', 'linestrip', 'points')
     return [list(chain(*points))] if has_area else []
-
-
-def _around(encoded: str, corner: tuple[float, float]) -> list[list[float]]:
-    """The polygons of a mask, a PNG in base64 with its left upper corner there."""
-    if not (content := b64decode(encoded)):
-        raise ValueError('its mask is not a PNG in base64')
-    pixels = decode(content, 'grayscale')
-    found, _ = cv2.findContours(pixels, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    return [(part[:, 0] + corner).flatten().tolist() for part in found if len(part) > 2]

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 from .box_tables import is_box_table, is_open_images, parse_box_table
 from .coco import is_coco, parse_coco
+from .darwin import darwin_image, is_darwin, parse_darwin
 from .datumaro import is_datumaro, parse_datumaro
 from .image_lists import is_list, parse_list
 from .labelme import is_labelme, labelme_image, parse_labelme
 from .parsed import Parsed
+from .supervisely import is_supervisely, parse_supervisely
 from .via import is_via, is_via_table, parse_via, parse_via_table
 from .voc import is_voc, parse_voc, voc_image
 from .yolo import are_labels, parse_yolo
@@ -55,6 +57,8 @@ FORMATS = (
     Format('Pascal VOC', ('.xml',), is_voc, parse_voc, 'an object', voc_image),
     YOLO,
     Format('VGG Image Annotator', JSON, is_via, parse_via, 'a region'),
+    Format('Supervisely', JSON, is_supervisely, parse_supervisely, 'a figure', lambda content: ''),
+    Format('V7 Darwin', JSON, is_darwin, parse_darwin, 'an annotation', darwin_image),
     Format('Datumaro', JSON, is_datumaro, parse_datumaro),
     *(
         Format(name, LISTS, partial(is_list, key=key), partial(parse_list, key=key))

@@ -70,6 +70,37 @@ def datumaro(folder: Path) -> None:
     write(folder, 'annotations/default.json', json.dumps(content))
 
 
+def supervisely(folder: Path) -> None:
+    for name, boxes in saved(folder, 'ds0/img', 'jpg'):
+        figures = []
+        for kind, (left, top, right, bottom) in boxes:
+            points = [[left, top], [right, bottom]]
+            if is_polygon := kind == 'square':
+                points = [[left, top], [right, top], [right, bottom], [left, bottom]]
+            shape = 'polygon' if is_polygon else 'rectangle'
+            figure = dict(classTitle=kind, geometryType=shape)
+            figures.append(dict(figure, points=dict(exterior=points, interior=[])))
+        content = dict(size=dict(height=48, width=64), tags=[], objects=figures)
+        write(folder, f'ds0/ann/{name}.json', json.dumps(content))
+    classes = [dict(title=name, shape='any', color='#ff0000') for name in CLASSES]
+    write(folder, 'meta.json', json.dumps(dict(classes=classes, tags=[])))
+
+
+def darwin(folder: Path) -> None:
+    for name, boxes in saved(folder, 'images'):
+        rows: list[dict[str, Any]] = [dict(name='a tag', tag={})]
+        for kind, (left, top, right, bottom) in boxes:
+            row = dict(name=kind, bounding_box=dict(x=left, y=top, w=right - left, h=bottom - top))
+            if kind == 'square':
+                corners = around(left, top, right, bottom)
+                path = [dict(x=x, y=y) for x, y in zip(corners[::2], corners[1::2], strict=True)]
+                row['polygon'] = dict(paths=[path])
+            rows.append(row)
+        item = dict(name=name, path='/', slots=[dict(slot_name='0', width=64, height=48)])
+        content = dict(version='2.0', item=item, annotations=rows)
+        write(folder, f'releases/latest/annotations/{Path(name).stem}.json', json.dumps(content))
+
+
 def via_images(folder: Path) -> dict[str, dict[str, Any]]:
     """What VIA exports, of images in the same folder."""
     images = {}
@@ -126,9 +157,11 @@ WANTED = Counter((name, *box) for _, boxes in scenes(10) for name, box in boxes)
 BOX_SCENES: dict[Callable[[Path], None], tuple[str, bool]] = {
     **BOXES,
     bdd: ('BDD100K', False),
+    darwin: ('V7 Darwin', False),
     datumaro: ('Datumaro', False),
     hugging_face: ('Hugging Face', False),
     open_images: ('Open Images', False),
+    supervisely: ('Supervisely', False),
     tensorflow: ('a table', False),
     via: ('VGG Image Annotator', False),
     via_table: ('VGG Image Annotator', False),

@@ -1,0 +1,49 @@
+"""V7 Darwin's JSON of an image."""
+
+from pathlib import Path
+
+import pytest
+
+from anyfolder.readers.formats.darwin import darwin_image, is_darwin, parse_darwin
+
+FILE = Path('0.json')
+BOX = dict(name='a', bounding_box=dict(x=4, y=6, w=20, h=24))
+PATH = [dict(x=4, y=6), dict(x=24, y=6), dict(x=24, y=30)]
+
+
+def content(*rows) -> dict:
+    slot = dict(slot_name='0', type='image', width=64, height=48)
+    return dict(version='2.0', item=dict(name='0.png', path='/', slots=[slot]), annotations=[*rows])
+
+
+def test_a_file_has_an_item_with_slots():
+    assert is_darwin(content(), FILE)
+    assert not is_darwin(dict(item='a', annotations=[]), FILE)
+    assert not is_darwin(dict(images=[], annotations=[]), FILE)  # COCO
+    assert darwin_image(content()) == '0.png'
+
+
+def test_boxes_and_polygons_of_several_parts():
+    row = dict(BOX, polygon=dict(paths=[PATH, PATH[::-1]]))
+    [image] = parse_darwin(content(BOX, row), FILE).images
+    box, polygon = image.objects
+    assert image.stated == (64, 48)
+    assert (box.name, box.form, box.box) == ('a', 'xywh', [4, 6, 20, 24])
+    assert polygon.segmentation == [[4, 6, 24, 6, 24, 30], [24, 30, 24, 6, 4, 6]]
+
+
+def test_tags_and_lines_are_left_out_and_named():
+    parsed = parse_darwin(content(BOX, dict(name='b', tag={}), dict(name='c', line={})), FILE)
+    assert len(parsed.images[0].objects) == 1
+    assert parsed.faults == [
+        ('objects without a box left out', 'b of 0.json', ''),
+        ('objects without a box left out', 'c of 0.json', ''),
+    ]
+
+
+@pytest.mark.parametrize(
+    'wrong', [dict(bounding_box=BOX['bounding_box']), dict(BOX, bounding_box=dict(x=1))]
+)
+def test_an_annotation_that_is_not_complete_raises(wrong):
+    with pytest.raises(KeyError):
+        parse_darwin(content(wrong), FILE)
