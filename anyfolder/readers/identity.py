@@ -18,7 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from filecmp import cmp
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -45,6 +45,8 @@ FOLDER_KINDS = {
     ).items()
 }
 ANY_KIND = set().union(*FOLDER_KINDS.values())
+NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # of an image, maybe as a float
+OTHER_ZEROS = 'numbers in tables taken for images whose names have other zeros'
 
 
 class Address(NamedTuple):
@@ -190,6 +192,28 @@ class Index:
             return fitting
         same = [path for path in fitting if said in (nfc(path.name), nfc(path.stem))]
         return same or fitting
+
+    def match_number(self, name: str, near: Path, split: Split | None = None) -> list[Path]:
+        """The images whose name is this number with other zeros: ``0007.png`` for 7 and 7.0.
+
+        A program for tables turns names into numbers. None where images of the number have several
+        names, as ``07`` and ``007``.
+
+        Args:
+            name, near, split: see :meth:`match`.
+        """
+        number = NUMBER.fullmatch(name)
+        stems = self._numbered.get(int(number[1]), ()) if number else ()
+        return self.match(min(stems), near, split) if len(stems) == 1 else []
+
+    @cached_property
+    def _numbered(self) -> dict[int, set[str]]:
+        """The names of images that are numbers, by these."""
+        found = defaultdict[int, set[str]](set)
+        for stem in self._by_stem:
+            if number := NUMBER.fullmatch(stem):
+                found[int(number[1])].add(stem)
+        return found
 
     def pair(self, labels: Mapping[Path, Sequence[str]], findings: Findings) -> Pairs:
         """The image of each file of labels. Of several for an image the nearest is read.

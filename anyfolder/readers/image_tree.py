@@ -13,7 +13,7 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES, is_image, is_os_metadat
 
 from .file_contents import FileContents
 from .findings import Findings
-from .identity import Index, folder_of, parts_below
+from .identity import OTHER_ZEROS, Index, folder_of, parts_below
 from .probe_cache import ProbeCache
 from .records import ImageRecord
 from .run_folders import is_run
@@ -115,6 +115,8 @@ class Tree:
         Where there is none, that is noted in the words ``lost``, or else rejected.
         """
         found = self.index.match(name, file, split)
+        if not found and (found := self.index.match_number(name, file, split)):
+            findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name}')
         if len(found) == 1:
             return found[0]
         if lost and not found:

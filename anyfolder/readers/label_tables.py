@@ -9,6 +9,7 @@ from anyfolder.errors import InputError, UnclearError
 
 from .class_names import class_name
 from .findings import MAX_STRAY_SHARE, Findings
+from .identity import OTHER_ZEROS
 from .image_tree import Tree
 from .label_values import names_reader
 from .named_folders import NamedFolders
@@ -148,6 +149,8 @@ def _read(
         if not found:
             folders = table.in_folder(row)
             images, group = table.folders.images(folders), '/'.join(folders[0] if folders else ())
+        if found and table.as_numbers:
+            findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name}')
         if not (found or images):
             findings.warn(f'rows of {file.name} left out, whose image is not there', name)
         for path in filter(None, images):

@@ -57,6 +57,7 @@ class ImageTable:
         images: the column with the names of images, or of folders of images.
         folders: the folders that it may name.
         within: the column with the folder of each image, where names alone fit several.
+        as_numbers: whether names are numbers, which those of images are with other zeros.
     """
 
     file: Path
@@ -64,13 +65,15 @@ class ImageTable:
     images: str
     folders: NamedFolders
     within: str = ''
+    as_numbers: bool = False
 
     def match(self, row: Row, index: Index, split: Split | None = None) -> Sequence[Path]:
         """The images of a row: one, all in a folder, or several where the name is not clear."""
         name = row[self.images]
         if self.within:
             name = f'{row[self.within]}/{name}'
-        return index.match(name, self.file, split) if name else []
+        match = index.match_number if self.as_numbers else index.match
+        return match(name, self.file, split) if name else []
 
     def in_folder(self, row: Row) -> Sequence[Folders]:
         """The folders whose images a row is about, if it names no image."""
@@ -152,6 +155,9 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
     for column in names:
         if 2 * sum(bool(row[column] and folders.match(row[column])) for row in tried) > len(tried):
             return ImageTable(file, rows, column, folders)
+    for column in (name for name in names if name.casefold() in IMAGE_TITLES):
+        if 2 * sum(bool(tree.index.match_number(row[column], file)) for row in tried) > len(tried):
+            return ImageTable(file, rows, column, folders, as_numbers=True)
     return None
 
 

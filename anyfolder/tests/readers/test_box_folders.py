@@ -289,3 +289,16 @@ def test_a_table_may_have_no_column_of_classes(tmp_path):
     change(tmp_path / 'train.csv', '64,48', '99,48')
     with rejects('images have another size than their annotation says'):
         read(tmp_path)
+
+
+def test_numbers_that_lost_their_zeros_find_their_images(tmp_path):
+    rows = ['image_id,xmin,ymin,xmax,ymax,class']
+    for i, (image, boxes) in enumerate(scenes(10)):
+        save(tmp_path, f'{i:05}.png', image)
+        rows += [f'{i}.0,{",".join(map(str, box))},{name}' for name, box in boxes]
+    write(tmp_path, 'boxes.csv', '\n'.join(rows))
+    found = read_annotated_folder(Tree(tmp_path))
+    assert boxes_of(found) == WANTED
+    assert ('numbers in tables taken for images whose names have other zeros', 10) in notes_of(
+        found
+    )

@@ -405,3 +405,43 @@ def test_a_table_of_splits_is_not_said_to_be_left_out(tmp_path):
     found = read_class_folders(Tree(tmp_path))
     assert sizes_of(found) == [3, 3, 3]
     assert notes_of(found) == []
+
+
+ZEROS = 'numbers in tables taken for images whose names have other zeros'
+
+
+@pytest.mark.parametrize(
+    ('image', 'cell', 'count'),
+    [('{i:04}', '{i}', 12), ('{i:04}', '{i}.0', 12), ('{i}', '{i}.0', 12), ('{i}', '{i}', 0)],
+)
+def test_numbers_that_a_table_program_has_changed_find_their_images(tmp_path, image, cell, count):
+    write_flat(tmp_path, 12)
+    for path in sorted((tmp_path / 'train').iterdir()):
+        path.rename(path.with_stem(image.format(i=int(path.stem))))
+    rows = [f'{cell.format(i=i)},{("cat", "dog")[i % 2]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
+    found = read(tmp_path)
+    wanted = {(image.format(i=i), ('cat', 'dog')[i % 2]) for i in range(12)}
+    assert {(one.path.stem, *one.labels) for one in found.train + found.val} == wanted
+    assert dict(notes_of(found)).get(ZEROS, 0) == count
+
+
+def test_a_number_with_two_images_finds_none(tmp_path):
+    write_flat(tmp_path, 12)
+    for path in sorted((tmp_path / 'train').iterdir()):
+        number = int(path.stem) // 2
+        path.rename(path.with_stem(f'{number:04}' if int(path.stem) % 2 else f'{number:05}'))
+    rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(6)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
+    with rejects('labels.csv'):
+        read(tmp_path)
+
+
+def test_a_column_of_other_numbers_names_no_images(tmp_path):
+    write_flat(tmp_path, 12)
+    for path in sorted((tmp_path / 'train').iterdir()):
+        path.rename(path.with_stem(f'{int(path.stem):04}'))
+    rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['age,label', *rows]))
+    with rejects('labels.csv'):
+        read(tmp_path)
