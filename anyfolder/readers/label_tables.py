@@ -139,13 +139,15 @@ def _read(
         InputError: if another table says other classes of an image.
     """
     file, split = table.file, tree.split_said(table.file)
+    if table.group_title:
+        what = 'columns whose images of one value are kept in one split'
+        findings.warn(what, f'{table.group_title} of {file.name}')
     for row in table.rows:
         own = table.split_said(row) if table.split_title else split
         found = table.match(row, tree.index, own)
         name, names = row[table.images], names_of(row)
-        images, group = [tree.index.only(found, file, findings, name)], ''
-        if table.within:
-            group = row[table.within]
+        images = [tree.index.only(found, file, findings, name)]
+        group = row[table.within] if table.within else row.get(table.group_title, '')
         if not found:
             folders = table.in_folder(row)
             images, group = table.folders.images(folders), '/'.join(folders[0] if folders else ())

@@ -39,6 +39,10 @@ LABEL_TITLE = re.compile(rf'(^|[ _-])({"|".join(LABEL_TITLES)})([ _-]names?)?$',
 CLASS_ID_TITLE = re.compile(
     r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE
 )
+# Columns of what images have in common that must be in one split, such as patient_id.
+GROUP_TITLE = re.compile(
+    r'(patient|subject|participant|lesion|video|clip|sequence)([ _-]?(id|name))?', re.IGNORECASE
+)
 SPLIT_TITLES = ('split', 'set', 'subset', 'part', 'partition')
 CODED_TITLE = 'partition'  # CelebA's column of split codes
 SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
@@ -83,6 +87,17 @@ class ImageTable:
     def split_title(self) -> str | None:
         """The column of splits, see :func:`split_column`."""
         return split_column(self.file, self.rows)
+
+    @cached_property
+    def group_title(self) -> str:
+        """The column of what images have in common, such as their patient; nothing without one.
+
+        It is neither that of labels nor the same in all rows.
+        """
+        label = label_column(self.others)
+        named = [name for name in self.others if GROUP_TITLE.fullmatch(name) and name != label]
+        several = len(named) == 1 and len({row[named[0]] for row in self.rows}) > 1
+        return named[0] if several and self.has_header else ''
 
     @property
     def has_header(self) -> bool:

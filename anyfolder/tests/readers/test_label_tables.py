@@ -445,3 +445,22 @@ def test_a_column_of_other_numbers_names_no_images(tmp_path):
     (tmp_path / 'labels.csv').write_text('\n'.join(['age,label', *rows]))
     with rejects('labels.csv'):
         read(tmp_path)
+
+
+@pytest.mark.parametrize('title', ['patient_id', 'Lesion ID', 'video'])
+def test_images_of_one_patient_in_a_table_are_in_one_split(tmp_path, title):
+    write_flat(tmp_path, 24)
+    rows = [f'{i},p{i // 4},{("cat", "dog")[i % 2]}' for i in range(24)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'image,{title},label', *rows]))
+    found = read(tmp_path)
+    train, val = ({int(one.path.stem) // 4 for one in part} for part in (found.train, found.val))
+    assert train.isdisjoint(val)
+    assert len(val) == 1
+    assert ('columns whose images of one value are kept in one split', 1) in notes_of(found)
+
+
+def test_one_patient_of_all_images_is_divided(tmp_path):
+    write_flat(tmp_path, 24)
+    rows = [f'{i},p,{("cat", "dog")[i % 2]}' for i in range(24)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['image,patient,label', *rows]))
+    assert sizes_of(read(tmp_path)) == [22, 2, 0]
