@@ -46,11 +46,14 @@ BACKBONES = {
     ),
     'TimmBackbone': dict(model_name='vit_tiny_patch16_224'),
     'FrozenResNet': dict(depth=18),
+    'HGNetV2': {},
+    'SpatialTuningAdapter': dict(arch=dict(TINY, num_layers=3), out_indices=(0, 1, 2)),
 }
+OF_CNNS = ('FrozenResNet', 'HGNetV2')
 
 
 def random_(name: str, **kwargs: object) -> nn.Module:
-    size = {} if name in ('ViTAdapter', 'FrozenResNet') else dict(img_size=32)
+    size = {} if name in ('ViTAdapter', *OF_CNNS) else dict(img_size=32)
     model = MODELS.build(dict(BACKBONES[name], type=f'vit_plugin.{name}', **size, **kwargs))
     return randomize(model, std=0.2)
 
@@ -58,15 +61,16 @@ def random_(name: str, **kwargs: object) -> nn.Module:
 @pytest.mark.parametrize('name', BACKBONES)
 def test_each_is_drawn_and_probed(name):
     model, images = random_(name), torch.randn(2, 3, 32, 32)
-    if name in ('TimmBackbone', 'FrozenResNet'):  # others compute it
+    if name in ('TimmBackbone', *OF_CNNS):  # others compute it
         with rejects('one vit_plugin.VisionTransformer is needed'):
             patch_features(model, images)
         return
     features, backbone = patch_features(model, images), find_backbone(model)[1].eval()
     assert features.shape == (2, 32, 4, 4)
-    assert class_attention(model, images).shape == (2, 2, 2, 4, 4)
+    blocks = len(backbone.blocks)
+    assert class_attention(model, images).shape == (2, blocks, 2, 4, 4)
     rolled = attention_rollout(model, images)
-    assert rolled.shape == (2, 2, 4, 4)
+    assert rolled.shape == (2, blocks, 4, 4)
     assert (rolled > 0).all() or name == 'WindowedViT'  # only after the global block
     assert (rolled[:, 1] > 0).all()
     assert (attention_distances(model, images) > 0).all()

@@ -151,13 +151,24 @@ def _read_arch(arch: str | dict[str, Any]) -> tuple[Sequence[int], Sequence[Stag
         if arch not in ARCHS:
             raise ConfigError(f'HGNetV2: arch={arch!r} is not one of {", ".join(ARCHS)}.')
         return ARCHS[arch]
-    stages = arch.get('stages', ())
-    if {*arch} != {'stem', 'stages'} or not stages or any(len(row) != 8 for row in stages):
+    stem, stages = arch.get('stem'), arch.get('stages')
+    rows = stages if isinstance(stages, (list, tuple)) else ()
+    lengths_fit = _are_counts(stem, 2) and all(_are_counts(row, 8) for row in rows)
+    if {*arch} != {'stem', 'stages'} or not rows or not lengths_fit:
         raise ConfigError(
             f'HGNetV2: arch={arch} must have stem=(inside, out) and stages, each with 8 values: '
             'channels in, inside and out, blocks, halved, depthwise, kernel, layers.'
         )
-    return arch['stem'], stages
+    return arch['stem'], rows
+
+
+def _are_counts(values: Any, number: int) -> bool:
+    """True for a list or tuple of so many integers or booleans."""
+    return (
+        isinstance(values, (list, tuple))
+        and len(values) == number
+        and all(isinstance(value, int) and value >= 0 for value in values)
+    )
 
 
 def _stage(row: Stage, learnable_affine: bool) -> nn.Module:

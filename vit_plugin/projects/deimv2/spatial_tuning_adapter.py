@@ -48,9 +48,8 @@ class SpatialTuningAdapter(VisionTransformer):
         super().__init__(**{'out_type': 'featmap', **kwargs})
         if len(self.out_indices) != len(STRIDES) or self.out_type != 'featmap':
             raise ConfigError(
-                f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks, and '
-                f"out_type={self.out_type!r} 'featmap'; give the last blocks of three parts, such "
-                'as (3, 7, 11).'
+                f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks, such '
+                f"as (3, 7, 11), and out_type={self.out_type!r} must be 'featmap'."
             )
         self.out_channels = out_channels
         widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
