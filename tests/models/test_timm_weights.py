@@ -141,3 +141,17 @@ def test_a_file_of_another_cnn_changes_nothing(tmp_path):
     with rejects('The format of the checkpoint is not known'):
         load_weights(model, str(tmp_path / 'other.pth'))
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+def test_what_a_file_of_the_cnn_does_not_take_is_an_error():
+    weights = whole('test_resnet').state_dict()
+    with rejects('is of the CNN of the stem alone, for which there is no skip or source_grid'):
+        load_weights(hybrid('test_resnet'), weights, skip=['patch_embed.{rest}'])
+
+
+def test_blocks_on_the_meta_device_are_noted():
+    with torch.device('meta'):
+        model = hybrid('test_resnet')
+    report = load_weights(model, whole('test_resnet').state_dict())
+    assert not model.patch_embed.backbone.conv1[0].weight.is_meta
+    assert any('are still on the meta device: give them values' in note for note in report.notes)

@@ -133,10 +133,12 @@ def _readings(
 
 def _prefix_of(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
     """The prefix of the names in a file behind which most of the targets are."""
-    return max(
-        (*PREFIXES, *OF_STEMS),
-        key=lambda prefix: sum(bool(_key_of(key, _inside(theirs, prefix))) for key in targets),
-    )
+
+    def number_found(prefix: str) -> int:
+        inside = _inside(theirs, prefix)
+        return sum(bool(_key_of(target, inside)) for target in targets)
+
+    return max((*PREFIXES, *OF_STEMS), key=number_found)
 
 
 def _inside(weights: Weights, prefix: str) -> Weights:
@@ -163,10 +165,10 @@ def _in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
     A classifier may have another number of classes.
     """
     wanted = {key: value for key, value in whole.tensors.items() if not key.endswith(COUNTER)}
-    values = [theirs[key] for key in theirs if not key.endswith(COUNTER)]
-    if len(wanted) != len(values):
+    keys = [key for key in theirs if not key.endswith(COUNTER)]
+    if len(wanted) != len(keys):  # before tensors are read
         return {}
-    found = dict(zip(wanted, values, strict=True))
+    found = dict(zip(wanted, map(theirs.__getitem__, keys), strict=True))
     starts = {key: int(_module_of(key) in whole.classifiers) for key in wanted}
     same = all(found[key].shape[i:] == wanted[key].shape[i:] for key, i in starts.items())
     return found if same else {}

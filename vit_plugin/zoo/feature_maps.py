@@ -1,5 +1,6 @@
 """Models of timm that return feature maps: how they are built, and what they tell of the maps."""
 
+from functools import cache
 from typing import Any
 
 import timm
@@ -55,6 +56,7 @@ def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
     return list(infos if isinstance(infos, list) else infos.get_dicts())
 
 
+@cache  # which an arch by name asks again and again
 def map_indices(name: str, stride: int) -> tuple[int, ...]:
     """The indices of the feature maps of timm's model up to the last one of this stride.
 

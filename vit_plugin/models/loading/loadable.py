@@ -6,7 +6,7 @@ backbone's ``init_cfg`` use it too. So this also works for sharded models and fo
 device.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -98,6 +98,11 @@ def load_weights(
     }
     targets = {ours: state[name] for ours, name in names.items()}
     if of_stem := stem_weights(backbone, targets, given):
+        if skip or source_grid:
+            raise ConfigError(
+                'The checkpoint is of the CNN of the stem alone, for which there is no skip or '
+                'source_grid; leave them out.'
+            )
         tensors, report = of_stem
         check_finite(tensors.items(), origin)
         is_meta = any(targets[ours].is_meta for ours in tensors)
@@ -106,6 +111,7 @@ def load_weights(
             for ours, value in tensors.items()
         }
         model.load_state_dict(parts, strict=False, assign=is_meta)
+        _note_empty(report, targets)
         return report
     numerics = numerics_of_name(backbone, origin)
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
@@ -125,12 +131,17 @@ def load_weights(
             names[ours]: shard_like(adapted[ours], targets[ours], copy=is_meta) for ours in part
         }
         model.load_state_dict(tensors, strict=False, assign=is_meta)
+    _note_empty(report, targets)
+    return report
+
+
+def _note_empty(report: Report, targets: Mapping[str, Tensor]) -> None:
+    """Note the tensors on the meta device that a load has left without values."""
     empty = [ours for ours in report.initialized if targets[ours].is_meta]
     if empty:
         report.notes.append(
             f'{shortened_list(empty)} are still on the meta device: give them values'
         )
-    return report
 
 
 def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
