@@ -15,7 +15,8 @@ from mmengine.structures import InstanceData
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vit_plugin.projects.d_fine.d_fine_head import DFINEHead, FineOutputs
+from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
+from vit_plugin.projects.d_fine.noised_detr_head import QueryOutputs
 from vit_plugin.projects.d_fine.noised_objects import NoisedObjects, noised_objects
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -77,12 +78,12 @@ def samples(dtype: torch.dtype = torch.float64) -> list:
     ]
 
 
-def step(built: DFINEHead, monkeypatch: Any) -> tuple[dict[str, Tensor], FineOutputs, Any]:
+def step(built: DFINEHead, monkeypatch: Any) -> tuple[dict[str, Tensor], QueryOutputs, Any]:
     """The losses, the outputs that they were computed of, and the noised objects."""
     seen: list[Any] = []
     forward = built.forward
 
-    def recorded(*args: Any) -> FineOutputs:
+    def recorded(*args: Any) -> QueryOutputs:
         seen.extend((forward(*args), args[2]))
         return seen[0]
 
@@ -122,7 +123,7 @@ def criterion(variant: str, joint: bool) -> Any:
     return (Deimv2Loss if variant == 'deimv2' else DFineLoss)(config).double()
 
 
-def theirs(outputs: FineOutputs, noised: NoisedObjects | None, built: DFINEHead) -> dict[str, Any]:
+def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead) -> dict[str, Any]:
     """Our outputs as transformers' criterion takes them."""
     number = noised.labels.shape[1] if noised else 0
 
@@ -258,6 +259,16 @@ def test_images_without_objects(monkeypatch):
     assert all(value.isfinite().all() for value in losses.values())
     assert losses['loss_bbox'] == 0
     sum(losses.values()).backward()
+
+
+@pytest.mark.parametrize('joint', [False, True])
+def test_overlaps_of_the_same_pairs_are_computed_once(joint, monkeypatch):
+    built, computed = head(joint_matching=joint), []
+    overlaps = built._overlaps
+    monkeypatch.setattr(built, '_overlaps', lambda *args: computed.append(1) or overlaps(*args))
+    losses, *_ = step(built, monkeypatch)
+    layers = [name.startswith('dn_') for name in losses if name.endswith('loss_cls')]
+    assert len(computed) == len(layers) + joint * layers.count(False)
 
 
 class Copies(TorchDispatchMode):

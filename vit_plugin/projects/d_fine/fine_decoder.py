@@ -1,4 +1,4 @@
-"""The layers of D-FINE's decoder, and what DEIMv2 and ECDet have in their place."""
+"""The layers of RT-DETR's decoder, and what D-FINE, DEIMv2 and ECDet have in their place."""
 
 import math
 from collections.abc import Sequence
@@ -10,20 +10,15 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import Depth, Positive, PositiveInt, PositiveInts, Rate
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.importable import make_importable
+from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.deformable_attention import deformable_attention
 from vit_plugin.models.layers.numerics import build_activation
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
 
-with needed_by('DFINEHead'):
-    make_importable()
-    from mmdet.models.layers.transformer import MLP
-
 
 class Variant(NamedTuple):
-    """What differs between the decoders of three papers.
+    """What differs between the decoders of these papers.
 
     Attributes:
         rms: whether layers have RMSNorm and SwiGLU in place of LayerNorm and an MLP.
@@ -31,7 +26,9 @@ class Variant(NamedTuple):
         position_width: its width, over that of the queries.
         moves: whether positions follow the boxes of each layer; else they stay at the proposals.
         proposes: whether elements are projected and normed before they propose boxes.
-        act: type of the activations of MLPs, but those that make positions and boxes.
+        projects: whether attention to the maps projects their values, and what it gathers.
+        gated: see :class:`FineDecoderCfg`, where it is not given.
+        act: type of the activations of MLPs.
     """
 
     rms: bool = False
@@ -39,10 +36,13 @@ class Variant(NamedTuple):
     position_width: int = 2
     moves: bool = True
     proposes: bool = True
+    projects: bool = False
+    gated: bool = True
     act: str = 'ReLU'
 
 
 VARIANTS = {
+    'rt_detr': Variant(projects=True, gated=False),  # arXiv:2304.08069
     'd_fine': Variant(),  # arXiv:2410.13842, as transformers has it
     'deimv2': Variant(rms=True, position_layers=3, position_width=1),  # arXiv:2509.20787
     'ecdet': Variant(  # arXiv:2603.18739
@@ -52,7 +52,7 @@ VARIANTS = {
 
 
 class FineDecoderCfg(TypedDict, total=False):
-    """The decoder of a :class:`~vit_plugin.projects.d_fine.d_fine_head.DFINEHead`.
+    """The decoder of a :class:`~vit_plugin.projects.d_fine.proposing_head.ProposingHead`.
 
     Attributes:
         num_layers: number of layers. Default: 6.
@@ -62,7 +62,7 @@ class FineDecoderCfg(TypedDict, total=False):
         drop_rate: dropout after attention and within MLPs. Default: 0.
         offset_scale: how far points lie from the center of a box, over its sides. Default: 0.5.
         gated: whether a gate weighs what attention to the maps adds; else a norm follows it.
-            Default: True.
+            Default: as in the paper.
     """
 
     num_layers: Depth
@@ -74,24 +74,46 @@ class FineDecoderCfg(TypedDict, total=False):
     gated: bool
 
 
-class BareDeformableAttention(nn.Module):
-    """Attention to points around the box of each query, without projections of the values.
+class MLP(nn.Module):
+    """Linear layers with an activation between them."""
+
+    def __init__(self, inputs: int, width: int, outputs: int, num_layers: int, act: str) -> None:
+        super().__init__()
+        widths = [inputs, *[width] * (num_layers - 1), outputs]
+        self.layers = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
+        self.act = build_activation(dict(type=act))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers[:-1]:
+            x = self.act(layer(x))
+        return self.layers[-1](x)
+
+
+class BoxAttention(nn.Module):
+    """Deformable attention to points around the box of each query.
 
     Args:
         dims: channels of the queries and of the maps.
         num_heads: number of heads.
         num_points: points of each head in each map.
         offset_scale: see :class:`FineDecoderCfg`.
+        projects: see :class:`Variant`.
     """
 
     def __init__(
-        self, dims: int, num_heads: int, num_points: Sequence[int], offset_scale: float
+        self,
+        dims: int,
+        num_heads: int,
+        num_points: Sequence[int],
+        offset_scale: float,
+        projects: bool = False,
     ) -> None:
         super().__init__()
         if dims % num_heads:
-            raise ConfigError(
-                f'DFINEHead: decoder.num_heads={num_heads} must divide {dims} channels.'
-            )
+            raise ConfigError(f'decoder: num_heads={num_heads} must divide {dims} channels.')
+        self.value_proj, self.output_proj = (
+            nn.Linear(dims, dims) if projects else nn.Identity() for _ in range(2)
+        )
         self.num_heads, self.num_points = num_heads, tuple(num_points)
         self.offset_scale = offset_scale
         samples = num_heads * sum(num_points)
@@ -111,6 +133,10 @@ class BareDeformableAttention(nn.Module):
         with torch.no_grad():
             start = directions[:, None] * reach[:, None]
             self.sampling_offsets.bias.copy_(start.flatten())
+        for layer in (self.value_proj, self.output_proj):
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.zeros_(layer.bias)
 
     def forward(
         self,
@@ -129,9 +155,10 @@ class BareDeformableAttention(nn.Module):
             sizes: rows and columns of each map.
             padding: the elements without an image (B, N), whose values are zero; None without.
         """
+        value = self.value_proj(maps)
         if padding is not None:
-            maps = maps.masked_fill(padding[..., None], 0)
-        value = maps.unflatten(-1, (self.num_heads, -1))
+            value = value.masked_fill(padding[..., None], 0)
+        value = value.unflatten(-1, (self.num_heads, -1))
         offsets = self.sampling_offsets(query).unflatten(-1, (self.num_heads, -1, 2))
         weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(-1)
         out = torch.zeros_like(query)
@@ -149,7 +176,7 @@ class BareDeformableAttention(nn.Module):
             out = out + deformable_attention(
                 elements, [size], at[:, :, :, None], weight[:, :, :, None]
             )
-        return out
+        return self.output_proj(out)
 
 
 class QueryGate(nn.Module):
@@ -185,22 +212,19 @@ class RMSNorm(nn.RMSNorm):
         super().__init__(dims, eps=1e-6)
 
 
-class LocationQuality(nn.Module):
+class LocationQuality(MLP):
     """How sure a box is, by its distributions, is added to its logits (GFLv2, arXiv:2011.12885).
 
     Args:
-        bins: of a distribution, less one.
         top: the largest probabilities of each side that count, besides their mean.
         channels, num_layers, act: of the MLP.
     """
 
     def __init__(
-        self, bins: int, top: int = 4, channels: int = 64, num_layers: int = 2, act: str = 'ReLU'
+        self, top: int = 4, channels: int = 64, num_layers: int = 2, act: str = 'ReLU'
     ) -> None:
-        super().__init__()
-        self.top, widths = top, [4 * (top + 1), *[channels] * (num_layers - 1), 1]
-        self.layers = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
-        self.act = build_activation(dict(type=act))
+        super().__init__(4 * (top + 1), channels, 1, num_layers, act)
+        self.top = top
         for parameter in self.layers[-1].parameters():
             nn.init.zeros_(parameter)
 
@@ -208,9 +232,7 @@ class LocationQuality(nn.Module):
         """Logits (..., classes) and those of the sides (..., 4 * (bins + 1)) -> logits."""
         best = sides.unflatten(-1, (4, -1)).softmax(-1).topk(self.top, dim=-1).values
         x = torch.cat((best, best.mean(-1, keepdim=True)), dim=-1).flatten(-2)
-        for layer in self.layers[:-1]:
-            x = self.act(layer(x))
-        return logits + self.layers[-1](x)
+        return logits + super().forward(x)
 
 
 class FineDecoderLayer(nn.Module):
@@ -232,12 +254,13 @@ class FineDecoderLayer(nn.Module):
         feedforward_channels: int = 1024,
         drop_rate: float = 0.0,
         offset_scale: float = 0.5,
-        gated: bool = True,
+        gated: bool | None = None,
     ) -> None:
         super().__init__()
+        gated = variant.gated if gated is None else gated
         norm: type[nn.Module] = RMSNorm if variant.rms else nn.LayerNorm
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
-        self.cross_attn = BareDeformableAttention(dims, num_heads, num_points, offset_scale)
+        self.cross_attn = BoxAttention(dims, num_heads, num_points, offset_scale, variant.projects)
         self.gate = QueryGate(dims, norm) if gated else None
         self.mlp: nn.Module = (
             GatedMLP(dims, feedforward_channels)
@@ -281,4 +304,5 @@ class FineDecoderLayer(nn.Module):
 
 def position_mlp(dims: int, variant: Variant) -> nn.Module:
     """The layers that make positions of boxes."""
-    return MLP(4, variant.position_width * dims, dims, variant.position_layers)
+    width = variant.position_width * dims
+    return MLP(4, width, dims, variant.position_layers, variant.act)

@@ -1,0 +1,200 @@
+"""The losses of RT-DETR, D-FINE, DEIMv2 and ECDet: of all layers, proposals and noised objects."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from mmengine.structures import InstanceData
+from torch import Tensor
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import Count, NotNegative
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
+
+from .noised_objects import noised_objects
+
+with needed_by('RTDETRHead'):
+    make_importable()
+    from mmdet.models.losses import QualityFocalLoss
+    from mmdet.structures.bbox import bbox_cxcywh_to_xyxy, bbox_overlaps, bbox_xyxy_to_cxcywh
+    from mmdet.utils import reduce_mean
+
+    from vit_plugin.projects.detr_family.grouped_detr_head import GroupedDETRHead
+    from vit_plugin.projects.detr_family.matching import assigned, union
+
+
+class Noise(TypedDict, total=False):
+    """The noised objects of a training, see :func:`noised_objects`.
+
+    Attributes:
+        number: of pairs of queries. 0: none. Default: 100.
+        labels, boxes: how much noise they have. Default: 0.5 and 1.
+    """
+
+    number: Count
+    labels: NotNegative
+    boxes: NotNegative
+
+
+class QueryOutputs(NamedTuple):
+    """What a head computes. The queries of noised objects come first.
+
+    Attributes:
+        logits: of each layer (layers, B, Q, num_classes); outside of a training of the last alone.
+        boxes: the same (layers, B, Q, 4) as (x, y, w, h), fractions of the image.
+        features: of the last layer (B, Q, C).
+        proposed_logits, proposed_boxes: of the proposals (B, num_queries, ...).
+        sides: logits of the distributions (layers, B, Q, 4 * (bins + 1)), if boxes have these.
+        first_logits, first_boxes: of the first layer, before its distributions (B, Q, ...).
+    """
+
+    logits: Tensor
+    boxes: Tensor
+    features: Tensor
+    proposed_logits: Tensor
+    proposed_boxes: Tensor
+    sides: Tensor | None = None
+    first_logits: Tensor | None = None
+    first_boxes: Tensor | None = None
+
+
+class NoisedDETRHead(GroupedDETRHead):
+    """A :class:`GroupedDETRHead` of one group that also learns from noised objects.
+
+    All pairs of a step are found after one copy of the costs to the processor.
+
+    A subclass has the forward of :class:`~vit_plugin.projects.d_fine.proposing_head.ProposingHead`.
+
+    Args:
+        noise: see :class:`Noise`.
+        joint_matching: whether boxes learn from the pairs of all layers together; else from those
+            of their own, as classes do.
+        *args, **kwargs: those of ``DETRHead``.
+    """
+
+    def __init__(self, noise: Noise | None, joint_matching: bool, *args: Any, **kw: Any) -> None:
+        super().__init__(1, *args, **kw)
+        self.noise = {'number': 100, 'labels': 0.5, 'boxes': 1.0, **(noise or {})}
+        self.joint_matching = joint_matching
+
+    def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
+        """The losses of every layer.
+
+        ``enc_`` are those of the proposals, ``dn_`` those of noised objects.
+        """
+        sizes = self.sizes_of(batch_data_samples, x[0])
+        ends = sizes[0].flip(1).repeat(1, 2)  # widths and heights (B, 4), twice
+        images = [self._objects(*image) for image in zip(batch_data_samples, ends, strict=True)]
+        boxes = [bbox_xyxy_to_cxcywh(image.bboxes / image.ends) for image in images]
+        noised = noised_objects([image.labels for image in images], boxes, *self._noise_options())
+        outputs = self(x, sizes, noised)
+        number = noised.labels.shape[1] if noised else 0
+        layers = self._layers_of(outputs, slice(number, None))
+        layers['enc_'] = layer_of(outputs.proposed_logits, outputs.proposed_boxes)
+        costs = [
+            [self._cost(layer[i], image, ends[i]) for i, image in enumerate(images)]
+            for layer in layers.values()
+        ]
+        own, joint = self._pairs(costs)
+        numbers = ends.new_tensor([own.shape[-1], joint.shape[-1]], dtype=layers[''].boxes.dtype)
+        count, all_count = reduce_mean(numbers).clamp(min=1)
+        objects = InstanceData(
+            **{name: torch.cat([image[name] for image in images]) for name in self.compared}
+        )
+        losses = {
+            f'{name}loss_{key}': value
+            for (name, layer), pairs in zip(layers.items(), own.unbind(1), strict=True)
+            for key, value in self._layer_losses(
+                layer, objects, (pairs, count), (joint, all_count) if len(joint[0]) else None
+            ).items()
+        }
+        if noised is not None:
+            pairs = torch.stack((noised.queries, noised.objects)), count * noised.groups
+            for name, layer in self._layers_of(outputs, slice(None, number)).items():
+                found = self._layer_losses(layer, objects, pairs)
+                losses |= {f'dn_{name}loss_{key}': value for key, value in found.items()}
+        return losses
+
+    def _noise_options(self) -> tuple[Any, ...]:
+        return self.num_classes, self.noise['number'], self.noise['labels'], self.noise['boxes']
+
+    def _pairs(self, costs: Sequence[Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
+        """The pairs of each layer (2, layers, M), and those for boxes (2, U), in one copy."""
+        own = assigned(costs, 1)
+        joint = union(own) if self.joint_matching else own[:, :0, 0]
+        flat = np.concatenate((own.reshape(2, -1), joint), axis=1)
+        both = torch.from_numpy(flat).to(costs[0][0].device)
+        layers = both[:, : own[0].size].unflatten(1, own.shape[1:])
+        return layers, both[:, own[0].size :]
+
+    def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
+        """The outputs of some queries by the beginnings of the names of losses."""
+        last = len(outputs.logits) - 1
+        return {
+            '' if i == last else f'd{i}.': layer_of(logits[:, part], boxes[:, part])
+            for i, (logits, boxes) in enumerate(zip(outputs.logits, outputs.boxes, strict=True))
+        }
+
+    def _layer_losses(
+        self,
+        layer: InstanceData,
+        objects: InstanceData,
+        own: tuple[Tensor, Tensor],
+        joint: tuple[Tensor, Tensor] | None = None,
+    ) -> dict[str, Tensor]:
+        """The losses of a layer.
+
+        Args:
+            layer: its outputs.
+            objects: those of the batch.
+            own: the pairs (2, M) from which classes learn, and their number over all GPUs.
+            joint: those from which boxes learn; None: the same.
+        """
+        (rows, matched), count = own
+        logits, overlaps = layer.logits.flatten(0, 1), self._overlaps(layer, objects, own[0])
+        labels = torch.full_like(logits[:, 0], self.num_classes, dtype=torch.long)
+        quality = torch.zeros_like(logits[:, 0])
+        labels[rows] = objects.labels[matched]
+        quality[rows] = overlaps
+        wanted = (labels, quality) if isinstance(self.loss_cls, QualityFocalLoss) else labels
+        losses = dict(cls=self.loss_cls(logits, wanted, avg_factor=count))
+        if joint is not None:
+            (rows, matched), count = joint
+            overlaps = self._overlaps(layer, objects, joint[0])
+        boxes, ends = layer.boxes.flatten(0, 1)[rows], objects.ends[matched]
+        bboxes = objects.bboxes[matched]
+        corners, goal = bbox_cxcywh_to_xyxy(boxes) * ends, bbox_xyxy_to_cxcywh(bboxes / ends)
+        # Not their own average, which adds an epsilon to the count.
+        losses['bbox'] = self.loss_bbox(boxes, goal, reduction_override='sum') / count
+        losses['iou'] = self.loss_iou(corners, bboxes, reduction_override='sum') / count
+        return losses | self._side_losses(layer, goal, rows, overlaps, count)
+
+    def _overlaps(self, layer: InstanceData, objects: InstanceData, pairs: Tensor) -> Tensor:
+        """Of the boxes with the objects of these pairs (M), without gradients."""
+        rows, matched = pairs
+        boxes = layer.boxes.detach().flatten(0, 1)[rows]
+        corners = bbox_cxcywh_to_xyxy(boxes) * objects.ends[matched]
+        return bbox_overlaps(corners, objects.bboxes[matched], is_aligned=True).to(boxes)
+
+    def _side_losses(
+        self, layer: InstanceData, goal: Tensor, rows: Tensor, overlaps: Tensor, count: Tensor
+    ) -> dict[str, Tensor]:
+        """Those of distributions, which a subclass may have.
+
+        Args:
+            layer: the outputs of a layer.
+            goal: the boxes (M, 4) that the matched queries are to predict.
+            rows: these queries of the batch (M).
+            overlaps: of their boxes with the objects (M).
+            count: the number of pairs over all GPUs.
+        """
+        return {}
+
+
+def layer_of(logits: Tensor, boxes: Tensor, **more: Tensor) -> InstanceData:
+    """Logits and boxes (B, Q, ...) of a layer, in at least float32."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    every = dict(more, logits=logits, boxes=boxes.clamp(0, 1))
+    return InstanceData(**{name: value.to(dtype) for name, value in every.items()})

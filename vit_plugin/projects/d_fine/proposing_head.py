@@ -1,0 +1,262 @@
+"""A DETR head whose queries are the best of the boxes that the elements of maps propose."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from mmengine.model import bias_init_with_prob, constant_init
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import InitConfig, NotNegative, PositiveInt, Section, Typed
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.importable import make_importable
+from vit_plugin.models.layers.conv_norm import ConvNorm
+from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes
+
+from .fine_decoder import MLP, VARIANTS, FineDecoderCfg, FineDecoderLayer, position_mlp
+from .noised_objects import NoisedObjects
+
+with needed_by('RTDETRHead'):
+    make_importable()
+    from mmdet.models.layers import inverse_sigmoid
+
+    from .noised_detr_head import Noise, NoisedDETRHead, QueryOutputs
+
+MATCHING = dict(
+    assigner=dict(
+        type='mmdet.HungarianAssigner',
+        match_costs=[
+            dict(type='mmdet.FocalLossCost', weight=2.0),
+            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
+            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
+        ],
+    )
+)
+EDGE = 0.01  # of the image: an element whose box comes closer to a border has no box to propose
+VariantName = Literal['rt_detr', 'd_fine', 'deimv2', 'ecdet']
+
+
+class Loss(Typed, total=False):
+    """A loss, with what else its class takes."""
+
+    loss_weight: NotNegative
+
+
+class Matching(TypedDict, total=False):
+    """MMDetection's ``train_cfg`` of a DETR."""
+
+    assigner: Typed
+
+
+class MostBoxes(TypedDict, total=False):
+    """Options of a prediction."""
+
+    max_per_img: PositiveInt
+
+
+class ProposingHead(NoisedDETRHead):
+    """The base class of RT-DETR's and D-FINE's heads.
+
+    It is the ``bbox_head`` of a ``SingleStageDetector`` with a :class:`HybridEncoder`. A training
+    step waits for the GPU once.
+
+    A subclass builds ``fc_reg`` for boxes, and computes those of all layers in :meth:`_decode`.
+
+    Args:
+        num_classes: number of classes.
+        num_queries: the number of queries, the most objects in an image.
+        in_channels: channels of each map; other than ``embed_dims``, they are projected.
+        embed_dims: channels of the queries.
+        variant: the paper, a row of ``VARIANTS``.
+        decoder: its layers, see :class:`FineDecoderCfg`.
+        noise, joint_matching: see :class:`NoisedDETRHead`.
+        loss_cls, loss_bbox, loss_iou: losses of every layer and of the proposals.
+        train_cfg: MMDetection's, with a ``HungarianAssigner``. Default: RT-DETR's costs.
+        test_cfg: ``max_per_img``, the most boxes of an image.
+        init_cfg: MMEngine's initialization config.
+
+    Raises:
+        ConfigError: if points or heads do not fit the maps. In the forward, if it gets other maps,
+            or maps with fewer elements than queries.
+    """
+
+    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `best`
+    class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
+
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 300,
+        in_channels: Sequence[PositiveInt] = (256, 256, 256),
+        embed_dims: PositiveInt = 256,
+        variant: VariantName = 'rt_detr',
+        decoder: FineDecoderCfg | None = None,
+        noise: Noise | None = None,
+        joint_matching: bool = False,
+        loss_cls: Loss = dict(type='vit_plugin.OverlapVarifocalLoss'),
+        loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
+        loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.0),
+        train_cfg: Matching | None = None,
+        test_cfg: MostBoxes | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        most = num_queries * num_classes
+        super().__init__(
+            noise,
+            joint_matching,
+            num_classes,
+            embed_dims,
+            loss_cls=loss_cls,
+            loss_bbox=loss_bbox,
+            loss_iou=loss_iou,
+            train_cfg=train_cfg or MATCHING,
+            test_cfg=dict(max_per_img=min(most, (test_cfg or {}).get('max_per_img', 300))),
+            init_cfg=init_cfg,
+        )
+        self.num_queries, self.in_channels = num_queries, list(in_channels)
+        self.variant = VARIANTS[variant]
+        layer: Section = dict(decoder or {})
+        num_layers = layer.pop('num_layers', 6)
+        layer.setdefault('num_points', [4] * len(self.in_channels))
+        if len(layer['num_points']) != len(self.in_channels):
+            raise ConfigError(
+                f'{type(self).__name__}: decoder.num_points={layer["num_points"]} must have a '
+                f'number for each of {len(self.in_channels)} maps.'
+            )
+        self._build_proposals()
+        dims, number = embed_dims, range(num_layers)
+        self.position = position_mlp(dims, self.variant)
+        self.layers = nn.ModuleList(FineDecoderLayer(dims, self.variant, **layer) for _ in number)
+        self.fc_cls = nn.ModuleList(nn.Linear(dims, num_classes) for _ in number)
+
+    def _init_layers(self) -> None:
+        """MMDetection calls it before the sizes are known."""
+
+    def _build_proposals(self) -> None:
+        dims = self.embed_dims
+        self.projections = nn.ModuleList(
+            nn.Identity() if channels == dims else ConvNorm(channels, dims, 1, dict(type='BN'))
+            for channels in self.in_channels
+        )
+        if self.variant.proposes:
+            self.proposal_fc, self.proposal_norm = nn.Linear(dims, dims), nn.LayerNorm(dims)
+        self.proposal_cls = nn.Linear(dims, self.num_classes)
+        self.proposal_reg = self.box_mlp()
+        if self.noise['number']:  # the last row is padding
+            self.noised_classes = nn.Embedding(self.num_classes + 1, dims, self.num_classes)
+
+    def box_mlp(self, outputs: int = 4) -> MLP:
+        """Layers that make a box, or what moves one, of a query."""
+        return MLP(self.embed_dims, self.embed_dims, outputs, 3, self.variant.act)
+
+    def init_weights(self) -> None:
+        """Every box starts at its proposal, and every class with a score of 0.01."""
+        super().init_weights()
+        for fc_cls in (self.proposal_cls, *self.fc_cls):
+            nn.init.constant_(fc_cls.bias, bias_init_with_prob(0.01))
+        for fc_reg in (self.proposal_reg, *self.fc_reg):
+            constant_init(fc_reg.layers[-1], 0)
+
+    def forward(
+        self,
+        x: Sequence[Tensor],
+        sizes: Sizes | None = None,
+        noised: NoisedObjects | None = None,
+    ) -> QueryOutputs:
+        """Maps -> logits and boxes.
+
+        Args:
+            x: maps (B, C, h, w), from the finest.
+            sizes: heights and widths of the images (B, 2), and those of the padded batch; None
+                without padding.
+            noised: noised objects, as further queries.
+        """
+        self._check_maps(x)
+        maps = [layer(level) for layer, level in zip(self.projections, x, strict=True)]
+        memory = DecoderMemory.of(maps, sizes)
+        content, logits, proposals = self._propose(memory)
+        references, hidden = proposals.detach(), None
+        if noised is not None:
+            content = torch.cat((self.noised_classes(noised.labels).to(content), content), dim=1)
+            boxes = inverse_sigmoid(noised.boxes, eps=1e-5).sigmoid()
+            references = torch.cat((boxes.to(references), references), dim=1)
+            hidden = noised.hidden(self.num_queries)
+        decoded = self._decode(content, references, memory, hidden, sizes is not None)
+        return QueryOutputs(proposed_logits=logits, proposed_boxes=proposals, **decoded)
+
+    def _check_maps(self, x: Sequence[Tensor]) -> None:
+        """Raise a ``ConfigError`` for other maps, or fewer elements than queries."""
+        name = type(self).__name__
+        if [level.shape[1] for level in x] != self.in_channels:
+            raise ConfigError(
+                f'{name} got {[tuple(level.shape) for level in x]} but takes maps (B, C, h, w) '
+                f'of in_channels={self.in_channels}: change these, or the neck.'
+            )
+        positions = sum(level[0, 0].numel() for level in x)
+        if self.num_queries > positions:
+            raise ConfigError(
+                f'{name} has {self.num_queries} queries, and the maps only {positions} '
+                'positions; give larger images, or fewer num_queries.'
+            )
+
+    def _propose(self, memory: DecoderMemory) -> tuple[Tensor, Tensor, Tensor]:
+        """Content (B, Q, C), logits and boxes of the best proposals."""
+        anchors = memory.anchors
+        valid = ((anchors > EDGE) & (anchors < 1 - EDGE)).all(-1, keepdim=True)
+        valid = valid & ~memory.padding[..., None]  # (B, N, 1)
+        features = memory.elements * valid
+        if self.variant.proposes:
+            features = self.proposal_norm(self.proposal_fc(features))
+        logits = self.proposal_cls(features)
+        best = logits.max(-1).values.topk(self.num_queries, dim=1).indices[..., None]
+        anchors = torch.where(valid, anchors.logit(), torch.inf)
+        features, anchors, logits = (
+            part.gather(1, best.expand(-1, -1, part.shape[-1]))
+            for part in (features, anchors, logits)
+        )
+        moves = self.proposal_reg(features)
+        return features.detach(), logits, (moves.to(anchors) + anchors).sigmoid()
+
+    def _decode(
+        self,
+        content: Tensor,
+        references: Tensor,
+        memory: DecoderMemory,
+        hidden: Tensor | None,
+        padded: bool,
+    ) -> dict[str, Tensor]:
+        """Queries (B, Q, C) at boxes (B, Q, 4) -> the other parts of :class:`QueryOutputs`.
+
+        Args:
+            content, references: see above.
+            memory: the maps.
+            hidden: which queries each query does not see (Q, Q); None: it sees all.
+            padded: whether the maps have elements without an image.
+        """
+        raise NotImplementedError
+
+    def predict(
+        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
+    ) -> list[Any]:
+        """The boxes, scores and classes of each image, best first."""
+        logits, boxes, *_ = self(x, self.sizes_of(batch_data_samples, x[0]))
+        metas = [sample.metainfo for sample in batch_data_samples]
+        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
+
+    def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
+        """Maps -> what is predicted, best first, for a graph.
+
+        Returns:
+            Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
+        """
+        outputs = self(x, sizes)
+        dtype = torch.promote_types(outputs.logits.dtype, torch.float32)
+        every = outputs.logits[-1].to(dtype).sigmoid().flatten(1)
+        scores, best = every.topk(self.test_cfg['max_per_img'])
+        rows = (best // self.num_classes)[..., None]
+        boxes, features = (
+            part.gather(1, rows.expand(-1, -1, part.shape[-1]))
+            for part in (outputs.boxes[-1].to(dtype), outputs.features)
+        )
+        return boxes, scores, best % self.num_classes, features
