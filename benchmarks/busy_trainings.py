@@ -70,9 +70,9 @@ class Meter:
 
 def train_ours(job: Job, meter: Meter) -> None:
     """Train by the config that ``train --data`` writes, without validations."""
-    from vit_plugin.threads import wait_briefly
+    from vit_plugin.threads import share_cores
 
-    wait_briefly()  # before torch, as the commands do
+    share_cores()  # before torch, as the commands do
     from mmengine.hooks import Hook
 
     from vit_plugin.commands.command_line import build_runner

@@ -1,36 +1,117 @@
-"""How long torch's threads wait for one another is set by commands, and by no import."""
+"""How torch's threads wait for one another is decided by commands, and by no import."""
 
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
-from vit_plugin.threads import BRIEF, POLICIES, describe_threads, wait_briefly
+from vit_plugin import threads
+from vit_plugin.threads import (
+    BRIEF,
+    OF_LIBGOMP,
+    OF_LIBOMP,
+    PERIOD,
+    TASKS,
+    Watch,
+    describe_threads,
+    libgomps,
+    more_threads_than_cores,
+    seconds_waited,
+    share_cores,
+)
+
+on_linux = pytest.mark.skipif(not TASKS.exists(), reason='libgomp is that of Linux')
 
 
 @pytest.fixture
 def environment(monkeypatch):
-    for name in (*BRIEF, *POLICIES):
-        monkeypatch.delenv(name, raising=False)
+    for name in (*OF_LIBGOMP, *OF_LIBOMP):
+        monkeypatch.setenv(name, '')  # so that it is restored
+        monkeypatch.delenv(name)
     return monkeypatch
 
 
-def test_a_short_wait_is_set_before_torch_alone(environment):
-    wait_briefly()  # torch is imported here
+@pytest.fixture
+def watches(monkeypatch):
+    """The watches that were started, none of which runs."""
+    started: list[Watch] = []
+    monkeypatch.setattr(Watch, 'start', lambda watch: started.append(watch))
+    return started
+
+
+def test_nothing_changes_after_torch_has_been_imported(environment, watches):
+    share_cores()  # torch is imported here
+    assert not watches
     assert not {*BRIEF} & {*os.environ}
+
+
+@on_linux
+def test_both_runtimes_are_told_before_torch(environment, watches):
     environment.delitem(sys.modules, 'torch')
-    wait_briefly()
-    assert {name: os.environ.pop(name) for name in BRIEF} == BRIEF
+    share_cores()
+    assert len(watches) == 1
+    assert {name: os.environ[name] for name in BRIEF} == BRIEF
 
 
-@pytest.mark.parametrize('name', [*BRIEF, *POLICIES])
-def test_what_the_environment_sets_is_left_as_it_is(name, environment):
+@on_linux
+@pytest.mark.parametrize('name', sorted({*OF_LIBGOMP, *OF_LIBOMP}))
+def test_what_the_environment_sets_holds(name, environment, watches):
     environment.delitem(sys.modules, 'torch')
     environment.setenv(name, 'theirs')
-    wait_briefly()
-    assert {*BRIEF, *POLICIES} & {*os.environ} == {name}
-    assert describe_threads(2).endswith(f': {name}=theirs.')
+    share_cores()
+    assert bool(watches) == (name not in OF_LIBGOMP)
+    assert os.environ[name] == 'theirs'
+    assert bool({*BRIEF} & {*os.environ}) == (name not in OF_LIBOMP or name in BRIEF)
+    assert f'{name}=theirs' in describe_threads(2)
+
+
+@on_linux
+def test_threads_beyond_the_cores_are_held_and_let_go():
+    import torch
+
+    torch.ones(2).sum()  # libgomp is there
+    before, missing = len(os.listdir(TASKS)), len(os.sched_getaffinity(0)) - 1
+    with more_threads_than_cores(1):
+        # One that holds the team, and those of the team.
+        assert len(os.listdir(TASKS)) >= before + 1 + (missing + 1) * len(libgomps())
+    deadline = time.monotonic() + 10
+    while len(os.listdir(TASKS)) > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@on_linux
+def test_a_process_that_shares_a_core_waits_for_it():
+    core = {min(os.sched_getaffinity(0))}
+    loop = f'import os\nos.sched_setaffinity(0, {core})\nprint(flush=True)\nwhile True: pass'
+    ours, before = os.sched_getaffinity(0), seconds_waited()
+    with subprocess.Popen([sys.executable, '-c', loop], stdout=subprocess.PIPE) as other:
+        try:
+            other.stdout.readline()
+            os.sched_setaffinity(0, core)
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                pass
+        finally:
+            os.sched_setaffinity(0, ours)
+            other.kill()
+    assert seconds_waited() - before > 0.05
+
+
+@pytest.mark.parametrize(
+    ('count', 'waited', 'is_busy'), [(2, 0.05, False), (2, 0.5, True), (1, 0.5, False)]
+)
+def test_it_is_busy_where_threads_wait_for_cores(count, waited, is_busy, monkeypatch):
+    clock = iter((0.0, PERIOD))
+    waits = iter((7.0, 7.0 + waited * PERIOD))
+    monkeypatch.setattr(threads.time, 'perf_counter', lambda: next(clock))
+    monkeypatch.setattr(threads.time, 'sleep', lambda seconds: None)
+    monkeypatch.setattr(threads, 'seconds_waited', lambda: next(waits))
+    monkeypatch.setattr(threads, 'threads_of_torch', lambda: count)
+    assert Watch()._is_busy() == is_busy
 
 
 def test_the_sentence_names_what_decides(environment):
@@ -39,16 +120,20 @@ def test_the_sentence_names_what_decides(environment):
     environment.setenv('GOMP_SPINCOUNT', '3000')
     assert 'with 4 threads' in describe_threads(4)
     assert describe_threads(4).endswith(': GOMP_SPINCOUNT=3000.')
+    environment.setattr(threading, 'enumerate', lambda: [Watch()])
+    assert describe_threads(4).endswith('asleep while other programs need their cores.')
 
 
+@on_linux
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ('first', 'found'), [('import vit_plugin, vit_plugin.models', 'None'), ('', '3000')]
+    ('first', 'found'),
+    [('import vit_plugin, vit_plugin.models', 'False'), ('', 'True')],
 )
-def test_a_command_sets_it_and_an_import_does_not(first, found, environment):
+def test_a_command_watches_and_an_import_does_not(first, found, environment):
     code = f"""
-import atexit, os
-atexit.register(lambda: print(os.environ.get('GOMP_SPINCOUNT')))
+import atexit, threading
+atexit.register(lambda: print('watch of the cores' in [one.name for one in threading.enumerate()]))
 {first or 'from vit_plugin.__main__ import main; main(["zoo", "nothing-like-it"])'}
 """
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)

@@ -11,7 +11,7 @@ from anyfolder.terminal import printable_lines
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
-from vit_plugin.threads import wait_briefly
+from vit_plugin.threads import share_cores
 
 from .early import check_checkpoints, check_options, check_process, check_working_directory
 from .flag_rules import RULES, check_rules, given_flags
@@ -54,7 +54,7 @@ def run_command(command: ModuleType) -> None:
         if hasattr(command, 'needs_torch') and not command.needs_torch(args):
             return command.main(args)
         leave_out_false_alarms()
-        wait_briefly()
+        share_cores()
         from .one_sentence import run_main  # which imports torch
 
         run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
