@@ -169,6 +169,8 @@ def _complete_table(content: Content, tree: Tree) -> None:
     table = find_table(tree, content['labels'][0])
     if table is None:
         raise ValueError('no column names images')
+    if table.of_folders:
+        raise ValueError('rows are of folders, which no column of a layout names')
     names = {'image': table.images, **(columns or {})}
     if 'class' not in names:
         rest = [name for name in table.rows[0] if name not in names.values()]

@@ -12,6 +12,7 @@ ROWS = (
     'via',
     'supervisely',
     'darwin',
+    'labelstudio',
     'datumaro',
     'createml',
     'bdd100k',

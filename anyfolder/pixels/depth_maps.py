@@ -10,6 +10,7 @@ from anyfolder.limits import read_within
 from .arrays import read_array
 from .image_headers import check_size
 
+PLAUSIBLE_OF_8_BITS = 1 / 255, 1.0  # meters of a value: depth of a meter or more, in finer steps
 DEPTH_SUFFIXES = ('.png', '.npy', '.tif', '.tiff', '.exr')
 
 
@@ -43,8 +44,12 @@ def read_depth(path: str | Path, scale: float = 1.0) -> np.ndarray:
     values = values.squeeze()
     if values.ndim != 2:
         raise ValueError(f'it has the shape {values.shape}, not one value for each pixel')
-    if path.suffix.lower() == '.png' and values.dtype == np.uint8:
-        raise ValueError('it has 8 bits, as pictures have; depth in PNG has 16')
+    is_8_bit = path.suffix.lower() == '.png' and values.dtype == np.uint8
+    if is_8_bit and not PLAUSIBLE_OF_8_BITS[0] <= scale < PLAUSIBLE_OF_8_BITS[1]:
+        raise ValueError(
+            'it has 8 bits, as pictures have; depth in PNG has 16, unless the meters of a value '
+            'are given'
+        )
     depth = values.astype(np.float32) * np.float32(scale)
     known = np.isfinite(depth) & (depth > 0)
     if values.dtype.kind in 'ui':

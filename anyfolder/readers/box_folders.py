@@ -12,7 +12,12 @@ from .box_formats import FormatFiles, formats_of
 from .build_listing import BOXES, Draft, build_listing, leave_out
 from .class_names import class_name, warn_merged
 from .findings import Findings
-from .format_folder import FormatFolder, coco_folder, open_images_folder
+from .format_folder import (
+    FormatFolder,
+    coco_folder,
+    open_images_folder,
+    supervisely_folder,
+)
 from .image_tree import Tree
 from .listing import Listing
 from .object_checks import check_instances
@@ -29,6 +34,7 @@ FOLDERS: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]]
     'COCO': coco_folder,
     'Open Images': open_images_folder,
     'Pascal VOC': voc_folder,
+    'Supervisely': supervisely_folder,
     'YOLO': yolo_folder,
 }
 

@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
 from .build_listing import ONE_LABEL, SEVERAL_LABELS, Draft, build_listing
 from .class_layout import by_folders
 from .findings import Findings
-from .hidden_labels import check_tables
+from .hidden_labels import check_tables, has_table_of_groups
 from .identity import ANY_KIND, folder_of
 from .image_sizes import MOST_HEADERS
 from .image_tree import Tree
@@ -18,6 +18,7 @@ from .label_tables import TableLabels, read_tables
 from .label_values import are_measured
 from .listing import Listing, is_encodable, readable
 from .name_files import find_names
+from .names_with_classes import class_in_names
 from .other_labels import check_other_labels
 from .records import ImageRecord, Records
 from .split_lists import Lists, read_lists
@@ -107,7 +108,7 @@ def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:
             if 2 * len(listed.records) > len(tree.images):
                 return _of_tables(tree, listed, findings)
             raise
-        if len({record.labels for record in records}) >= 2:
+        if len({record.labels for record in records}) >= 2 and not has_table_of_groups(tree):
             _warn_folders(records, findings)
             check_tables(tree, records, findings)
             return Labeled(records, form)
@@ -211,6 +212,13 @@ def _is_deeper(name: str, labels: Sequence[str]) -> bool:
 def _check_any(tree: Tree, records: Records) -> None:
     if records:
         return
+    if found := class_in_names(tree.images):
+        pattern, first = found
+        raise UnclearError(
+            f'the images in {str(tree.folder)!r} are not in folders of classes, and their names '
+            f'seem to say these, such as {first.name!r}; {REMEDY}.',
+            images=pattern,
+        )
     if tree.images:
         raise InputError(
             f'the images in {str(tree.folder)!r} are not in folders of classes; {REMEDY}.'

@@ -26,6 +26,8 @@ from .splits import without_split
 DEPTH_WORD = re.compile(r'(^|[_-])depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)  # in the name of a map
 KITTI_FOLDER = re.compile(r'proj_depth|groundtruth_depth')
 MILLIMETER, KITTI_METERS = 1e-3, 1 / 256  # meters per unit of PNG, which stores integers
+GUESSED_METERS = 10.0  # of the largest value of 8 bits, as indoors
+DISPARITY = re.compile(r'(^|[_-])disp(arity|arities)?([_-]|\d|$)', re.IGNORECASE)  # of a folder
 PICTURE_MODES = ('1', 'L', 'LA', 'P', 'RGB', 'RGBA')  # Pillow modes of at most 8 bits
 
 
@@ -53,6 +55,15 @@ def read_depth_folder(
     images, pairs = _paired(tree, maps, findings)
     if not pairs.image_of:
         findings.check()  # of two maps of each image
+        if disparities := _disparities(tree):
+            _, found = _paired(tree, disparities, Findings(skip_invalid=True))
+            raise UnclearError(
+                f'{str(tree.folder)!r} has maps of disparity, such as {str(disparities[0])!r}, and '
+                'depth is its inverse: the focal length in pixels times the baseline in meters, '
+                'divided by the disparity; write this as .npy into a folder depth.',
+                pairs=[(image, path) for path, image in found.image_of.items()],
+                units=f'{MILLIMETER:g}',
+            )
         raise InputError(
             f"{str(tree.folder)!r} must have images, and maps of depth in a folder 'depth' "
             f'by the same names, as PNG of 16 bits, .npy or .tiff, for {option("task", "depth")}.'
@@ -89,6 +100,7 @@ def has_depth(tree: Tree) -> bool:
         if DEPTH_WORD.search(path.stem)
         or any('depth' in part.casefold() for part in tree.parts(path))
     ]
+    maps = maps or _disparities(tree)
     if not maps:
         return False
     images, pairs = _paired(tree, maps, Findings())
@@ -118,7 +130,7 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
             maps_of[found[0]].append(path)
     left_out: set[Path] = set()
     for several in (found for found in maps_of.values() if len(found) > 1):
-        pictures = {path for path in several if _is_picture(path)}
+        pictures = {path for path in several if _mode_of(path) in PICTURE_MODES}
         left_out |= pictures if len(pictures) < len(several) else set()
     what = 'pictures of depth with 8 bits left out, beside a map of depth'
     findings.warn_all(what, sorted(left_out))
@@ -132,10 +144,11 @@ def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:
     return [(image, path) for path, image in pairs.image_of.items()]
 
 
-def _is_picture(path: Path) -> bool:
+def _mode_of(path: Path) -> str:
+    """Pillow's mode of an image, nothing of another file."""
     with suppress(Exception), Image.open(path) as image:  # else its reader says what is wrong
-        return image.mode in PICTURE_MODES
-    return False
+        return image.mode
+    return ''
 
 
 def _maps_of(tree: Tree) -> list[Path]:
@@ -156,6 +169,15 @@ def _maps_of(tree: Tree) -> list[Path]:
     return maps
 
 
+def _disparities(tree: Tree) -> list[Path]:
+    """The files in folders of disparities."""
+    return [
+        path
+        for path in [*tree.images, *tree.others]
+        if path.suffix.lower() in DEPTH_SUFFIXES and any(map(DISPARITY.search, tree.parts(path)))
+    ]
+
+
 def _is_folder_of_maps(name: str) -> bool:
     return 'depth' in name.casefold() or without_split(name) in FOLDER_KINDS['mask']
 
@@ -172,5 +194,12 @@ def _scale_of(tree: Tree, maps: Sequence[Path]) -> float:
             f'one of them, or give {option("depth_scale")}, the meters of a value of 1.',
             labels=[path for path in maps if path.suffix.lower() == kept],
             units='meters',
+        )
+    if suffixes == {'.png'} and _mode_of(first := min(maps)) == 'L':
+        raise UnclearError(
+            f'maps of depth have 8 bits, as pictures have, such as {str(first)!r}, which says '
+            f'nothing of meters; give {option("depth_scale")}, the meters of a value of 1, or save '
+            'them as PNG of 16 bits in millimeters.',
+            units=f'{GUESSED_METERS / 255:.2g}',
         )
     return MILLIMETER if suffixes == {'.png'} else 1.0

@@ -13,7 +13,7 @@ from anyfolder.errors import InputError, UnclearError
 
 from .class_names import near_twins, twin_key
 from .findings import Findings
-from .folder_groups import group_by_folders
+from .folder_groups import find_groups
 from .image_tree import Tree
 from .object_checks import without_repeats
 from .probe import digest_of
@@ -64,7 +64,7 @@ def assign_splits(
         )
     held_out = not parts['val']
     if held_out:
-        _hold_out(parts, tree, group, group_by_folders(parts['train'], tree, findings))
+        _hold_out(parts, tree, group, find_groups(parts['train'], tree, findings))
     _warn_copies(parts, findings)
     return parts, held_out
 

@@ -1,4 +1,4 @@
-"""Folders of images that belong together, such as the slices of a patient or frames of a video.
+"""Images that belong together, such as the slices of a patient or frames of a video.
 
 Where nothing says which images validate, images of one such folder must not be on both sides:
 they look alike, so that a model would be measured on what it has seen. Folders are such groups if
@@ -8,12 +8,16 @@ they look alike, so that a model would be measured on what it has seen. Folders 
 3. the name of each has a digit: ``patient_007``, ``2011_09_26``, ``clip3``,
 4. they are no classes: most classes are in several of them.
 
-The outermost level of such folders counts. Other folders are divided, and noted.
+The outermost level of such folders counts. Without one, the names of files may say it, as in
+``vid01_frame001.png``: of :data:`NAME_FORMS` the first counts by which most images are in groups of
+two or more. Other folders, and fewer groups, are divided and noted.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+
+from anyfolder.sampling import evenly_spaced
 
 from .findings import Findings
 from .identity import ANY_KIND
@@ -23,20 +27,33 @@ from .splits import split_of
 
 LEAST_GROUPS = 5  # a tenth of fewer folders would be a large share of the images
 MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
+SAMPLED_NAMES = 200  # of files, most of which must be of a form
 DIGIT = re.compile(r'\d')
+# What comes before a frame of a video (as VoTT, Roboflow and video tools name them), a word that is
+# numbered, and an image that Roboflow has augmented, in names of files.
+NAME_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r'(.*[^\W_].*?[._](?:mp4|m4v|avi|mov|mkv|webm|mpe?g|wmv))[-_#.]',
+        r'(.*[^\W_].*?)[ ._-]*(?<![^\W\d_])(?:frames?|frm)[ ._-]*\d',
+        r'((?:.*(?<![^\W\d_]))?(?:patient|subject|subj|sub|participant|lesion|video|vid|clip|sequence'
+        r'|seq)[ ._-]*\d+)\D',
+        r'(.+)\.rf\.',
+    )
+)
 
 Folders = dict[str, Records]
 
 
-def group_by_folders(records: Records, tree: Tree, findings: Findings) -> set[str]:
-    """Set the group of images to the name of their folder, if their folders are groups.
+def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
+    """Set the group of images to the name of their folder, or of their video, if these are groups.
 
     Images that have a group keep it.
 
     Args:
         records: the images that are to be divided.
         tree: the files of the folder.
-        findings: gets the folders that stay whole, or those that are divided.
+        findings: gets the groups that stay whole, or those that are divided.
 
     Returns:
         The groups that alone have one of the classes, which only training can use.
@@ -46,13 +63,20 @@ def group_by_folders(records: Records, tree: Tree, findings: Findings) -> set[st
     levels = [found for found in _levels(records, tree) if _may_be_groups(found)]
     for folders in levels:
         if len(folders) >= LEAST_GROUPS and all(map(DIGIT.search, folders)):
-            findings.warn_all(
-                'folders kept whole in train or val, as those of a patient or a video', folders
-            )
-            for name, found in folders.items():
-                for record in found:
-                    record.group = name
-            return {*_only_folders(folders)}
+            what = 'folders kept whole in train or val, as those of a patient or a video'
+            return _kept_whole(folders, what, findings)
+    names = _by_names(records)
+    if len(names) >= LEAST_GROUPS:
+        what = (
+            'images kept together in train or val, as of one video, patient or augmented image by '
+            'their names'
+        )
+        return _kept_whole(names, what, findings)
+    what = (
+        'videos or patients in names of images, which are divided between train and val; name '
+        "them {group} in a layout's images to keep each whole"
+    )
+    findings.warn_all(what, names)
     if levels:
         what = (
             'folders whose images are divided between train and val; if each is of one patient or '
@@ -60,6 +84,30 @@ def group_by_folders(records: Records, tree: Tree, findings: Findings) -> set[st
         )
         findings.warn_all(what, levels[0])
     return set()
+
+
+def _kept_whole(groups: Folders, what: str, findings: Findings) -> set[str]:
+    """Set the group of images, and give the groups that alone have one of the classes."""
+    findings.warn_all(what, groups)
+    for name, found in groups.items():
+        for record in found:
+            record.group = name
+    return {*_only_folders(groups)}
+
+
+def _by_names(records: Records) -> Folders:
+    """The images of each video or patient by their names; nothing where these say none."""
+    for form in NAME_FORMS:
+        some = [records[i].path.name for i in evenly_spaced(len(records), SAMPLED_NAMES)]
+        if 2 * sum(map(bool, map(form.match, some))) <= len(some):
+            continue
+        groups: Folders = defaultdict(list)
+        for record in records:
+            if found := form.match(record.path.name):
+                groups[found[1]].append(record)
+        if _may_be_groups(groups):
+            return groups
+    return {}
 
 
 def _levels(records: Records, tree: Tree) -> Iterator[Folders]:

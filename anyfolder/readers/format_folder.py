@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .findings import Findings
+from .formats.json_values import text_of
 from .image_tree import Tree
 from .splits import Split
 from .tables import TABLE_SUFFIXES, read_table
@@ -59,6 +60,18 @@ def coco_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Fo
         findings.warn_all(what, sorted({*group} - {*named}))
         chosen |= {file: files[file] for file in named}
     return FormatFolder(chosen)
+
+
+def supervisely_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:
+    """The classes are in ``meta.json``, in the order of their numbers."""
+    names, used = list[str](), []
+    for file in tree.others:
+        if file.name.lower() == 'meta.json':
+            match tree.contents.json(file):
+                case {'classes': [*classes]}:
+                    names += [text_of(one['title']) for one in classes if 'title' in one]
+                    used.append(file)
+    return FormatFolder(files, names, used=used)
 
 
 MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # of a class in Open Images

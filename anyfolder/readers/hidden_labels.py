@@ -16,7 +16,7 @@ from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
 from .label_tables import find_tables, names_in
 from .records import Records
-from .table_columns import ImageTable
+from .table_columns import GROUP_TITLE, ImageTable
 
 Rows = Mapping[Path, list[Mapping[str, str]]]  # of each image
 
@@ -49,10 +49,23 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
             findings.leave_out_files(what, [table.file])
 
 
+def has_table_of_groups(tree: Tree) -> bool:
+    """True if a table has the classes of folders, which its title calls those of a patient.
+
+    So the folders are no classes.
+    """
+    with suppress(InputError):
+        return any(
+            table.of_folders and table.is_of_classes and GROUP_TITLE.fullmatch(table.images)
+            for table in find_tables(tree)
+        )
+    return False
+
+
 def _rows_of(table: ImageTable, tree: Tree, folder_of: Mapping[Path, str]) -> Rows:
     rows: dict[Path, list[Mapping[str, str]]] = {}
     for row in table.rows:
-        own = table.split_said(row) if table.split_title else tree.split_said(table.file)
+        own = table.split_said(row) if table.splits else tree.split_said(table.file)
         images = table.match(row, tree.index, own) or table.folders.images(table.in_folder(row))
         for image in images:
             if image in folder_of:

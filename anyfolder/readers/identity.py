@@ -45,8 +45,9 @@ FOLDER_KINDS = {
     ).items()
 }
 ANY_KIND = set().union(*FOLDER_KINDS.values())
+UPLOADED = re.compile('^[0-9a-f]{8}-')  # what Label Studio puts before the name of an upload
 NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # of an image, maybe as a float
-OTHER_ZEROS = 'numbers in tables taken for images whose names have other zeros'
+OTHER_ZEROS = 'numbers taken for images or folders whose names have other zeros'
 
 
 class Address(NamedTuple):
@@ -184,7 +185,7 @@ class Index:
             path = os.path.join(start, *folders, said) if folders else f'{start}{os.sep}{said}'
             if exact := self._by_path.get(path):
                 return [exact]
-        found = self._named(said.casefold())
+        found = self._named(said.casefold()) or self._named(UPLOADED.sub('', said.casefold()))
         if not found:
             return []
         fitting = self._fitting(self._said(tuple(folders), place, split), found)

@@ -5,6 +5,7 @@ from typing import Any
 
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
+from .formats.label_studio import tasks_in
 from .splits import split_of
 from .tables import Row, text_in_cell
 
@@ -28,6 +29,8 @@ def _rows(content: Any) -> Iterator[Mapping[str, Any]]:
     match content:
         case {'images': [*images], 'annotations': [*found], 'categories': [*categories]}:
             yield from _of_coco(images, found, categories)
+        case [{'data': {}}, *_]:
+            yield from _of_label_studio(content)
         case {'metainfo': {'classes': [*classes]}, 'data_list': [*images]}:
             for image in _objects(images):
                 number = image.get('gt_label')
@@ -65,6 +68,15 @@ def _of_list(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     pairs = (value for value in values if isinstance(value, list) and len(value) == 2)
     for name, label in pairs:
         yield {'file': name, 'label': label}
+
+
+def _of_label_studio(content: Any) -> Iterator[Mapping[str, Any]]:
+    """The choices of each image that was annotated."""
+    for task in tasks_in(content):
+        found = task.annotations[0] if task.annotations else ()
+        choices = [name for region in found for name in region.get('choices') or ()]
+        if choices:
+            yield {'file': task.image, 'label': choices}
 
 
 def _of_coco(

@@ -107,7 +107,7 @@ def _with_classes(
     faults: list[tuple[Path, InputError]] = []
     for table in tables:
         if not table.others:
-            if not (table.split_title or is_list_name(table.file.stem)):
+            if not (table.splits or is_list_name(table.file.stem)):
                 what = 'tables left out, which have no column but that of images'
                 findings.leave_out_files(what, [table.file])
             continue
@@ -136,14 +136,19 @@ def _read(
     """Add the images of a table to those of others.
 
     Raises:
-        InputError: if another table says other classes of an image.
+        InputError: if another table says other classes of an image, or if rows are of parts of
+            folders.
     """
+    if table.of_folders:
+        _check_whole(table, names_of)
     file, split = table.file, tree.split_said(table.file)
     if table.group_title:
         what = 'columns whose images of one value are kept in one split'
         findings.warn(what, f'{table.group_title} of {file.name}')
+    if table.splits and table.splits.note:
+        findings.warn(*table.splits.note)
     for row in table.rows:
-        own = table.split_said(row) if table.split_title else split
+        own = table.split_said(row) if table.splits else split
         found = table.match(row, tree.index, own)
         name, names = row[table.images], names_of(row)
         images = [tree.index.only(found, file, findings, name)]
@@ -151,8 +156,8 @@ def _read(
         if not found:
             folders = table.in_folder(row)
             images, group = table.folders.images(folders), '/'.join(folders[0] if folders else ())
-        if found and table.as_numbers:
-            findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name}')
+        if images and table.as_numbers:
+            findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name if found else group}')
         if not (found or images):
             findings.warn(f'rows of {file.name} left out, whose image is not there', name)
         for path in filter(None, images):
@@ -167,6 +172,22 @@ def _read(
                     labels=[file],
                 )
             record.labels = tuple(dict.fromkeys([*record.labels, *names]))
+
+
+def _check_whole(table: ImageTable, names_of: NamesOf) -> None:
+    """Raise a ``InputError`` if rows of one folder say other classes each, as of its slices."""
+    labels = {*table.labels()}
+    first: dict[str, Row] = {}
+    for row in table.rows:
+        name = row[table.images]
+        other = first.setdefault(name, row)
+        apart = [column for column in table.others if row[column] != other[column]]
+        if names_of(row) != names_of(other) and not labels.issuperset(apart):
+            classes = ' and '.join(map(repr, [*names_of(other), *names_of(row)]))
+            raise InputError(
+                f'{str(table.file)!r} has several rows of the folder {name!r}, with the classes '
+                f'{classes}; add a column file with the name of the image of each row.'
+            )
 
 
 def _of_one_class(found: Records, in_columns: bool, findings: Findings) -> Records | None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .class_names import nfc
-from .identity import ANY_KIND
+from .identity import ANY_KIND, NUMBER
 from .image_tree import Tree
 from .splits import split_of
 
@@ -60,6 +60,24 @@ class NamedFolders:
             if not plain and (found := self._by_tail.get('/'.join([*parts[:-1], last]))):
                 return found
         return ()
+
+    def match_number(self, name: str) -> Sequence[Folders]:
+        """The folders whose name is this number with other zeros: ``0007`` for 7 and 7.0.
+
+        None where folders of the number have several names, see :meth:`.Index.match_number`.
+        """
+        number = NUMBER.fullmatch(name)
+        names = self._numbered.get(int(number[1]), ()) if number else ()
+        return self.match(min(names)) if len(names) == 1 else ()
+
+    @cached_property
+    def _numbered(self) -> dict[int, set[str]]:
+        """The names of folders that are numbers, by these."""
+        found = defaultdict[int, set[str]](set)
+        for name in self._by_tail:
+            if number := NUMBER.fullmatch(name):
+                found[int(number[1])].add(name)
+        return found
 
     def images(self, folders: Sequence[Folders]) -> list[Path]:
         """The images anywhere in these folders."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from anyfolder.errors import InputError
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
+from .findings import Findings
 from .image_tree import Tree
 from .named_folders import NamedFolders
 from .splits import FILLERS, Split, split_in, split_of, words_in
@@ -48,13 +49,16 @@ def is_list_name(stem: str) -> bool:
     )
 
 
-def split_lines(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[SplitLine]:
+def split_lines(
+    tree: Tree, file: Path, folders: NamedFolders, findings: Findings
+) -> Iterator[SplitLine]:
     """The lines of a file, none if it is no list.
 
     Args:
         tree: the files of the folder.
         file: one of them.
         folders: folders of images, which a table may name in place of images.
+        findings: gets a column of folds.
 
     Raises:
         InputError: if the file cannot be read.
@@ -62,7 +66,7 @@ def split_lines(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[Split
     suffix = file.suffix.lower()
     if suffix == '.json':
         yield from _of_json(tree, file)
-    elif suffix in TABLE_SUFFIXES and (found := [*_of_table(tree, file, folders)]):
+    elif suffix in TABLE_SUFFIXES and (found := [*_of_table(tree, file, folders, findings)]):
         yield from found
     elif suffix in LIST_SUFFIXES and (suffix or is_list_name(file.stem)):
         with nullcontext() if suffix else suppress(InputError):  # a file of another kind
@@ -89,14 +93,18 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-def _of_table(tree: Tree, file: Path, folders: NamedFolders) -> Iterator[SplitLine]:
+def _of_table(
+    tree: Tree, file: Path, folders: NamedFolders, findings: Findings
+) -> Iterator[SplitLine]:
     """The rows of a table of images, or of the folders that have these."""
     split, table = split_in(file.stem), find_table(tree, file, folders)
-    if not table or not (table.split_title or split):
+    if not table or not (table.splits or split):
         return
+    if table.splits and table.splits.note:
+        findings.warn(*table.splits.note)
     label = label_column(table.others)
     for row in table.rows:
-        if own := table.split_said(row) if table.split_title else split:
+        if own := table.split_said(row) if table.splits else split:
             name = '/'.join(row[column] for column in (table.within, table.images) if column)
             yield SplitLine(own, {name: row[label] if label else ''})
 

@@ -14,7 +14,7 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
 from .findings import Findings
-from .identity import Index
+from .identity import OTHER_ZEROS, Index
 from .image_tree import Tree
 from .named_folders import Folders, NamedFolders
 from .split_lines import SplitLine, is_list_name, split_lines
@@ -83,7 +83,7 @@ def read_lists(
     """
     reading = _Reading(index or tree.index, NamedFolders(tree, classes), findings, classes)
     for file in _candidates(tree, used, task_folder):
-        reading.add(file, [*split_lines(tree, file, reading.folders)])
+        reading.add(file, [*split_lines(tree, file, reading.folders, findings)])
     lists = reading.lists
     if reading.named:
         lists.groups |= reading.folders.beside(reading.named)
@@ -113,6 +113,8 @@ class _Reading:
         found = [self._images(file, line) for line in lines]
         if lines and not any(found):
             found = self._by_start(lines)
+            if not any(found):
+                found = self._by_number(file, lines)
             if not any(found) and is_list_name(file.stem):
                 what = 'lists left out, of which no line is an image or a folder of images'
                 self.findings.warn(what, f'{next(iter(lines[0].names))!r} in {file}')
@@ -156,6 +158,22 @@ class _Reading:
         for line, images in zip(lines, found, strict=True):
             self.lists.groups |= dict.fromkeys(images, next(iter(line.names)))
         return [[(image, '') for image in images] for images in found]
+
+    def _by_number(self, file: Path, lines: Sequence[SplitLine]) -> list[list[tuple[Path, str]]]:
+        """The images and folders whose names are these numbers with other zeros.
+
+        Numbers of which one stands on two lines are of classes rather than names.
+        """
+        names = [next(iter(line.names)) for line in lines]
+        found: list[list[tuple[Path, str]]] = [[] for _ in lines]
+        for own, name in zip(found, names, strict=True) if len({*names}) == len(names) else ():
+            images = self.index.match_number(name, file)
+            if not images and (folders := self.folders.match_number(name)):
+                self.named += folders
+                images = self.folders.images(folders)
+            own += [(image, '') for image in images]
+            self.findings.warn_all(OTHER_ZEROS, (f'{name} in {file}' for _ in images[:1]))
+        return found
 
     @cached_property
     def _starts(self) -> dict[str, list[Path]]:

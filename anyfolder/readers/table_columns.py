@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from anyfolder.errors import InputError, UnclearError
 from anyfolder.wording import option
@@ -47,8 +48,35 @@ SPLIT_TITLES = ('split', 'set', 'subset', 'part', 'partition')
 CODED_TITLE = 'partition'  # CelebA's column of split codes
 SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
 SPLIT_FLAG = 'is_'  # prefix of a boolean column for one split, such as is_valid
+# A column of numbers of folds, of which each validates once, and a value of it.
+FOLD_TITLE = re.compile(r'((cv|k)[ _-]?)?folds?([ _-]?(id|idx|no|number))?', re.IGNORECASE)
+LEAST_FOLDS = 3  # two may be the images to train on and to validate, in either order
+FOLD = re.compile(r'(?:fold)?[ _-]?(\d{1,3})(?:\.0)?', re.IGNORECASE)
 BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
+
+
+class SplitColumn(NamedTuple):
+    """The column of splits in a table.
+
+    Attributes:
+        title: of the column.
+        codes: what values stand for that are no words, such as numbers of folds.
+        note: what was decided of it, and the example, for :meth:`.Findings.warn`; or nothing.
+    """
+
+    title: str
+    codes: Mapping[str, Split] = {}
+    note: tuple[str, str] | None = None
+
+    def said(self, row: Row) -> Split | None:
+        """The split that a row says."""
+        value, name = row[self.title], self.title.casefold()
+        if name.startswith(SPLIT_FLAG) and (flag := split_in(name)):
+            if value.casefold() in ON_CELLS:
+                return flag
+            return 'val' if flag == 'train' else 'train'
+        return self.codes.get(value) or split_of(value)
 
 
 @dataclass
@@ -61,7 +89,9 @@ class ImageTable:
         images: the column with the names of images, or of folders of images.
         folders: the folders that it may name.
         within: the column with the folder of each image, where names alone fit several.
-        as_numbers: whether names are numbers, which those of images are with other zeros.
+        of_folders: whether names are of folders.
+        as_numbers: whether names are numbers, which those of images or folders are with other
+            zeros.
     """
 
     file: Path
@@ -69,11 +99,12 @@ class ImageTable:
     images: str
     folders: NamedFolders
     within: str = ''
+    of_folders: bool = False
     as_numbers: bool = False
 
     def match(self, row: Row, index: Index, split: Split | None = None) -> Sequence[Path]:
         """The images of a row: one, all in a folder, or several where the name is not clear."""
-        name = row[self.images]
+        name = '' if self.of_folders else row[self.images]
         if self.within:
             name = f'{row[self.within]}/{name}'
         match = index.match_number if self.as_numbers else index.match
@@ -81,10 +112,12 @@ class ImageTable:
 
     def in_folder(self, row: Row) -> Sequence[Folders]:
         """The folders whose images a row is about, if it names no image."""
-        return self.folders.match(row[self.images]) if row[self.images] else ()
+        numbered = self.as_numbers and self.of_folders
+        match = self.folders.match_number if numbered else self.folders.match
+        return match(row[self.images]) if row[self.images] else ()
 
     @cached_property
-    def split_title(self) -> str | None:
+    def splits(self) -> SplitColumn | None:
         """The column of splits, see :func:`split_column`."""
         return split_column(self.file, self.rows)
 
@@ -106,12 +139,12 @@ class ImageTable:
 
     def split_said(self, row: Row) -> Split | None:
         """The split that a row says."""
-        return split_in_cell(row[self.split_title], self.split_title) if self.split_title else None
+        return self.splits.said(row) if self.splits else None
 
     @cached_property
     def others(self) -> list[str]:
         """The columns that may be of labels."""
-        taken = (self.images, self.split_title, self.within)
+        taken = (self.images, self.splits and self.splits.title, self.within)
         return [name for name in self.rows[0] if name not in taken and not _is_split_title(name)]
 
     @cached_property
@@ -164,16 +197,44 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
             if 2 * sum(len(images) > 1 for images in found) > len(tried):
                 others = (name for name in names if not all(split_of(row[name]) for row in tried))
                 table.within = next((name for name in others if _is_within(table, name, tree)), '')
+                table.of_folders = not table.within and _name_most(folders.match, column, tried)
             if tree.index.match(column, file):
                 rows.insert(0, {name: name for name in rows[0]})
             return table
     for column in names:
-        if 2 * sum(bool(row[column] and folders.match(row[column])) for row in tried) > len(tried):
-            return ImageTable(file, rows, column, folders)
-    for column in (name for name in names if name.casefold() in IMAGE_TITLES):
-        if 2 * sum(bool(tree.index.match_number(row[column], file)) for row in tried) > len(tried):
-            return ImageTable(file, rows, column, folders, as_numbers=True)
+        if _name_most(folders.match, column, tried):
+            return ImageTable(file, rows, column, folders, of_folders=True)
+    return _with_numbers(tree, ImageTable(file, rows, '', folders), names)
+
+
+def _with_numbers(tree: Tree, table: ImageTable, names: Sequence[str]) -> ImageTable | None:
+    """The table with its column of numbers that images or folders have with other zeros."""
+    tried = table.rows[:FIRST_ROWS]
+    named = [name for name in names if name.casefold() in IMAGE_TITLES]
+    groups = [name for name in names if GROUP_TITLE.fullmatch(name)]
+    # Of other titles, such as BraTS21ID, a number of its own in each row is a name.
+    keys = [name for name in names if len({row[name] for row in table.rows}) == len(table.rows)]
+
+    def images(name: str) -> Sequence[Path]:
+        return tree.index.match_number(name, table.file)
+
+    def one_image(name: str) -> bool:
+        return len(images(name)) == 1
+
+    for columns, match, of_folders in (
+        (named, one_image, False),
+        ([*groups, *named, *keys], table.folders.match_number, True),
+        (named, images, False),
+    ):
+        for column in columns:
+            if _name_most(match, column, tried):
+                return replace(table, images=column, of_folders=of_folders, as_numbers=True)
     return None
+
+
+def _name_most(match: Callable[[str], object], column: str, rows: Sequence[Row]) -> bool:
+    """True if something is found for the values of a column in most of some rows."""
+    return 2 * sum(bool(row[column] and match(row[column])) for row in rows) > len(rows)
 
 
 def _is_within(table: ImageTable, column: str, tree: Tree) -> bool:
@@ -203,17 +264,25 @@ def label_columns(columns: Sequence[str]) -> list[str]:
     )
 
 
-def split_column(file: Path, rows: Sequence[Row]) -> str | None:
+def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
     """The column of splits, if there is one: by its title, or because all its values are splits.
+
+    Of folds, the first one validates, and the others are to train on.
 
     Raises:
         InputError: if it has the name and no such value.
     """
     named = next(filter(_is_split_title, rows[0]), None)
     if named is None:
+        if (title := next(filter(FOLD_TITLE.fullmatch, rows[0]), None)) and (
+            folds := _folds(file, rows, title)
+        ):
+            return folds
         names = (name for name in rows[0] if name.casefold() not in LABEL_TITLES)
-        return next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
-    if not any(split_in_cell(row[named], named) for row in rows):
+        title = next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
+        return SplitColumn(title) if title else None
+    found = SplitColumn(named, SPLIT_CODES if named.casefold() == CODED_TITLE else {})
+    if not any(map(found.said, rows)):
         values = Counter(row[named] for row in rows).most_common()
         raise UnclearError(
             f'the column {named!r} of {str(file)!r} has values such as '
@@ -224,7 +293,27 @@ def split_column(file: Path, rows: Sequence[Row]) -> str | None:
             columns=dict(split=named),
             splits={split: value for split, (value, _) in zip(SPLITS, values, strict=False)},
         )
-    return named
+    return found
+
+
+def _folds(file: Path, rows: Sequence[Row], title: str) -> SplitColumn | None:
+    """A column of folds, None if its values are no numbers of these, or are of too few."""
+    values = {row[title] for row in rows}
+    numbers = {value: int(fold[1]) for value in values if (fold := FOLD.fullmatch(value))}
+    first = min(numbers.values(), default=0)
+    codes: dict[str, Split] = {
+        value: 'val' if number == first else 'train' for value, number in sorted(numbers.items())
+    }
+    if len(numbers) < len(values - {''}) or len({*numbers.values()}) < LEAST_FOLDS:
+        return None
+    splits = {split: [one for one in codes if codes[one] == split] for split in ('train', 'val')}
+    what = (
+        'columns of folds, of which the first validates and the others are trained on; for '
+        "another one, write them into a layout's columns and splits"
+    )
+    return SplitColumn(
+        title, codes, (what, f'columns: {{split: {title}}}, splits: {splits} of {file}')
+    )
 
 
 def _is_split(value: str) -> bool:
@@ -236,15 +325,3 @@ def _is_split_title(column: str) -> bool:
     """True for a column such as split, or is_valid with true and false."""
     name = column.casefold()
     return name in SPLIT_TITLES or (name.startswith(SPLIT_FLAG) and split_in(name) is not None)
-
-
-def split_in_cell(value: str, column: str) -> Split | None:
-    """The split that a cell of such a column names."""
-    flag = split_in(column) if column.casefold().startswith(SPLIT_FLAG) else None
-    if flag is None:
-        return split_of(value) or (
-            SPLIT_CODES.get(value) if column.casefold() == CODED_TITLE else None
-        )
-    if value.casefold() in ON_CELLS:
-        return flag
-    return 'val' if flag == 'train' else 'train'

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..records import Instance
-from ..table_columns import IMAGE_TITLES, LABEL_TITLES, split_column, split_in_cell
+from ..table_columns import IMAGE_TITLES, LABEL_TITLES, split_column
 from ..tables import Row
 from .image_lists import NO_BOX
 from .json_values import is_yes, stated_size
@@ -46,13 +46,13 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
         return Parsed([])
     others = ((name, title) for name, title in titles.items() if title != image)
     label = next((title for name, title in others if name in CLASSES), '')
-    title = split_column(file, rows)
+    splits = split_column(file, rows)
     corners, form = [titles[name] for name in columns], 'xyxy' if len(columns) == 4 else 'xywh'
     width, height, group = (titles.get(name, '') for name in ('width', 'height', 'isgroupof'))
     for row in rows:
         name = row[image]
         if (one := images.get(name)) is None:
-            split = split_in_cell(row[title], title) if title else None
+            split = splits.said(row) if splits else None
             stated = stated_size(row.get(width), row.get(height))
             one = images[name] = ParsedImage(name, stated=stated, split=split)
         origin = f'{name} in {file}'
@@ -65,7 +65,8 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     if objects and all(max(found.box) <= 1 for found in objects):
         for found in objects:
             found.relative = True
-    return Parsed([*images.values()], faults=[*faults.values()])
+    noted = [Fault(*splits.note)] if splits and splits.note else []
+    return Parsed([*images.values()], faults=[*faults.values(), *noted])
 
 
 def _plain(title: str) -> str:

@@ -10,6 +10,7 @@ from .coco import is_coco, parse_coco
 from .darwin import darwin_image, is_darwin, parse_darwin
 from .datumaro import is_datumaro, parse_datumaro
 from .image_lists import is_list, parse_list
+from .label_studio import is_label_studio, parse_label_studio
 from .labelme import is_labelme, labelme_image, parse_labelme
 from .parsed import Parsed
 from .supervisely import is_supervisely, parse_supervisely
@@ -59,6 +60,7 @@ FORMATS = (
     Format('VGG Image Annotator', JSON, is_via, parse_via, 'a region'),
     Format('Supervisely', JSON, is_supervisely, parse_supervisely, 'a figure', lambda content: ''),
     Format('V7 Darwin', JSON, is_darwin, parse_darwin, 'an annotation', darwin_image),
+    Format('Label Studio', JSON, is_label_studio, parse_label_studio, 'a region'),
     Format('Datumaro', JSON, is_datumaro, parse_datumaro),
     *(
         Format(name, LISTS, partial(is_list, key=key), partial(parse_list, key=key))

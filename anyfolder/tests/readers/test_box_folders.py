@@ -299,6 +299,6 @@ def test_numbers_that_lost_their_zeros_find_their_images(tmp_path):
     write(tmp_path, 'boxes.csv', '\n'.join(rows))
     found = read_annotated_folder(Tree(tmp_path))
     assert boxes_of(found) == WANTED
-    assert ('numbers in tables taken for images whose names have other zeros', 10) in notes_of(
+    assert ('numbers taken for images or folders whose names have other zeros', 10) in notes_of(
         found
     )

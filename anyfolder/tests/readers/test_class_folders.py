@@ -386,7 +386,7 @@ def test_parts_of_kaggle_that_have_no_classes(tmp_path):
         (tmp_path / place).mkdir(exist_ok=True)
         for i in range(4):
             Image.new('RGB', (8, 8)).save(tmp_path / place / name.format(i))
-    with rejects(r'are not in folders of classes; .* or add a train\.csv'):
+    with rejects(r"not in folders of classes, and .* such as 'cat\.0\.png'; .* add a train\.csv"):
         read(tmp_path)
 
 

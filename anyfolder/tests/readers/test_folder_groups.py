@@ -183,3 +183,77 @@ def test_a_list_takes_precedence(tmp_path):
     found = read_mask_folder(Tree(tmp_path))
     assert not found.held_out
     assert WHOLE not in dict(notes_of(found))
+
+
+def named(folder: Path, name: str, groups: int = 6, each: int = 4) -> Listing:
+    """Images of two classes in folders, whose names alone tell their video."""
+    for k in range(groups):
+        for i in range(each):
+            kind = 'ab'[(k + i) % 2]
+            image(folder, f'{kind}/{name.format(k=k, i=i, h=f"{100 * k + i:032x}")}')
+    return read_class_folders(Tree(folder))
+
+
+TOGETHER = (
+    'images kept together in train or val, as of one video, patient or augmented image by their '
+    'names'
+)
+OF_NAMES = (
+    'videos or patients in names of images, which are divided between train and val; name them '
+    "{group} in a layout's images to keep each whole"
+)
+FRAMES = [
+    'vid{k:02}_frame{i:03}.png',
+    'clip {k} frame {i}.png',
+    'v_Archery_g0{k}_c01_frm{i}.png',
+    'holiday{k}_mp4-{i}_jpg.rf.{h}.png',
+    'tape{k}.avi_{i:05}.png',
+    'a{k}.mp4#t={i}.5.png',
+    'patient{k}_slice{i}.png',
+    'sub-0{k}_ses-{i}.png',
+    'street_video_{k}_{i:04}.png',
+    '{k}_jpg.rf.{h}.png',
+]
+
+
+@pytest.mark.parametrize('name', FRAMES)
+def test_frames_of_a_video_by_their_names_are_in_one_split(tmp_path, name):
+    found = named(tmp_path, name)
+    of_name = {
+        name.format(k=k, i=i, h=f'{100 * k + i:032x}'): k for k in range(6) for i in range(4)
+    }
+    train, val = ({of_name[one.path.name] for one in part} for part in (found.train, found.val))
+    assert train.isdisjoint(val)
+    assert len(val) == 1
+    assert dict(notes_of(found))[TOGETHER] == 6
+
+
+def test_few_videos_are_divided_and_named(tmp_path):
+    found = named(tmp_path, 'vid{k:02}_frame{i:03}.png', groups=3)
+    assert dict(notes_of(found))[OF_NAMES] == 3
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'img_{k}{i}.png',
+        'frame_{k}{i}.png',
+        'IMG_20200{k}0{i}.png',
+        'x{k}_{i}.png',
+        '{k}_jpg.rf.{h}.png',
+    ],
+)
+def test_names_that_say_no_video_are_no_groups(tmp_path, name):
+    each = 1 if '.rf.' in name else 4
+    found = named(tmp_path, name, groups=12 if each == 1 else 6, each=each)
+    assert not {TOGETHER, OF_NAMES} & {*dict(notes_of(found))}
+    assert not any(one.group for one in found.train)
+
+
+def test_videos_of_one_class_each_are_classes(tmp_path):
+    for k, kind in enumerate('abcdef'):
+        for i in range(4):
+            image(tmp_path, f'{kind}/vid0{k}_frame{i}.png')
+    found = read_class_folders(Tree(tmp_path))
+    assert len(found.val) == 6
+    assert not any(one.group for one in found.train)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from box_scenes import WANTED, open_images
+from box_scenes import WANTED, open_images, supervisely
 from foreign_data import coco_json, save, write
 from image_folders import scenes, write_coco
 from listings import boxes_of, notes_of, sizes_of
@@ -81,3 +81,19 @@ def test_a_class_of_open_images_without_a_name_keeps_its_id(tmp_path):
     open_images(tmp_path)
     write(tmp_path, 'classes.csv', '/m/0b,bar\n/m/0x,circle')
     assert read(tmp_path).classes == ('/m/0s', 'bar')
+
+
+def test_the_classes_of_supervisely_are_in_the_order_of_its_meta_file(tmp_path):
+    supervisely(tmp_path)
+    file = tmp_path / 'meta.json'
+    content = json.loads(file.read_text())
+    names = [one['title'] for one in content['classes']]
+    assert names == sorted(names)
+    content['classes'].reverse()
+    content['classes'].insert(0, dict(title='unused', shape='any'))
+    file.write_text(json.dumps(content))
+    found = read(tmp_path)
+    assert list(found.classes) == names[::-1]
+    notes = dict(notes_of(found))
+    assert notes['names of classes left out, which no object to train on has'] == 1
+    assert 'files left out, .json' not in notes

@@ -8,6 +8,7 @@ from image_folders import write_flat
 from listings import notes_of, sizes_of
 from rejection import rejects
 
+import anyfolder
 from anyfolder.readers.class_folders import read_class_folders
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
@@ -407,7 +408,7 @@ def test_a_table_of_splits_is_not_said_to_be_left_out(tmp_path):
     assert notes_of(found) == []
 
 
-ZEROS = 'numbers in tables taken for images whose names have other zeros'
+ZEROS = 'numbers taken for images or folders whose names have other zeros'
 
 
 @pytest.mark.parametrize(
@@ -424,6 +425,109 @@ def test_numbers_that_a_table_program_has_changed_find_their_images(tmp_path, im
     wanted = {(image.format(i=i), ('cat', 'dog')[i % 2]) for i in range(12)}
     assert {(one.path.stem, *one.labels) for one in found.train + found.val} == wanted
     assert dict(notes_of(found)).get(ZEROS, 0) == count
+
+
+def patients(folder: Path, frame: str = 'frame_{i}', place: str = '') -> None:
+    """Three images of each of 10 patients in folders of four digits."""
+    for patient in range(10):
+        write_flat(folder, 3, place=f'{place}{patient:04}')
+        for path in [*(folder / f'{place}{patient:04}').iterdir()]:
+            path.rename(path.with_stem(frame.format(i=int(path.stem))))
+
+
+@pytest.mark.parametrize('title', ['patient', 'PatientID', 'id', 'BraTS21ID'])
+@pytest.mark.parametrize('cell', ['{i}', '{i}.0'])
+@pytest.mark.parametrize('frame', ['frame_{i}', '{i:04}'])
+def test_numbers_of_patients_find_their_folders(tmp_path, title, cell, frame):
+    patients(tmp_path, frame, 'images/' * (title in ('id', 'BraTS21ID')))
+    rows = [f'{cell.format(i=i)},{60 - i},{("cat", "dog")[i // 2 % 2]}' for i in range(10)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'{title},age,label', *rows]))
+    found = read(tmp_path)
+    records = found.train + found.val
+    assert len(records) == 30
+    assert all(
+        one.labels == (('cat', 'dog')[int(one.path.parent.name) // 2 % 2],) for one in records
+    )
+    assert {one.path.parent for one in found.train}.isdisjoint(one.path.parent for one in found.val)
+    assert dict(notes_of(found))[ZEROS] == 10
+
+
+def test_names_of_folders_with_images_of_these_names_are_of_the_folders(tmp_path):
+    patients(tmp_path, '{i:04}')
+    rows = [f'{i:04},{("cat", "dog")[i % 2]}' for i in range(10)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['patient,label', *rows]))
+    found = read(tmp_path)
+    assert all(
+        one.labels == (('cat', 'dog')[int(one.path.parent.name) % 2],)
+        for one in found.train + found.val
+    )
+
+
+def test_folders_that_may_be_classes_beside_a_table_of_them_are_a_question(tmp_path):
+    patients(tmp_path)
+    rows = [f'{i},{("cat", "dog")[i % 2]}' for i in range(10)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['id,label', *rows]))
+    with rejects("put these folders into one folder 'images' beside it"):
+        read(tmp_path)
+
+
+def test_a_table_of_slices_that_names_only_patients_is_refused(tmp_path):
+    patients(tmp_path)
+    rows = [f'{i // 3},{i % 3},{("cat", "dog")[i % 2]}' for i in range(30)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['patient,slice,label', *rows]))
+    with rejects("several rows of the folder '0'.*column file"):
+        read(tmp_path)
+
+
+FOLDS = (
+    'columns of folds, of which the first validates and the others are trained on; for another '
+    "one, write them into a layout's columns and splits"
+)
+
+
+@pytest.mark.parametrize('title', ['fold', 'kfold', 'Fold_ID'])
+@pytest.mark.parametrize('cell', ['{}', '{}.0', 'fold{}', 'fold_{}'])
+@pytest.mark.parametrize('first', [0, 1])
+def test_the_first_fold_validates(tmp_path, title, cell, first):
+    write_flat(tmp_path, 20)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{cell.format(first + i // 4)}' for i in range(20)]
+    (tmp_path / 'labels.csv').write_text('\n'.join([f'file,label,{title}', *rows]))
+    found = read(tmp_path)
+    assert {int(one.path.stem) for one in found.val} == {0, 1, 2, 3}
+    assert sizes_of(found) == [16, 4, 0]
+    assert dict(notes_of(found))[FOLDS] == 1
+
+
+def test_another_fold_validates_by_the_lines_of_the_note(tmp_path):
+    write_flat(tmp_path, 20)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{i // 4}' for i in range(20)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
+    lines = (
+        'format: table', "images: 'train/*.jpg'", 'labels: labels.csv',
+        'columns: {image: file, class: label, split: fold}',
+        "splits: {train: ['0', '1', '2', '3'], val: ['4']}",
+    )  # fmt: skip
+    (tmp_path / 'anyfolder.yaml').write_text('\n'.join(lines))
+    found = anyfolder.read(tmp_path)
+    assert {int(one.path.stem) for one in found.splits['val']} == {16, 17, 18, 19}
+
+
+@pytest.mark.parametrize('values', [('0', '0'), ('a', 'b'), ('-1', '0')])
+def test_what_is_no_fold_says_no_split(tmp_path, values):
+    write_flat(tmp_path, 20)
+    rows = [f'{i}.jpg,{"ab"[i // 2 % 2]},{values[i % 2]}' for i in range(20)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
+    found = read(tmp_path)
+    assert found.held_out
+    assert sizes_of(found) == [18, 2, 0]
+
+
+def test_a_column_of_folds_is_no_column_of_classes(tmp_path):
+    write_flat(tmp_path, 20)
+    rows = [f'{i}.jpg,{i // 4}' for i in range(20)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,fold', *rows]))
+    with rejects('has one class to train on'):
+        read(tmp_path)
 
 
 def test_a_number_with_two_images_finds_none(tmp_path):

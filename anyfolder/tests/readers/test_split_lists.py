@@ -7,10 +7,13 @@ import pytest
 from image_folders import write_digits
 from listings import notes_of
 from PIL import Image
+from public_scene import Scene
 from rejection import rejects
 
 from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.findings import Findings
 from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.split_lists import read_lists
 
 TESTED = ['digit 0/000', 'digit 1/001', 'digit 2/002']
 
@@ -305,3 +308,21 @@ def test_a_list_without_an_image_is_named(tmp_path):
     (tmp_path / 'test.txt').write_text('n0001\nn0002\n')
     what = 'lists left out, of which no line is an image or a folder of images'
     assert (what, 1) in notes_of(read_class_folders(Tree(tmp_path)))
+
+
+@pytest.mark.parametrize('image', ['{i:04}.jpg', '{i:04}/a.jpg'])
+def test_a_list_of_numbers_finds_names_with_other_zeros(tmp_path, image):
+    Scene(tmp_path).images(*(image.format(i=i) for i in range(6)))
+    (tmp_path / 'test.txt').write_text('1\n4\n')
+    findings = Findings()
+    found = read_lists(Tree(tmp_path), findings).splits
+    assert {path.relative_to(tmp_path).as_posix() for path in found} == {
+        image.format(i=i) for i in (1, 4)
+    }
+    assert {*found.values()} == {'test'}
+
+
+def test_a_list_of_numbers_that_repeat_names_nothing(tmp_path):
+    Scene(tmp_path).images(*(f'{i:04}.jpg' for i in range(6)))
+    (tmp_path / 'val_labels.txt').write_text('1\n0\n1\n')
+    assert not read_lists(Tree(tmp_path), Findings()).splits

@@ -101,6 +101,26 @@ def darwin(folder: Path) -> None:
         write(folder, f'releases/latest/annotations/{Path(name).stem}.json', json.dumps(content))
 
 
+def label_studio(folder: Path) -> None:
+    tasks = []
+    for number, (name, boxes) in enumerate(saved(folder, 'images')):
+        results = []
+        for kind, (left, top, right, bottom) in boxes:
+            x, y, x2, y2 = 100 * left / 64, 100 * top / 48, 100 * right / 64, 100 * bottom / 48
+            shape = 'polygon' if kind == 'square' else 'rectangle'
+            value: dict[str, Any] = {f'{shape}labels': [kind]}
+            if shape == 'polygon':
+                value['points'] = [[x, y], [x2, y], [x2, y2], [x, y2]]
+            else:
+                value |= dict(x=x, y=y, width=x2 - x, height=y2 - y, rotation=0)
+            size = dict(original_width=64, original_height=48, image_rotation=0)
+            results.append(dict(size, type=f'{shape}labels', value=value))
+        image = f'/data/upload/1/0a1b2c3d-{name}'
+        row = dict(result=results, was_cancelled=False)
+        tasks.append(dict(id=number, data=dict(image=image), annotations=[row], predictions=[]))
+    write(folder, 'project-1-at-2024.json', json.dumps(tasks))
+
+
 def via_images(folder: Path) -> dict[str, dict[str, Any]]:
     """What VIA exports, of images in the same folder."""
     images = {}
@@ -160,6 +180,7 @@ BOX_SCENES: dict[Callable[[Path], None], tuple[str, bool]] = {
     darwin: ('V7 Darwin', False),
     datumaro: ('Datumaro', False),
     hugging_face: ('Hugging Face', False),
+    label_studio: ('Label Studio', False),
     open_images: ('Open Images', False),
     supervisely: ('Supervisely', False),
     tensorflow: ('a table', False),

@@ -205,6 +205,23 @@ def depth_in_millimeters(scene: Scene) -> None:
     depths(scene, 1000)
 
 
+def depth_of_8_bits(scene: Scene) -> None:
+    for i in range(6):
+        scene.images(f'images/{i}.jpg')
+        scene.array(f'depth/{i}.png', np.linspace(40, 250, 1200).reshape(30, 40).astype(np.uint8))
+
+
+def disparity(scene: Scene) -> None:
+    depths(scene, 1000, '.png')
+    (scene.folder / 'depth').rename(scene.folder / 'disparity')
+
+
+def classes_in_names(scene: Scene) -> None:
+    """As Dogs vs. Cats unpacks."""
+    scene.images(*(f'train/{kind}.{i}.jpg' for kind in ('cat', 'dog') for i in range(6)))
+    scene.images(*(f'test1/{i}.jpg' for i in range(1, 4)))
+
+
 def voc_list_of_others(scene: Scene) -> None:
     for i in range(8):
         scene.images(f'JPEGImages/{i}.jpg', size=(64, 48))
@@ -249,6 +266,9 @@ UNCLEAR = [
     Unclear(two_maps, 'segmentation', 'which maps', ('class 0', 'class 1', 'class 2'), 6),
     Unclear(two_kinds_of_depth, 'depth', 'whose units differ', (), 6),
     Unclear(depth_in_millimeters, 'depth', 'no photograph', (), 6),
+    Unclear(depth_of_8_bits, 'depth', '8 bits', (), 6),
+    Unclear(disparity, 'depth', 'its inverse', (), 6),
+    Unclear(classes_in_names, 'classification', "such as 'cat.0.jpg'", ('cat', 'dog'), 12),
     Unclear(voc_list_of_others, 'detection', 'has an annotation', ('bar',), 8),
     Unclear(several_divisions, 'classification', 'one division', ('sea', 'street'), 12),
 ]  # fmt: skip

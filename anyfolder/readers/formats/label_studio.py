@@ -1,0 +1,147 @@
+"""Label Studio: JSON of tasks with their annotations, or JSON-MIN, with values in percent."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..geometry import circle
+from ..records import Instance
+from .image_lists import NO_BOX
+from .json_values import Json, stated_size, text_of
+from .parsed import Fault, Parsed, ParsedImage
+
+ANNOTATIONS = ('annotations', 'completions')  # of a task; the second is of old versions
+# Keys of the classes of a region, each in a list. The last one is of a shape that has another id.
+LABELS = ('rectanglelabels', 'polygonlabels', 'ellipselabels', 'labels')
+TURNED = 'boxes with a rotation, taken as the upright rectangle around them'
+
+
+class Task(NamedTuple):
+    """An image and what was drawn on it.
+
+    Attributes:
+        image: its URL or path.
+        annotations: the regions of each annotation.
+    """
+
+    image: str
+    annotations: Sequence[Sequence[Json]]
+
+
+def is_label_studio(content: Any, file: Path) -> bool:
+    """True if this is the content of an export with a box, a polygon or an ellipse."""
+    regions = (one for task in tasks_in(content) for found in task.annotations for one in found)
+    return any(_names_of(region) and _has_shape(region) for region in regions)
+
+
+def parse_label_studio(content: Any, file: Path) -> Parsed:
+    """The images of an export with boxes, polygons and ellipses, the first annotation of each.
+
+    Images without an annotation are left out. An empty one says that there is no object.
+
+    Raises:
+        KeyError, TypeError, ValueError: if a region is not complete.
+    """
+    images, faults = [], []
+    for task in tasks_in(content):
+        origin = f'{task.image} in {file}'
+        if not task.annotations:
+            faults.append(Fault('images without an annotation left out', origin))
+            continue
+        if len(task.annotations) > 1:
+            faults.append(Fault('annotations left out, beside the first of their image', origin))
+        image = ParsedImage(task.image)
+        for region in task.annotations[0]:
+            names = _names_of(region)
+            if not (names and _has_shape(region)):
+                faults.append(Fault(NO_BOX, origin))
+                continue
+            if region.get('image_rotation'):
+                what = 'objects were drawn on images that were turned in Label Studio'
+                faults.append(Fault(what, origin, 'turn them back there, and export again'))
+            if region.get('rotation') and 'points' not in region:
+                faults.append(Fault(TURNED, origin))
+            image.stated = stated_size(region.get('original_width'), region.get('original_height'))
+            image.objects += [_instance(region, text_of(name), origin) for name in names]
+        images.append(image)
+    return Parsed(images, faults=faults)
+
+
+def tasks_in(content: Any) -> Iterator[Task]:
+    """The images of an export; nothing of other content."""
+    for one in content if isinstance(content, list) else ():
+        if not isinstance(one, Mapping):
+            continue
+        key = next((key for key in ANNOTATIONS if isinstance(one.get(key), list)), '')
+        if key and isinstance(one.get('data'), Mapping):
+            # The ground truth comes first, and what was cancelled is none.
+            found = sorted(one[key], key=lambda each: not each.get('ground_truth'))
+            kept = (each for each in found if not each.get('was_cancelled'))
+            yield Task(_image_in(one['data']), [_regions(each['result']) for each in kept])
+        elif 'annotation_id' in one or 'annotator' in one:  # JSON-MIN
+            lists = (value for value in one.values() if isinstance(value, list))
+            yield Task(_image_in(one), [[*chain.from_iterable(map(_regions, lists))]])
+
+
+def _image_in(data: Json) -> str:
+    """The image of a task, by the key ``image`` or as the first text."""
+    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    return next((texts[key] for key in ('image', 'img', *texts) if key in texts), '')
+
+
+def _regions(result: Sequence[Any]) -> list[Json]:
+    """The values of the results of an annotation, which JSON-MIN has bare, with their sizes.
+
+    A shape whose class is a result of the same id is left to this.
+    """
+    found = [one for one in result if isinstance(one, Mapping)]
+    labeled = {one.get('id') for one in found if one.get('type') == 'labels'}
+    return [
+        {**one, **one['value']} if isinstance(one.get('value'), Mapping) else one
+        for one in found
+        if not (one.get('type') in ('rectangle', 'polygon', 'ellipse') and one.get('id') in labeled)
+    ]
+
+
+def _names_of(region: Json) -> Sequence[Any]:
+    return next((region[key] for key in LABELS if region.get(key)), ())
+
+
+def _has_shape(region: Json) -> bool:
+    return 'points' in region or {'x', 'y', 'width'} <= region.keys() or 'radiusX' in region
+
+
+def _instance(region: Json, name: str, origin: str) -> Instance:
+    """An object, in shares of the image unless it is turned."""
+    if not region.get('rotation') and not {'points', 'radiusX'} & region.keys():
+        box = [region[key] / 100 for key in ('x', 'y', 'width', 'height')]
+        return Instance(name, box, origin=origin, relative=True)
+    if points := region.get('points'):
+        found = [float(value) for point in points for value in point]
+    else:
+        x, y = float(region['x']), float(region['y'])
+        if 'radiusX' in region:
+            found = circle((x, y), (region['radiusX'], region['radiusY']))
+        else:
+            right, bottom = x + region['width'], y + region['height']
+            found = [x, y, right, y, right, bottom, x, bottom]
+        if region.get('rotation'):
+            return Instance.of_polygons(name, [_turned(found, (x, y), region)], origin)
+    polygon = Instance.of_polygons(name, [[value / 100 for value in found]], origin)
+    polygon.relative = True
+    return polygon
+
+
+def _turned(points: Sequence[float], center: Sequence[float], region: Json) -> list[float]:
+    """Points in percent around one of them, turned clockwise, in pixels."""
+    scales = [region[key] / 100 for key in ('original_width', 'original_height')]
+    angle = math.radians(region['rotation'])
+    cos, sin = math.cos(angle), math.sin(angle)
+    x0, y0 = (value * scale for value, scale in zip(center, scales, strict=True))
+    turned = []
+    for x, y in zip(points[::2], points[1::2], strict=True):
+        right, down = x * scales[0] - x0, y * scales[1] - y0
+        turned += [x0 + right * cos - down * sin, y0 + right * sin + down * cos]
+    return turned

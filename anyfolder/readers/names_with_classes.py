@@ -1,0 +1,28 @@
+"""Classes in the names of images, as ``cat.1.jpg`` and ``0001_cat.jpg``."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from anyfolder.sampling import evenly_spaced
+
+SAMPLED_NAMES = 1000  # of images that are looked at
+MEAN_IMAGES = 2  # of a class, below which words are the names of single images
+CLASS = '[A-Za-zÀ-ÿ _-]*[A-Za-zÀ-ÿ]'
+# The pattern of a layout, and names that are such.
+FORMS = {
+    f'**/{{class:{CLASS}}}*': re.compile(rf'({CLASS})[ ._(-]*[0-9]'),
+    f'**/{{_:[0-9]+[ ._-]*}}{{class:{CLASS}}}.*': re.compile(rf'[0-9]+[ ._-]*({CLASS})$'),
+}
+
+
+def class_in_names(images: Sequence[Path]) -> tuple[str, Path] | None:
+    """The pattern of images whose names say their class, and one of them; None of other images."""
+    sample = [images[i] for i in evenly_spaced(len(images), SAMPLED_NAMES)]
+    for pattern, form in FORMS.items():
+        named = [(path, found[1]) for path in sample if (found := form.match(path.stem))]
+        classes = {name for _, name in named}
+        enough = 2 * len(named) > len(sample) and len(named) >= MEAN_IMAGES * len(classes)
+        if len(classes) > 1 and enough:
+            return pattern, named[0][0]
+    return None

@@ -1,0 +1,151 @@
+"""Label Studio's JSON of tasks and its JSON-MIN."""
+
+import json
+from pathlib import Path
+
+import pytest
+from public_scene import Scene
+
+import anyfolder
+from anyfolder.readers.formats.label_studio import is_label_studio, parse_label_studio
+from anyfolder.readers.geometry import box_around
+
+FILE = Path('project.json')
+RECTANGLE = dict(x=10, y=25, width=50, height=20, rotation=0, rectanglelabels=['car'])
+SIZE = dict(original_width=200, original_height=100, image_rotation=0)
+
+
+def result(value, kind='rectanglelabels', id='r', **more) -> dict:
+    return dict(SIZE, id=id, type=kind, from_name='label', to_name='image', value=value, **more)
+
+
+def task(*results, image='/data/upload/1/0123abcd-a.jpg', **more) -> dict:
+    return dict(id=1, data=dict(image=image), annotations=[dict(result=[*results], **more)])
+
+
+def minimal(*regions, image='/data/upload/1/0123abcd-a.jpg') -> dict:
+    regions = [dict(SIZE, **region) for region in regions]
+    return dict(image=image, id=1, label=regions, annotator=1, annotation_id=2, lead_time=3.5)
+
+
+def parsed(*tasks):
+    return parse_label_studio([*tasks], FILE)
+
+
+def objects(*tasks):
+    [image] = parsed(*tasks).images
+    return image.objects
+
+
+@pytest.mark.parametrize('content', [task(result(RECTANGLE)), minimal(RECTANGLE)])
+def test_rectangles_are_in_percent(content):
+    assert is_label_studio([content], FILE)
+    [image] = parsed(content).images
+    [found] = image.objects
+    assert image.name == '/data/upload/1/0123abcd-a.jpg'
+    assert image.stated == (200, 100)
+    assert (found.name, found.form, found.relative) == ('car', 'xywh', True)
+    assert found.box == pytest.approx([0.1, 0.25, 0.5, 0.2])
+
+
+@pytest.mark.parametrize('write', [lambda value: task(result(value, 'x')), minimal])
+def test_polygons_and_ellipses(write):
+    polygon = dict(points=[[10, 20], [30, 20], [30, 60]], closed=True, polygonlabels=['a'])
+    [found] = objects(write(polygon))
+    assert found.relative
+    assert found.segmentation[0] == pytest.approx([0.1, 0.2, 0.3, 0.2, 0.3, 0.6])
+    ellipse = dict(x=50, y=40, radiusX=10, radiusY=20, rotation=0, ellipselabels=['a'])
+    [found] = objects(write(ellipse))
+    assert box_around(found.segmentation) == pytest.approx((0.4, 0.2, 0.2, 0.4))
+
+
+def test_a_turned_rectangle_turns_around_its_left_upper_corner():
+    value = dict(RECTANGLE, x=50, y=50, width=20, height=10, rotation=90)  # 40 x 10 pixels
+    found = parsed(task(result(value)))
+    [one] = found.images[0].objects
+    assert not one.relative
+    assert box_around(one.segmentation) == pytest.approx((90, 50, 10, 40))
+    assert [fault.what for fault in found.faults] == [
+        'boxes with a rotation, taken as the upright rectangle around them'
+    ]
+
+
+def test_a_shape_and_its_label_of_one_id_are_one_object():
+    shape = {key: value for key, value in RECTANGLE.items() if key != 'rectanglelabels'}
+    results = result(shape, 'rectangle'), result(dict(shape, labels=['car']), 'labels')
+    assert [one.name for one in objects(task(*results))] == ['car']
+
+
+def test_a_region_of_two_labels_is_two_objects():
+    value = dict(RECTANGLE, rectanglelabels=['car', 'red'])
+    assert [one.name for one in objects(task(result(value)))] == ['car', 'red']
+
+
+def test_what_is_left_out_is_named():
+    second = dict(result=[result(dict(RECTANGLE, rectanglelabels=['truth']))], ground_truth=True)
+    cancelled = dict(result=[result(RECTANGLE)], was_cancelled=True)
+    several = task(result(RECTANGLE), image='a.jpg')
+    several['annotations'] += [second, cancelled]
+    brush = dict(format='rle', rle=[1, 2], brushlabels=['a'])
+    point = dict(x=1, y=2, width=0.5, keypointlabels=['a'])
+    found = parsed(
+        several,
+        task(result(brush, 'brushlabels'), result(point, 'keypointlabels'), image='b.jpg'),
+        dict(id=3, data=dict(image='c.jpg'), annotations=[]),
+    )
+    assert [[one.name for one in image.objects] for image in found.images] == [['truth'], []]
+    assert [fault.what for fault in found.faults] == [
+        'annotations left out, beside the first of their image',
+        *['objects without a box left out'] * 2,
+        'images without an annotation left out',
+    ]
+
+
+def test_objects_on_turned_images_are_wrong():
+    row = dict(result(RECTANGLE), image_rotation=90)
+    [fault] = parsed(task(row)).faults
+    assert 'turned' in fault.what
+    assert fault.remedy
+
+
+def test_other_lists_are_not_of_label_studio():
+    for content in ([], {}, [1], [dict(image='a.jpg', annotations=[])], [dict(data=1)]):
+        assert not is_label_studio(content, FILE)
+    assert not is_label_studio([task(result(dict(choices=['a']), 'choices'))], FILE)
+
+
+@pytest.mark.parametrize('local', ['/data/local-files/?d=set/{}', '/data/upload/3/0123abcd-{}'])
+@pytest.mark.parametrize('write', [lambda value, image: task(result(value), image=image), minimal])
+def test_boxes_of_a_folder(tmp_path, local, write):
+    names = [f'{i}.jpg' for i in range(8)]
+    Scene(tmp_path).images(*(f'images/{name}' for name in names), size=(200, 100))
+    rows = [
+        write(
+            dict(RECTANGLE, rectanglelabels=['bus' if i % 2 else 'car']), image=local.format(name)
+        )
+        for i, name in enumerate(names)
+    ]
+    (tmp_path / 'export.json').write_text(json.dumps(rows))
+    found = anyfolder.read(tmp_path, task='detection')
+    assert found.format == 'Label Studio'
+    assert found.classes == ('bus', 'car')
+    for image in [*found.splits['train'], *found.splits['val']]:
+        [one] = image.objects
+        assert one.label == ('bus' if int(image.path.stem) % 2 else 'car')
+        assert one.box == pytest.approx((20, 25, 100, 20))
+
+
+@pytest.mark.parametrize('is_minimal', [False, True])
+def test_choices_are_classes_of_images(tmp_path, is_minimal):
+    Scene(tmp_path).images(*(f'images/{i}.jpg' for i in range(12)))
+    rows = []
+    for i in range(12):
+        kind, image = ('sea', 'street')[i % 2], f'/data/upload/1/0123abcd-{i}.jpg'
+        row = task(result(dict(choices=[kind]), 'choices'), image=image)
+        bare = dict(image=image, id=i, choice=kind, annotator=1, annotation_id=i)
+        rows.append(bare if is_minimal else row)
+    (tmp_path / 'export.json').write_text(json.dumps(rows))
+    found = anyfolder.read(tmp_path, task='classification')
+    assert found.classes == ('sea', 'street')
+    labels = {image.path.stem: image.labels for part in found.splits.values() for image in part}
+    assert labels == {f'{i}': (('sea', 'street')[i % 2],) for i in range(12)}
