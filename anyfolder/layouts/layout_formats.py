@@ -6,6 +6,7 @@ BOXES = ('detection', 'instance', 'segmentation')  # masks are drawn from polygo
 # Of anyfolder.readers.formats.table.FORMATS, in a word.
 ROWS = (
     'coco',
+    'cvat',
     'yolo',
     'voc',
     'labelme',

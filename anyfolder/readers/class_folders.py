@@ -9,6 +9,7 @@ from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 
 from .build_listing import ONE_LABEL, SEVERAL_LABELS, Draft, build_listing
 from .class_layout import by_folders
+from .class_names import class_name
 from .findings import Findings
 from .hidden_labels import check_tables, has_table_of_groups
 from .identity import ANY_KIND, folder_of
@@ -17,7 +18,7 @@ from .image_tree import Tree
 from .label_tables import TableLabels, read_tables
 from .label_values import are_measured
 from .listing import Listing, is_encodable, readable
-from .name_files import find_names
+from .name_files import Names, find_names, find_settings
 from .names_with_classes import class_in_names
 from .other_labels import check_other_labels
 from .records import ImageRecord, Records
@@ -72,7 +73,11 @@ def read_class_folders(
     records = labeled.records
     _check_any(tree, records)
     classes = {name for record in records for name in record.labels}
-    if are_measured(classes, named=True):
+    names = _names_of_numbers(tree, records, classes)
+    if names:
+        findings.warn('numbers of classes that a file names', names[0])
+        classes = {*names[1]}
+    elif are_measured(classes, named=True):
         findings.warn(
             'classes that are numbers, whose order and distance are not learned; join them to a '
             "few such as 'low' and 'high'",
@@ -86,7 +91,8 @@ def read_class_folders(
         labeled.form,
         tree,
         records,
-        used=labeled.tables,
+        names[1] if names else (),
+        used=[*labeled.tables, names and names[0]],
         lists=lists,
         headers=MOST_HEADERS,
         group=lambda record: '' if labeled.multi_label else record.labels[0],
@@ -95,6 +101,19 @@ def read_class_folders(
     listing = build_listing(draft, findings)
     listing.multi_label = labeled.multi_label
     return listing
+
+
+def _names_of_numbers(tree: Tree, records: Records, classes: Collection[str]) -> Names | None:
+    """The file that names classes whose labels are numbers from 0 on, by which they are called."""
+    if not all(map(str.isdecimal, classes)):
+        return None
+    named = find_names(tree, find_settings(tree))
+    numbers = {*map(int, classes)}
+    if not named or max(numbers) >= len(named[1]) or not all(named[1][i] for i in numbers):
+        return None
+    for record in records:
+        record.labels = tuple(class_name(named[1][int(label)]) for label in record.labels)
+    return named[0], [class_name(name) for name in named[1] if name]
 
 
 def _labeled(tree: Tree, work_dir: Path | None, findings: Findings) -> Labeled:

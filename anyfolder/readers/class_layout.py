@@ -52,6 +52,7 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
     flat = {top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}}
     classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
     without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat) > 1
+    classes = _without_copies(tree, classes, findings)
     if 'train' in parts.values() or without_classes:
         classes = {}
     elif parts and not any(name in classes for top in parts for name in tops[top]):
@@ -80,6 +81,20 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
         _check_part(tree.folder, classes, True, work_dir)
         records += _of_classes(tree, classes)
     return records
+
+
+def _without_copies(
+    tree: Tree, classes: Mapping[str, Below], findings: Findings
+) -> dict[str, Below]:
+    """The folders of classes without one that has folders of these again, and no image beside."""
+    copies = [
+        name
+        for name, below in classes.items()
+        if len(below) > 1 and below.keys() == classes.keys() - {name}
+    ]
+    what = 'folders left out, which have the folders of all classes again'
+    findings.warn_all(what, (tree.folder / name for name in copies))
+    return {name: below for name, below in classes.items() if name not in copies}
 
 
 def _without_results(

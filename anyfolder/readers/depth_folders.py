@@ -103,13 +103,15 @@ def has_depth(tree: Tree) -> bool:
     maps = maps or _disparities(tree)
     if not maps:
         return False
-    images, pairs = _paired(tree, maps, Findings())
-    paired = len(pairs.image_of) + len(pairs.unclear)
-    return 2 * paired > len(images)
+    images, _, images_of = _images_of(tree, maps)
+    paired = {image for found in images_of.values() for image in found}
+    return 2 * len(paired) > len(images)
 
 
-def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
-    """The images, and that of each map. Pictures of maps beside maps are left out."""
+def _images_of(
+    tree: Tree, maps: Sequence[Path]
+) -> tuple[list[Path], dict[Path, list[str]], dict[Path, list[Path]]]:
+    """The images, and the names that the image of each map may have, and those of them there."""
     taken = {*maps}
     images = [path for path in tree.images if path not in taken]
     index, by_key = Index(tree.folder, images), defaultdict[str, set[str]](set)
@@ -123,9 +125,18 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
         ]
         for path, key in keys_of(maps).items()
     }
+    found = {
+        path: next(filter(None, (index.match(name, path) for name in own)), [])
+        for path, own in names.items()
+    }
+    return images, names, found
+
+
+def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[Path], Pairs]:
+    """The images, and that of each map. Pictures of maps beside maps are left out."""
+    images, names, images_of = _images_of(tree, maps)
     maps_of = defaultdict[Path, list[Path]](list)
-    for path, own in names.items():
-        found = next(filter(None, (index.match(name, path) for name in own)), [])
+    for path, found in images_of.items():
         if len(found) == 1:
             maps_of[found[0]].append(path)
     left_out: set[Path] = set()
@@ -135,7 +146,7 @@ def _paired(tree: Tree, maps: Sequence[Path], findings: Findings) -> tuple[list[
     what = 'pictures of depth with 8 bits left out, beside a map of depth'
     findings.warn_all(what, sorted(left_out))
     names = {path: own for path, own in names.items() if path not in left_out}
-    return images, index.pair(names, findings)
+    return images, Index(tree.folder, images).pair(names, findings)
 
 
 def depth_pairs(tree: Tree) -> list[tuple[Path, Path]]:

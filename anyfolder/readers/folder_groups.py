@@ -27,6 +27,7 @@ from .splits import split_of
 
 LEAST_GROUPS = 5  # a tenth of fewer folders would be a large share of the images
 MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
+NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a name with a number behind one with a digit
 SAMPLED_NAMES = 200  # of files, most of which must be of a form
 DIGIT = re.compile(r'\d')
 # What comes before a frame of a video (as VoTT, Roboflow and video tools name them), a word that is
@@ -36,7 +37,7 @@ NAME_FORMS = tuple(
     for form in (
         r'(.*[^\W_].*?[._](?:mp4|m4v|avi|mov|mkv|webm|mpe?g|wmv))[-_#.]',
         r'(.*[^\W_].*?)[ ._-]*(?<![^\W\d_])(?:frames?|frm)[ ._-]*\d',
-        r'((?:.*(?<![^\W\d_]))?(?:patient|subject|subj|sub|participant|lesion|video|vid|clip|sequence'
+        r'((?:.*(?<![^\W\d_]))?(?:patient|subject|subj|sub|participant|person|lesion|video|vid|clip|sequence'
         r'|seq)[ ._-]*\d+)\D',
         r'(.+)\.rf\.',
     )
@@ -65,7 +66,7 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
         if len(folders) >= LEAST_GROUPS and all(map(DIGIT.search, folders)):
             what = 'folders kept whole in train or val, as those of a patient or a video'
             return _kept_whole(folders, what, findings)
-    names = _by_names(records)
+    names = _by_names(records, NAME_FORMS)
     if len(names) >= LEAST_GROUPS:
         what = (
             'images kept together in train or val, as of one video, patient or augmented image by '
@@ -73,10 +74,10 @@ def find_groups(records: Records, tree: Tree, findings: Findings) -> set[str]:
         )
         return _kept_whole(names, what, findings)
     what = (
-        'videos or patients in names of images, which are divided between train and val; name '
-        "them {group} in a layout's images to keep each whole"
+        'names of images that begin alike, divided between train and val; if they are of one '
+        "patient or video, name what they share {group} in a layout's images"
     )
-    findings.warn_all(what, names)
+    findings.warn_all(what, names or _by_names(records, [NUMBERED]))
     if levels:
         what = (
             'folders whose images are divided between train and val; if each is of one patient or '
@@ -95,9 +96,9 @@ def _kept_whole(groups: Folders, what: str, findings: Findings) -> set[str]:
     return {*_only_folders(groups)}
 
 
-def _by_names(records: Records) -> Folders:
-    """The images of each video or patient by their names; nothing where these say none."""
-    for form in NAME_FORMS:
+def _by_names(records: Records, forms: Sequence[re.Pattern[str]]) -> Folders:
+    """The images by what their names share, by the first of some forms that makes them groups."""
+    for form in forms:
         some = [records[i].path.name for i in evenly_spaced(len(records), SAMPLED_NAMES)]
         if 2 * sum(map(bool, map(form.match, some))) <= len(some):
             continue

@@ -47,6 +47,9 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
                 'images into one folder'
             )
             findings.leave_out_files(what, [table.file])
+        elif rows and table.is_of_classes:
+            what = 'tables left out, which agree with the folders of classes, maybe by other names'
+            findings.leave_out_files(what, [table.file])
 
 
 def has_table_of_groups(tree: Tree) -> bool:

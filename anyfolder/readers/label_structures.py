@@ -19,6 +19,7 @@ SEQUENCE = re.compile(
 )  # a tuple or a set of Python
 CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # start of JSON, which may be truncated
 XML = re.compile(r'<(\w+)[^>]*(/>|>.*</\1>)', re.DOTALL)
+PAIRS = re.compile(r'(\d+ \d+ )+\d+ \d+')  # starts and lengths, as of Kaggle's masks
 SHOWN_LETTERS = 80  # of a value quoted in a message
 # Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
@@ -36,6 +37,9 @@ ELEMENTS = NoNamesError('XML', 'write the names of the classes in place of it')
 REGIONS = NoNamesError(
     'JSON of regions',
     'export these as COCO or YOLO and give {task}, or write one name for each image',
+)
+RUN_LENGTHS = NoNamesError(
+    'run lengths of masks', 'draw these as masks in PNG files, for {segmentation}'
 )
 VECTORS = NoNamesError(
     'vectors of 0 and 1',
@@ -61,18 +65,23 @@ def structure_reader(
     """
     vectors = {len(re.findall(r'[01](?:\.0*)?', one)) for one in values if VECTOR.fullmatch(one)}
     all_vectors = len(vectors) == 1 and all(map(VECTOR.fullmatch, values))
+    are_run_lengths = bool(values) and all(map(PAIRS.fullmatch, values))
     found: dict[str, list[str]] = {}
     for value in values:
         try:
             if all_vectors:
                 raise VECTORS
+            if are_run_lengths:
+                raise RUN_LENGTHS
             if XML.fullmatch(value):
                 raise ELEMENTS
             if value.startswith(BRACKETS) and (content := _parsed(value, file)) is not None:
                 found[value] = [class_name(name) for name in _names(content)]
         except NoNamesError as error:
             what, remedy = error.args
-            remedy = remedy.format(task=option('task', 'detection'))
+            remedy = remedy.format(
+                task=option('task', 'detection'), segmentation=option('task', 'segmentation')
+            )
             shown = value[:SHOWN_LETTERS] + '...' * (len(value) > SHOWN_LETTERS)
             raise InputError(
                 f'the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '

@@ -15,6 +15,7 @@ PLURAL_TITLES = (
     'classes',
     'tags',
 )  # of LABEL_TITLES, whose values may be words with blanks between
+EMPTY = {'', 'nan', '<na>', 'n/a', '#n/a', 'null'}  # cells without a value, as tables write them
 QUOTES = ' []\'"'  # around names in the text of a Python list
 MIN_NUMBER_SHARE = 0.9  # share of a column's values that parse as numbers
 MAX_UNCOUNTED_NUMBERS = (
@@ -39,7 +40,7 @@ def names_reader(table: ImageTable, column: str, findings: Findings) -> Callable
         if (found := of_structure(value)) is not None:
             return found
         parts = (part.strip(QUOTES) for part in (value.split(mark) if mark else [value]))
-        return [class_name(part) for part in parts if part and part != 'nan']
+        return [class_name(part) for part in parts if part.casefold() not in EMPTY]
 
     return names
 

@@ -100,8 +100,9 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
             continue  # named among what is left out
         if mask:
             records.append(tree.record(image, mask, own, mask=mask))
-        elif own == 'test' and own not in with_masks:
-            findings.warn('images to test without masks, left out', image)
+        elif own in ('val', 'test') and own not in with_masks:
+            purpose = 'validate' if own == 'val' else own
+            findings.warn(f'images to {purpose} without masks, left out', image)
         elif own or image in lists.splits or not has_splits:
             what = 'images have no mask of their name'
             findings.reject(what, 'add them, or remove the images', str(image))

@@ -1,6 +1,7 @@
 """The files that name the classes: a YAML file such as YOLO's, ``classes.txt``, ``*.names``."""
 
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
                 f'names of {str(settings[0])!r} must be a list of the classes, or number: name.'
             )
         named = [(settings[0], [str(name).strip() for name in names])]
+    elif in_json := next(_in_json(tree), None):
+        named = [in_json]
     for name in NAME_FILES[:2] if named else NAME_FILES:
         files = (file for file in tree.others if fnmatch(file.name, name))
         found = [
@@ -81,6 +84,16 @@ def find_names(tree: Tree, settings: Settings | None) -> Names | None:
         if len(found) > len(named):
             return found[0]
     return named[0] if named else None
+
+
+def _in_json(tree: Tree) -> Iterator[Names]:
+    """The files of names by the numbers of classes, such as Hugging Face's ``id2label.json``."""
+    for file in tree.others:
+        content = tree.contents.json(file) if file.suffix.lower() == '.json' else None
+        if isinstance(content, dict) and content and all(map(str.isdecimal, content)):
+            names = {int(key): name for key, name in content.items() if isinstance(name, str)}
+            if len(names) == len(content) and len({*names.values()}) == len(names) > max(names) - 1:
+                yield file, [names.get(i, '').strip() for i in range(1 + max(names))]
 
 
 def names_by_number(lines: list[str]) -> list[str]:

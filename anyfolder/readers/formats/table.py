@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .box_tables import is_box_table, is_open_images, parse_box_table
 from .coco import is_coco, parse_coco
+from .cvat import is_cvat, parse_cvat
 from .darwin import darwin_image, is_darwin, parse_darwin
 from .datumaro import is_datumaro, parse_datumaro
 from .image_lists import is_list, parse_list
@@ -55,6 +56,7 @@ YOLO = Format('YOLO', ('.txt',), are_labels, parse_yolo, 'a line', image=lambda 
 FORMATS = (
     Format('COCO', JSON, is_coco, parse_coco),
     Format('LabelMe', JSON, is_labelme, parse_labelme, 'a shape', labelme_image, is_strict=True),
+    Format('CVAT', ('.xml',), is_cvat, parse_cvat, 'a shape'),
     Format('Pascal VOC', ('.xml',), is_voc, parse_voc, 'an object', voc_image),
     YOLO,
     Format('VGG Image Annotator', JSON, is_via, parse_via, 'a region'),

@@ -549,3 +549,19 @@ def test_a_folder_named_as_a_split_that_has_lists_alone_is_no_split(tmp_path, na
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
     assert len(found.parts[name]) == 2
     assert sum(map(len, found.parts.values())) == 30
+
+
+def test_a_folder_with_all_classes_again_is_left_out(tmp_path):
+    write_digits(tmp_path)
+    shutil.copytree(tmp_path, tmp_path.parent / 'again')
+    shutil.move(tmp_path.parent / 'again', tmp_path / 'again')
+    found = read(tmp_path)
+    assert found.classes == ('digit 0', 'digit 1', 'digit 2')
+    assert len(found.train + found.val) == 12
+    assert notes_of(found)['folders left out, which have the folders of all classes again'] == 1
+
+
+def test_a_class_with_one_of_the_other_classes_within_stays(tmp_path):
+    write_digits(tmp_path)
+    shutil.copytree(tmp_path / 'digit 0', tmp_path / 'digit 1/digit 0')
+    assert read(tmp_path).classes == ('digit 0', 'digit 1', 'digit 2')

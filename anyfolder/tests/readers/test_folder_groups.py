@@ -199,8 +199,8 @@ TOGETHER = (
     'names'
 )
 OF_NAMES = (
-    'videos or patients in names of images, which are divided between train and val; name them '
-    "{group} in a layout's images to keep each whole"
+    'names of images that begin alike, divided between train and val; if they are of one patient '
+    "or video, name what they share {group} in a layout's images"
 )
 FRAMES = [
     'vid{k:02}_frame{i:03}.png',
@@ -228,9 +228,18 @@ def test_frames_of_a_video_by_their_names_are_in_one_split(tmp_path, name):
     assert dict(notes_of(found))[TOGETHER] == 6
 
 
-def test_few_videos_are_divided_and_named(tmp_path):
-    found = named(tmp_path, 'vid{k:02}_frame{i:03}.png', groups=3)
-    assert dict(notes_of(found))[OF_NAMES] == 3
+@pytest.mark.parametrize(
+    ('name', 'groups'),
+    [
+        ('vid{k:02}_frame{i:03}.png', 3),
+        ('SOB_B_A-14-220{k}AB-40-{i:03}.png', 6),  # BreakHis
+        ('v_Archery_g0{k}_c01_{i:04}.png', 6),
+    ],
+)
+def test_what_may_be_videos_is_divided_and_named(tmp_path, name, groups):
+    found = named(tmp_path, name, groups)
+    assert dict(notes_of(found))[OF_NAMES] == groups
+    assert not any(one.group for one in found.train)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +248,7 @@ def test_few_videos_are_divided_and_named(tmp_path):
         'img_{k}{i}.png',
         'frame_{k}{i}.png',
         'IMG_20200{k}0{i}.png',
-        'x{k}_{i}.png',
+        'x_{k}{i}.png',
         '{k}_jpg.rf.{h}.png',
     ],
 )

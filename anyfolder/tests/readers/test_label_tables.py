@@ -530,6 +530,60 @@ def test_a_column_of_folds_is_no_column_of_classes(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ('name', 'text'),
+    [
+        ('classes.txt', 'cat\ndog\n'),
+        ('id2label.json', '{"0": "cat", "1": "dog"}'),
+        ('names.txt', '0 cat\n1 dog\n'),
+    ],
+)
+def test_numbers_of_classes_are_called_by_the_names_of_a_file(tmp_path, name, text):
+    write_flat(tmp_path, 12)
+    rows = [f'{i}.jpg,{i % 2}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    (tmp_path / name).write_text(text)
+    found = read(tmp_path)
+    assert found.classes == ('cat', 'dog')
+    wanted = {(f'{i}', ('cat', 'dog')[i % 2]) for i in range(12)}
+    assert {(one.path.stem, *one.labels) for one in found.train + found.val} == wanted
+    assert ('numbers of classes that a file names', 1) in notes_of(found)
+
+
+def test_names_of_numbers_from_1_are_in_their_order(tmp_path):
+    for number in (1, 2, 10):
+        write_flat(tmp_path, 3, place=str(number))
+    names = {str(number): f'flower {12 - number}' for number in range(1, 11)}
+    (tmp_path / 'cat_to_name.json').write_text(json.dumps(names))
+    assert read(tmp_path).classes == ('flower 11', 'flower 10', 'flower 2')
+
+
+def test_too_few_names_are_not_of_the_numbers(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [f'{i}.jpg,{i % 3}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    (tmp_path / 'classes.txt').write_text('cat\ndog\n')
+    assert read(tmp_path).classes == ('0', '1', '2')
+
+
+@pytest.mark.parametrize('value', ['NaN', 'N/A', 'null', '<NA>'])
+def test_cells_without_a_value_are_no_class(tmp_path, value):
+    write_flat(tmp_path, 12)
+    rows = [f'{i}.jpg,{["cat", "dog", value][i % 3]}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label', *rows]))
+    found = read(tmp_path)
+    assert found.classes == ('cat', 'dog')
+    assert ('images left out, of which a table says no class, or two', 4) in notes_of(found)
+
+
+def test_run_lengths_are_no_classes(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [f'{i}.jpg,{i + 1} 10 40 {i + 3}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['ImageId,EncodedPixels', *rows]))
+    with rejects('has run lengths of masks such as .* draw these as masks .*segmentation'):
+        read(tmp_path)
+
+
 def test_a_number_with_two_images_finds_none(tmp_path):
     write_flat(tmp_path, 12)
     for path in sorted((tmp_path / 'train').iterdir()):

@@ -101,6 +101,21 @@ def darwin(folder: Path) -> None:
         write(folder, f'releases/latest/annotations/{Path(name).stem}.json', json.dumps(content))
 
 
+def cvat(folder: Path) -> None:
+    rows = ['<annotations><version>1.1</version>']
+    for number, (name, boxes) in enumerate(saved(folder, 'images')):
+        rows.append(f'<image id="{number}" name="{name}" width="64" height="48">')
+        for kind, (left, top, right, bottom) in boxes:
+            corners = f'xtl="{left}" ytl="{top}" xbr="{right}" ybr="{bottom}"'
+            if kind == 'square':
+                points = f'{left},{top};{right},{top};{right},{bottom};{left},{bottom}'
+                rows.append(f'<polygon label="{kind}" points="{points}" z_order="0"></polygon>')
+            else:
+                rows.append(f'<box label="{kind}" occluded="0" {corners} z_order="0"></box>')
+        rows.append('</image>')
+    write(folder, 'annotations.xml', '\n'.join([*rows, '</annotations>']))
+
+
 def label_studio(folder: Path) -> None:
     tasks = []
     for number, (name, boxes) in enumerate(saved(folder, 'images')):
@@ -178,6 +193,7 @@ BOX_SCENES: dict[Callable[[Path], None], tuple[str, bool]] = {
     **BOXES,
     bdd: ('BDD100K', False),
     darwin: ('V7 Darwin', False),
+    cvat: ('CVAT', False),
     datumaro: ('Datumaro', False),
     hugging_face: ('Hugging Face', False),
     label_studio: ('Label Studio', False),

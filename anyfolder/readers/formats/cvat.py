@@ -1,0 +1,75 @@
+"""CVAT's own XML: images, or frames of a video with tracks, and their shapes in one file."""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from ..geometry import circle
+from ..records import Instance
+from .image_lists import NO_BOX
+from .json_values import is_ignored, is_yes, stated_size
+from .parsed import Fault, Parsed, ParsedImage
+
+CORNERS = ('xtl', 'ytl', 'xbr', 'ybr')
+FRAME = 'frame_{:06}'  # the name of a frame that CVAT exports
+
+
+def is_cvat(root: ET.Element, file: Path) -> bool:
+    """True if this is the root of a file with a shape in an image or in a track."""
+    shapes = chain(root.iterfind('image/*'), root.iterfind('track/*'))
+    return root.tag == 'annotations' and any(True for _ in shapes)
+
+
+def parse_cvat(root: ET.Element, file: Path) -> Parsed:
+    """The images of a file, and the names of its labels in their order.
+
+    Masks of run lengths, points and open lines are left out. A shape that is outside of a frame is
+    none.
+
+    Raises:
+        KeyError, TypeError, ValueError: if a shape is not complete.
+    """
+    names = [node.text or '' for node in root.iterfind('meta//labels/label/name')]
+    images, faults = dict[str, ParsedImage](), list[Fault]()
+    for image in root.iterfind('image'):
+        stated = stated_size(image.get('width'), image.get('height'))
+        images[image.attrib['name']] = ParsedImage(image.attrib['name'], stated=stated)
+    for name, label, node in _shapes(root):
+        one = images.setdefault(name, ParsedImage(name))
+        origin = f'{name} in {file}'
+        if found := _instance(node, label, origin):
+            one.objects.append(found)
+        elif node.tag != 'tag':
+            faults.append(Fault(NO_BOX, f'{node.tag} of {origin}'))
+    return Parsed([*images.values()], names, faults)
+
+
+def _shapes(root: ET.Element) -> Iterator[tuple[str, str, ET.Element]]:
+    """The name of the image, the label and the element of each shape."""
+    for image in root.iterfind('image'):
+        for node in image:
+            yield image.attrib['name'], node.attrib['label'], node
+    for track in root.iterfind('track'):
+        for node in track:
+            if not is_yes(node.get('outside')):
+                yield FRAME.format(int(node.attrib['frame'])), track.attrib['label'], node
+
+
+def _instance(node: ET.Element, label: str, origin: str) -> Instance | None:
+    attributes = {one.get('name'): one.text for one in node.iterfind('attribute')}
+    crowd = is_ignored(attributes)
+    if node.tag == 'box':
+        corners = [node.attrib[key] for key in CORNERS]
+        turned = node.get('rotation')
+        return Instance(label, corners, crowd=crowd, degrees=turned, origin=origin, form='xyxy')
+    if node.tag == 'polygon':
+        points = [
+            float(value) for pair in node.attrib['points'].split(';') for value in pair.split(',')
+        ]
+    elif node.tag == 'ellipse':
+        cx, cy, rx, ry = (float(node.attrib[key]) for key in ('cx', 'cy', 'rx', 'ry'))
+        points = circle((cx, cy), (rx, ry))
+    else:
+        return None
+    return Instance.of_polygons(label, [points], origin, crowd)

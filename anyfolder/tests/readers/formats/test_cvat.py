@@ -1,0 +1,69 @@
+"""CVAT's own XML of images and of videos."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from anyfolder.readers.formats.cvat import is_cvat, parse_cvat
+from anyfolder.readers.geometry import box_around
+
+FILE = Path('annotations.xml')
+META = '<meta><task><labels><label><name>b</name></label><label><name>a</name></label></labels></task></meta>'  # noqa: E501
+BOX = '<box label="a" xtl="3.5" ytl="4" xbr="20" ybr="22" occluded="0"{} />'
+
+
+def root_of(*nodes: str, meta: str = META):
+    return ElementTree.fromstring(f'<annotations>{meta}{"".join(nodes)}</annotations>')
+
+
+def image(*nodes: str, name: str = 'x/0.jpg') -> str:
+    return f'<image id="0" name="{name}" width="48" height="40">{"".join(nodes)}</image>'
+
+
+def test_shapes_of_images():
+    polygon = '<polygon label="b" points="1,2;11.5,2;11,9" />'
+    ellipse = '<ellipse label="b" cx="10" cy="12" rx="4" ry="5" />'
+    root = root_of(image(BOX.format(''), polygon, ellipse), image(name='1.jpg'))
+    assert is_cvat(root, FILE)
+    parsed = parse_cvat(root, FILE)
+    assert parsed.names == ['b', 'a']
+    first, empty = parsed.images
+    assert (first.name, first.stated, empty.objects) == ('x/0.jpg', (48, 40), [])
+    box, outline, oval = first.objects
+    assert (box.name, box.form, [*map(float, box.box)]) == ('a', 'xyxy', [3.5, 4, 20, 22])
+    assert outline.segmentation == [[1, 2, 11.5, 2, 11, 9]]
+    assert box_around(oval.segmentation) == pytest.approx((6, 7, 8, 10))
+
+
+def test_a_turned_box_and_one_that_is_difficult():
+    ignored = '<box label="a" xtl="1" ytl="1" xbr="9" ybr="9"><attribute name="difficult">true</attribute></box>'  # noqa: E501
+    turned, difficult = (
+        parse_cvat(root_of(image(BOX.format(' rotation="30"'), ignored)), FILE).images[0].objects
+    )
+    assert float(turned.degrees) == 30
+    assert difficult.crowd
+    assert not turned.crowd
+
+
+def test_frames_of_a_video():
+    frames = ''.join(
+        f'<box frame="{i}" outside="{int(i == 2)}" xtl="{i}" ytl="4" xbr="20" ybr="22" />'
+        for i in range(3)
+    )
+    parsed = parse_cvat(root_of(f'<track id="0" label="a">{frames}</track>'), FILE)
+    assert [one.name for one in parsed.images] == ['frame_000000', 'frame_000001']
+    assert [float(one.objects[0].box[0]) for one in parsed.images] == [0, 1]
+
+
+def test_shapes_without_an_area_are_named():
+    parsed = parse_cvat(
+        root_of(image('<points label="a" points="1,2" />', '<tag label="a" />')), FILE
+    )
+    assert [fault.what for fault in parsed.faults] == ['objects without a box left out']
+
+
+def test_other_xml_is_not_of_cvat():
+    assert not is_cvat(root_of(), FILE)
+    assert not is_cvat(root_of(image()), FILE)
+    assert not is_cvat(ElementTree.fromstring('<annotation><object /></annotation>'), FILE)
