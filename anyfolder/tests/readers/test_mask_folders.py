@@ -748,3 +748,16 @@ def test_the_lists_of_segmentation_count_in_voc(tmp_path):
             file = tmp_path / f'ImageSets/{name}/{split}.txt'
             file.write_text(''.join(f'{i}\n' for i in group))
     assert sizes_of(read(tmp_path)) == [3, 1, 0]
+
+
+@pytest.mark.parametrize(('split', 'purpose'), [('valid', 'validate'), ('test', 'test')])
+def test_images_of_a_split_without_any_mask_are_left_out(tmp_path, split, purpose):
+    """DeepGlobe publishes masks of the images to train on alone."""
+    for i in range(8):
+        photograph(tmp_path / f'train/{i}_sat.jpg', i)
+        save_map(tmp_path / f'train/{i}_mask.png', region((48, 64), i))
+    for i in range(3):
+        photograph(tmp_path / f'{split}/{i + 20}_sat.jpg', i + 20)
+    found = read(tmp_path)
+    assert sizes_of(found) == [7, 1, 0]
+    assert dict(notes_of(found))[f'images to {purpose} without masks, left out'] == 3

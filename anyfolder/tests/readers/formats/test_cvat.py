@@ -9,7 +9,8 @@ from anyfolder.readers.formats.cvat import is_cvat, parse_cvat
 from anyfolder.readers.geometry import box_around
 
 FILE = Path('annotations.xml')
-META = '<meta><task><labels><label><name>b</name></label><label><name>a</name></label></labels></task></meta>'  # noqa: E501
+LABELS = ''.join(f'<label><name>{name}</name></label>' for name in 'ba')
+META = f'<meta><task><labels>{LABELS}</labels></task></meta>'
 BOX = '<box label="a" xtl="3.5" ytl="4" xbr="20" ybr="22" occluded="0"{} />'
 
 
@@ -37,10 +38,10 @@ def test_shapes_of_images():
 
 
 def test_a_turned_box_and_one_that_is_difficult():
-    ignored = '<box label="a" xtl="1" ytl="1" xbr="9" ybr="9"><attribute name="difficult">true</attribute></box>'  # noqa: E501
-    turned, difficult = (
-        parse_cvat(root_of(image(BOX.format(' rotation="30"'), ignored)), FILE).images[0].objects
-    )
+    flag = '<attribute name="difficult">true</attribute>'
+    ignored = f'<box label="a" xtl="1" ytl="1" xbr="9" ybr="9">{flag}</box>'
+    [found] = parse_cvat(root_of(image(BOX.format(' rotation="30"'), ignored)), FILE).images
+    turned, difficult = found.objects
     assert float(turned.degrees) == 30
     assert difficult.crowd
     assert not turned.crowd
