@@ -48,6 +48,7 @@ CALLS = {
     'pretrain': Call(f'--data images {ARCH} --work-dir pretrained', 'pretrained/epoch_1.pth'),
     'sweep': Call(f'{CONFIG} --seeds 1 --work-dir swept', 'swept/results.md'),
     'plan': Call(f'{CONFIG} --gpus 1 --gpu-memory 8 --out plan.json', 'plan.json'),
+    'doctor': Call(RUN, 'checks found nothing'),
     'benchmark': Call(
         '--arch Ti/16 --img-size 32 --batch-size 1 --rounds 1 --peers --out speed.json',
         'speed.json',

@@ -26,7 +26,7 @@ from vit_plugin.weights import FORMATS
 
 PACKAGE = Path('vit_plugin')
 ENTRIES = ('__init__.py', '__main__.py')  # of the package, which import when they are called
-SHELLS = ('commands', 'deploy', 'from_folder', 'inference', 'measure', 'report')
+SHELLS = ('commands', 'deploy', 'doctor', 'from_folder', 'inference', 'measure', 'report')
 FILES = sorted(
     str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob('*.py') if '.mim' not in file.parts
 )

@@ -38,6 +38,12 @@ def test_classes_are_compared_with_the_data(heads, field):
     check_classes(torch.nn.ModuleDict(heads), {}, 'the data')
 
 
+def test_depth_has_no_classes():
+    head = Head(1)
+    head.learns = 'depth'
+    check_classes(torch.nn.ModuleDict({'decode_head': head}), dict(classes=('a', 'b')), 'NYU')
+
+
 def test_names_of_classes_are_strings():
     with rejects('The classes of the data must be a list of names, but are 3'):
         check_classes(torch.nn.ModuleDict({'head': Head(3)}), dict(classes=3), 'the data')

@@ -46,6 +46,7 @@ RUN_BY = {
     r'(?:python tools/|vit-plugin )embed\b': 'tests/commands/test_train_on_folders.py',
     r'tools/(dist_train)\.sh': 'tests/commands/test_train_and_test.py',
     r'tools/(slurm_train)\.sh': 'tests/commands/test_slurm.py',
+    r'vit-plugin (doctor)': 'tests/doctor/test_doctor.py',
     r'vit-plugin (zoo)': 'tests/zoo/test_catalog.py',
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'benchmarks/wheel.py',

@@ -9,6 +9,7 @@ COMMANDS = (
     'benchmark',
     'convert',
     'demo',
+    'doctor',
     'embed',
     'export',
     'infer',

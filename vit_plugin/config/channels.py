@@ -95,7 +95,7 @@ def check_channels(model: Mapping) -> None:
     if not isinstance(built, HasStrides):
         return
     outputs = MetaOutputs.of(built)
-    for field, neck in _parts(model, 'neck'):
+    for field, neck in parts_of(model, 'neck'):
         if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
             _settle_prefix_tokens(neck, built)
         _compare(field, neck, outputs)
@@ -104,7 +104,7 @@ def check_channels(model: Mapping) -> None:
             return
         outputs = made
     for name in model:
-        for field, head in _parts(model, name) if name.endswith('head') else ():
+        for field, head in parts_of(model, name) if name.endswith('head') else ():
             _compare(field, head, outputs)
 
 
@@ -118,7 +118,7 @@ def _untrained(backbone: Mapping) -> dict:
     return backbone
 
 
-def _parts(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
+def parts_of(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
     """A part of a config, or each of several, with its place."""
     value = parent.get(name)
     if isinstance(value, Mapping):
@@ -207,7 +207,7 @@ def _compare_strides(
                 f'strides {", ".join(map(str, strides))}: set it to '
                 f'{wanted if isinstance(value, Sequence) else wanted[0]}.'
             )
-        for at, inner in _parts(part, name, field):
+        for at, inner in parts_of(part, name, field):
             _compare_strides(at, inner, outputs)
 
 

@@ -29,7 +29,7 @@ def check_dataset(at: str, dataset: Mapping, kind: Callable) -> None:
             :func:`~vit_plugin.config.annotated_classes.check_annotations`.
     """
     downloads = 'download' in Signature.of(kind).fields and dataset.get('download', True)
-    missing = next(_missing(dataset), None)
+    missing = next(missing_files(dataset), None)
     if missing and not downloads:
         raise ConfigError(
             f'{at}: there is no {missing} in {os.getcwd()}; put or link the data there, or give '
@@ -56,7 +56,7 @@ def check_metric(at: str, metric: Mapping, kind: Callable) -> None:
             import_module(package)
 
 
-def _missing(dataset: Mapping) -> Iterator[str]:
+def missing_files(dataset: Mapping) -> Iterator[str]:
     """The missing folders and annotation file of a data set."""
     root, prefix = dataset.get('data_root') or '', dataset.get('data_prefix') or ''
     for part in prefix.values() if isinstance(prefix, Mapping) else [prefix]:

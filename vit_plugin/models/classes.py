@@ -84,6 +84,8 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
     for name in HEADS:
         part = modules.get(name)
         for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
+            if getattr(head, 'learns', None):  # depth, of rooms that are classes of other tasks
+                continue
             asked = getattr(head, 'num_classes', None)
             if isinstance(asked, int) and asked != len(names):
                 field = name if i is None else f'{name}.{i}'

@@ -1,6 +1,6 @@
 """Initialization from a checkpoint, instead of by MMEngine's own reader."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +58,27 @@ class LoadableModule(BaseModule):
         finally:
             self.init_cfg = given
         for cfg in pretrained if first else []:
-            source = cfg.get('checkpoint')
-            if cfg.keys() - KEYS or not isinstance(source, (str, Path)):
-                raise ConfigError(
-                    f'init_cfg={cfg} must have checkpoint, a path or address, and may have '
-                    'prefix, skip and source_grid.'
-                )
-            if cfg.get('prefix'):
-                start = cfg['prefix'].rstrip('.') + '.'
-                weights = as_run(open_checkpoint(source), images=False).weights
-                source = {
-                    key.removeprefix(start): weights[key]
-                    for key in weights
-                    if key.startswith(start)
-                }
-            report = self.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
-            print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
+            print_log(f'Loaded {cfg["checkpoint"]}\n{self.load_entry(cfg)}', 'current')
+
+    def load_entry(self, cfg: Mapping[str, Any]) -> Report:
+        """Load what an entry ``type='Pretrained'`` of ``init_cfg`` names.
+
+        Raises:
+            ConfigError: see :meth:`init_weights`.
+        """
+        source = cfg.get('checkpoint')
+        if cfg.keys() - KEYS or not isinstance(source, (str, Path)):
+            raise ConfigError(
+                f'init_cfg={cfg} must have checkpoint, a path or address, and may have '
+                'prefix, skip and source_grid.'
+            )
+        if cfg.get('prefix'):
+            start = cfg['prefix'].rstrip('.') + '.'
+            weights = as_run(open_checkpoint(source), images=False).weights
+            source = {
+                key.removeprefix(start): weights[key] for key in weights if key.startswith(start)
+            }
+        return self.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
 
 
 def _with_name(init_cfg: Any, arch: Any) -> Any:

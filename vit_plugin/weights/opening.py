@@ -1,6 +1,7 @@
 """Open a checkpoint: a file, an address, or a name in a hub. Nothing in it is run."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError, naming, needed_by
 
-from .downloads import download, removed_if_damaged
+from .downloads import cached_path, download, removed_if_damaged
 from .hub import TIMM_SCHEME, configs_beside, from_hugging_face, from_timm, meta_of, weights_in
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
@@ -135,6 +136,15 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
     'torchvision': lambda name: get_torchvision_models()[name],
     'modelzoo': lambda name: get_torchvision_models()[name],
 }
+
+
+def may_be_here(source: str) -> bool:
+    """False for an address whose file was not downloaded. The caches of hubs are not looked at."""
+    scheme, found, rest = source.partition('://')
+    if found and scheme in ADDRESSES:
+        with suppress(KeyError):
+            return may_be_here(ADDRESSES[scheme](rest))
+    return scheme not in ('http', 'https') or cached_path(source).exists()
 
 
 def _fetched(source: str) -> Path:

@@ -58,11 +58,28 @@ def data_config_of(arch: Any, source: Any = None) -> Section:
         ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
     found = training_settings(source)
-    name = source.source if isinstance(source, Checkpoint) else source
-    return {key: found.get(key, value) for key, value in _of_names(name, arch).items()}
+    known = _of_names(_name_of(source), arch) or AUTHORS_DATA_CONFIG
+    return {key: found.get(key, value) for key, value in known.items()}
 
 
-def _of_names(source: Any, arch: Any) -> Section:
+def stated_pixels(arch: Any, source: Any) -> Section:
+    """``mean`` and ``std`` (of 0 to 1) as :func:`data_config_of`; {} where nothing says them.
+
+    Files of the authors (``.npz``) have theirs. Nothing is opened but a checkpoint that is open.
+    """
+    name = _name_of(source)
+    authors = AUTHORS_DATA_CONFIG if str(name).endswith('.npz') else {}
+    of_training = training_settings(source) if isinstance(source, Checkpoint) else {}
+    known = {**(_of_names(name, arch) or authors), **of_training}
+    return {key: known[key] for key in ('mean', 'std') if key in known}
+
+
+def _name_of(source: Any) -> Any:
+    return source.source if isinstance(source, Checkpoint) else source
+
+
+def _of_names(source: Any, arch: Any) -> Section | None:
+    """What a name says: that of the weights, or that in ``arch``."""
     for name in map(str, (source, arch)):
         if (of_timm := timm_name(name)) is not None:
             return _of_timm(of_timm)
@@ -76,10 +93,10 @@ def _of_names(source: Any, arch: Any) -> Section:
         stem, plus, _ = name.partition('+')
         if plus and timm.is_model(stem):
             return _of_timm(stem)
-    return dict(AUTHORS_DATA_CONFIG)
+    return None
 
 
-def _of_timm(name: str) -> Section:
+def _of_timm(name: str) -> Section | None:
     try:
         known = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # of an unknown tag after the dot
@@ -87,7 +104,7 @@ def _of_timm(name: str) -> Section:
             f'timm://{name}: {first_line(error)}; vit-plugin zoo --pretrained lists the names.'
         ) from error
     if known is None:
-        return dict(AUTHORS_DATA_CONFIG)
+        return None
     return _resolved(known.to_dict())
 
 
@@ -98,7 +115,7 @@ def _resolved(pretrained_cfg: Mapping[str, Any]) -> Section:
 
 
 @said_once()
-def _of_files(name: str, find: Callable[[str], str | Path]) -> Section:
+def _of_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
     """The preprocessing that a model's files say: one of transformers, or else of timm."""
     for file, entry in PREPROCESSING_FILES.items():
         try:
@@ -121,7 +138,7 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> Section:
         'current',
         logging.WARNING,
     )
-    return dict(AUTHORS_DATA_CONFIG)
+    return None
 
 
 def _of_processor(subject: str, file: Mapping[str, Any]) -> Section:

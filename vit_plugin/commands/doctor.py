@@ -1,0 +1,73 @@
+"""Find out why a training is worse than it should be: weights, pixels, maps, rates, data.
+
+vit-plugin doctor CONFIG
+vit-plugin doctor work_dirs/run
+
+A line for each finding, with its cure. The status is 0 if there is none, 1 if there are some, and
+2 if the config cannot be read. Nothing is trained, downloaded or written.
+"""
+
+import json
+import sys
+import warnings
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from anyfolder.terminal import printable_lines
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import FORMATS, PREFIX, recipe
+
+from .flags import add_flags
+
+WRONG_CALL = 2  # the status of a call that cannot be answered, as argparse has it
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        'subject',
+        metavar='CONFIG|RUN',
+        help='config file, which is run as a program; or the folder of a run or a checkpoint, '
+        'whose config is read as data',
+    )
+    parser.add_argument('--json', action='store_true', help='print a list of findings as JSON')
+    add_flags(parser, '--cfg-options')
+
+
+def check(args: Namespace) -> None:
+    """Find the config or the run, which takes no torch."""
+    try:
+        if args.subject.startswith(PREFIX) or Path(args.subject).suffix in FORMATS:
+            recipe(args.subject)
+        elif not Path(args.subject).exists():
+            raise ConfigError(f'There is no config or run {args.subject!r}.')
+    except ConfigError as error:
+        _end(error)
+
+
+def _end(error: ConfigError) -> None:
+    print(f'Error: {printable_lines(error)}', file=sys.stderr)
+    raise SystemExit(WRONG_CALL) from error
+
+
+def main(args: Namespace) -> None:
+    from vit_plugin.doctor import CHECKS, diagnose, examine
+
+    warnings.simplefilter('ignore')  # the frameworks' own, at import
+    try:
+        examined = examine(args.subject, args.cfg_options)
+    except ConfigError as error:
+        if args.traceback:
+            raise
+        _end(error)
+    findings = [*diagnose(examined)]
+    if args.json:
+        print(json.dumps([one._asdict() for one in findings], indent=1))
+    else:
+        for one in findings:
+            print(printable_lines(one))
+        if not findings:
+            print(f'{len(CHECKS)} checks found nothing.')
+    for what in dict.fromkeys(examined.unseen):
+        print(f'Not examined: {printable_lines(what)}', file=sys.stderr)
+    if findings:
+        raise SystemExit(1)

@@ -1,0 +1,73 @@
+"""Whether the parts of a model fit together."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vit_plugin.config.channels import MetaOutputs, check_channels, parts_of
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.outputs import MAPS
+from vit_plugin.models.protocol import HasStrides
+
+from .examined import Examined
+
+# What halves the resolution from one map to the next, or expects it of its input.
+PYRAMIDS = {
+    *('FPN', 'PAFPN', 'FPN_CARAFE', 'NASFPN', 'BFP', 'HRFPN', 'ChannelMapper', 'YOLOXPAFPN'),
+    *('UPerHead', 'FPNHead', 'SegformerHead', 'LRASPPHead', 'MSDeformAttnPixelDecoder'),
+}
+
+Found = Iterator[tuple[str, str]]
+
+
+def built(examined: Examined) -> Found:
+    """Why the model cannot be built."""
+    if examined.build_error:
+        yield f'the model cannot be built: {examined.build_error}', ''
+
+
+def fit(examined: Examined) -> Found:
+    """Channels or strides that differ from what a part takes."""
+    if examined.model is None:
+        return
+    try:
+        with examined.building():
+            check_channels(examined.model_config)
+    except ConfigError as error:
+        yield f'{error}', ''
+
+
+def one_resolution(examined: Examined) -> Found:
+    """Maps of one stride for what takes a pyramid."""
+    backbone: Any = getattr(examined.model, 'backbone', None)
+    if not isinstance(backbone, HasStrides) or getattr(backbone, 'out_type', '') not in MAPS:
+        return
+    outputs = MetaOutputs.of(backbone)
+    for field, part, given in _takers(examined, outputs):
+        strides = given.strides
+        taken = part.get('in_index')
+        taken = taken if isinstance(taken, (list, tuple)) else range(len(strides))
+        strides = [strides[i] for i in taken if -len(strides) <= i < len(strides)]
+        kind = str(part.get('type')).rpartition('.')[2]
+        if kind in PYRAMIDS and len(strides) > 1 and len({*strides}) == 1:
+            yield (
+                f'{field} ({kind}) takes a pyramid, and its {len(strides)} maps all have the '
+                f'stride {strides[0]}',
+                "take neck=dict(type='vit_plugin.SimpleFPN'), the backbone 'vit_plugin.ViTAdapter' "
+                "or, of a hybrid, out_type='pyramid'",
+            )
+
+
+def _takers(
+    examined: Examined, outputs: MetaOutputs
+) -> Iterator[tuple[str, Mapping[str, Any], MetaOutputs]]:
+    """Necks and heads with their places, and the outputs that they get."""
+    for field, neck in parts_of(examined.model_config, 'neck'):
+        yield field, neck, outputs
+        with examined.building():
+            made = outputs.through(neck)
+        if made is None:
+            return
+        outputs = made
+    for name in examined.model_config:
+        for field, head in parts_of(examined.model_config, name) if name.endswith('head') else ():
+            yield field, head, outputs

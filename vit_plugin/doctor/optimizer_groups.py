@@ -1,0 +1,55 @@
+"""The learning rate and the weight decay that each parameter gets, as a run builds them."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mmengine.optim import build_optim_wrapper
+from torch import nn
+
+# Arguments of optimizers that ask for values on a device.
+OF_DEVICES = ('fused', 'foreach', 'capturable')
+
+
+class Group(NamedTuple):
+    """What the optimizer knows of a parameter.
+
+    Attributes:
+        name: of the parameter.
+        rate: its learning rate at the factor 1 of the schedule.
+        decay: its weight decay.
+    """
+
+    name: str
+    rate: float
+    decay: float
+
+
+def groups_of(model: nn.Module, wrapper: Mapping[str, Any]) -> list[Group]:
+    """The trained parameters with their settings.
+
+    Args:
+        model: the model, which needs no values.
+        wrapper: the section ``optim_wrapper``.
+
+    Raises:
+        Exception: whatever the constructor raises of this model.
+    """
+    optimizer = {
+        name: value for name, value in wrapper['optimizer'].items() if name not in OF_DEVICES
+    }
+    built: Any = build_optim_wrapper(
+        model,
+        {
+            'type': 'OptimWrapper',  # mixed precision changes no group
+            'optimizer': optimizer,
+            'paramwise_cfg': wrapper.get('paramwise_cfg'),
+            'constructor': wrapper.get('constructor', 'DefaultOptimWrapperConstructor'),
+        },
+    )
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return [
+        Group(names[parameter], group['lr'], group.get('weight_decay') or 0.0)
+        for group in built.optimizer.param_groups
+        for parameter in group['params']
+        if parameter in names
+    ]

@@ -1,0 +1,140 @@
+"""Whether the images are those that the weights have seen."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
+from vit_plugin.zoo.data_config import stated_pixels
+
+from .examined import STARTS, Examined, file_name
+
+TOLERANCE = 3.0  # of 255: roundings of the same numbers
+RATIO = 1.05  # of deviations
+LARGEST_FRACTION = 1.5  # no mean of values to 255 is below, and none of values to 1 above
+STRETCH = 2.0  # of the sides of images, from one size to another
+CROPS = ('RandomCrop', 'RandomResizedCrop', 'CenterCrop', 'ResizeEdge', 'Resize', 'RandomResize')
+
+Found = Iterator[tuple[str, str]]
+
+
+class Expected(NamedTuple):
+    """Mean and deviation (0 to 255, RGB) of the images of weights, and where these are."""
+
+    mean: list[float]
+    std: list[float]
+    name: str
+
+
+def _expected(examined: Examined) -> Expected | None:
+    """What the weights of the backbone expect, where their name or file says it."""
+    backbone = examined.backbone
+    arch = backbone.get('arch') or f'timm://{backbone.get("model_name")}'
+    for source in reversed(examined.sources_of('backbone')):
+        try:
+            found = stated_pixels(arch, source.opened or source.name)
+        except ConfigError:
+            continue
+        if found:
+            mean, std = ([round(255 * one, 3) for one in found[key]] for key in ('mean', 'std'))
+            return Expected(mean, std, file_name(source.name))
+    return None
+
+
+def normalization(examined: Examined) -> Found:
+    """Pixels that are not normalized as the weights expect, or twice."""
+    sources = examined.sources_of('backbone')
+    mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
+    steps = [str(step.get('type')) for step in examined.pipeline('train')]
+    normalizes = any(step.rpartition('.')[2] == 'Normalize' for step in steps)
+    if mean and normalizes:
+        yield (
+            'the pixels are normalized twice: by Normalize in the pipeline, and by mean and std of '
+            'data_preprocessor',
+            'leave Normalize out of the pipelines',
+        )
+    if not sources or (normalizes and not mean):
+        return
+    expected = _expected(examined)
+    said = f'mean={expected.mean}, std={expected.std}' if expected else 'those of the weights'
+    name = expected.name if expected else file_name(sources[-1].name)
+    if not mean or not std:
+        if _takes_images(examined):
+            yield (
+                f'data_preprocessor has no mean and std, so that {name} gets pixels from 0 to 255',
+                f'give data_preprocessor {said}',
+            )
+    elif max(*mean, *std) <= LARGEST_FRACTION:
+        yield (
+            f'data_preprocessor: mean={[*mean]} and std={[*std]} are of values from 0 to 1, and '
+            'MMEngine has pixels from 0 to 255',
+            f'give {said}' if expected else 'multiply them by 255',
+        )
+    elif expected and len(mean) == 3 and not _alike(mean, std, expected):
+        turned = _alike(mean[::-1], std[::-1], expected)
+        yield (
+            f'data_preprocessor: mean={[*mean]} and std={[*std]}, where {name} expects {said}'
+            + ': their channels stand in the order of BGR' * turned,
+            f'give {said}',
+        )
+
+
+def _takes_images(examined: Examined) -> bool:
+    """True if the backbone has weights of images with three channels."""
+    backbone: Any = getattr(examined.model, 'backbone', None)
+    return getattr(backbone, 'in_channels', 0) == 3
+
+
+def _alike(mean: Sequence[float], std: Sequence[float], expected: Expected) -> bool:
+    means = zip(mean, expected.mean, strict=True)
+    stds = zip(std, expected.std, strict=True)
+    return all(abs(one - other) <= TOLERANCE for one, other in means) and all(
+        1 / RATIO <= one / other <= RATIO for one, other in stds
+    )
+
+
+def order(examined: Examined) -> Found:
+    """Images in BGR for weights of RGB."""
+    steps = [str(step.get('type')).rpartition('.')[2] for step in examined.pipeline('train')]
+    given = examined.preprocessor
+    if 'LoadImageFromFile' not in steps or len(given.get('mean') or ()) != 3:
+        return
+    if given.get('bgr_to_rgb') or given.get('to_rgb') or not examined.sources_of('backbone'):
+        return
+    if str(examined.backbone.get('type')).startswith('vit_plugin.'):
+        switch = 'to_rgb' if examined.scope == 'mmpretrain' else 'bgr_to_rgb'
+        yield (
+            'LoadImageFromFile reads BGR, and data_preprocessor does not change it, where the '
+            'weights have seen RGB',
+            f'set data_preprocessor.{switch}=True, and mean and std in the order of RGB',
+        )
+
+
+def positions(examined: Examined) -> Found:
+    """A learned table of another size than the images."""
+    backbone: Any = getattr(examined.model, 'backbone', None)
+    backbone = getattr(backbone, 'backbone', backbone)  # of an adapter
+    side = _training_side(examined)
+    if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
+        return
+    sources = [one for one in examined.sources_of('backbone') if one.at not in STARTS]
+    own = min(backbone.img_size)
+    if sources and not own / STRETCH <= side <= own * STRETCH:
+        yield (
+            f'model.backbone.img_size={own}, and images of about {side} pixels: the table of '
+            f'{file_name(sources[0].name)} is fitted to {own} pixels when it is loaded, and '
+            'stretched in each forward',
+            f'set model.backbone.img_size={side}, or the (height, width) of a padded batch',
+        )
+
+
+def _training_side(examined: Examined) -> int:
+    """The shorter side of training images in pixels, by the last step that sets one; else 0."""
+    for step in reversed(examined.pipeline('train')):
+        if str(step.get('type')).rpartition('.')[2] in CROPS:
+            size = step.get('crop_size') or step.get('scale')
+            if isinstance(size, int):
+                return size
+            if isinstance(size, (list, tuple)) and all(isinstance(one, int) for one in size):
+                return min(size)
+    return 0
