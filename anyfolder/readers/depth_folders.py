@@ -181,11 +181,12 @@ def _maps_of(tree: Tree) -> list[Path]:
 
 
 def _disparities(tree: Tree) -> list[Path]:
-    """The files in folders of disparities."""
+    """The images in folders of disparities."""
     return [
         path
-        for path in [*tree.images, *tree.others]
-        if path.suffix.lower() in DEPTH_SUFFIXES and any(map(DISPARITY.search, tree.parts(path)))
+        for folders, images in tree.images_in.items()
+        if any(map(DISPARITY.search, folders))
+        for path in images
     ]
 
 

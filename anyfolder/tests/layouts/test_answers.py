@@ -5,6 +5,7 @@ import traceback
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 from public_scene import Scene
 from unclear_scenes import UNCLEAR
@@ -51,6 +52,21 @@ def test_every_question_of_the_readers_is_asked_above(tmp_path):
         last = traceback.extract_tb(cause.__traceback__)[-1]
         met.add((Path(last.filename).name, last.lineno))
     assert met == asked
+
+
+def test_yolo_with_left_upper_corners_is_one_question(tmp_path):
+    scene, random, starts = Scene(tmp_path), np.random.default_rng(0), []
+    for i in range(12):
+        scene.images(f'images/{i}.jpg', size=(100, 100))
+        starts.append(random.integers(0, 60, 2).tolist())
+        scene.text(f'labels/{i}.txt', f'0 {starts[i][0] / 100} {starts[i][1] / 100} 0.4 0.4')
+    scene.text('classes.txt', 'bar')
+    sentence, _, lines = str(refusal_of(tmp_path, 'detection')).partition('such as:\n\n')
+    assert 'seem to be left, top, width, height in place of center x' in sentence
+    (tmp_path / 'anyfolder.yaml').write_text(lines)
+    found = anyfolder.read(tmp_path, task='detection')
+    for image in chain(*found.splits.values()):
+        assert image.objects[0].box == pytest.approx((*starts[int(image.path.stem)], 40, 40))
 
 
 # Pairs of an image and its labels, and the patterns of both.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from rejection import rejects
 
+from anyfolder.errors import InputError
 from anyfolder.readers.box_meaning import check_meaning
 from anyfolder.readers.records import ImageRecord, Instance
 
@@ -140,3 +141,34 @@ def test_polygons_and_images_without_an_object_have_no_form():
 def test_a_box_may_be_all_of_an_image_of_one_pixel():
     one = Instance('a', (0, 0, 1, 1))
     check_meaning([ImageRecord(Path('0.jpg'), size=(1, 1), instances=[one])])
+
+
+def asked_of(count: int, overhanging: float, is_corner: bool) -> int:
+    """How many of 100 sets of boxes in shares are taken for another form than with their center.
+
+    Boxes have sides of 0.02 to 0.3. A share of them overhangs an edge of the image by up to 10
+    pixels, as people draw them.
+    """
+    random, asked = np.random.default_rng(count), 0
+    for _ in range(100):
+        sides = random.uniform(0.02, 0.3, (count, 2))
+        starts = random.uniform(0, 1, (count, 2)) * (1 - sides)
+        edges = np.where(random.random((count, 2)) < 0.5, 0, 1 - sides)
+        beyond = np.where(edges == 0, -1, 1) * random.uniform(2, 10, (count, 2)) / 640
+        chosen = random.random((count, 1)) < overhanging
+        starts = np.where(chosen & (random.random((count, 2)) < 0.5), edges + beyond, starts)
+        numbers = np.hstack([starts if is_corner else starts + sides / 2, sides])
+        objects = [Instance('a', row, form='center', relative=True) for row in numbers.tolist()]
+        try:
+            check_meaning([ImageRecord(Path('a.jpg'), size=(640, 480), instances=objects)])
+        except InputError:
+            asked += 1
+    return asked
+
+
+@pytest.mark.parametrize('count', [30, 100, 1000])
+@pytest.mark.parametrize('overhanging', [0, 0.02, 0.1])
+def test_three_boxes_of_evidence_are_enough(count, overhanging):
+    assert asked_of(count, overhanging, is_corner=False) <= 2
+    if not overhanging:
+        assert asked_of(count, overhanging, is_corner=True) >= 85
