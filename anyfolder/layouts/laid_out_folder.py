@@ -119,18 +119,7 @@ class LaidOutFolder:
 
     def named(self, name: str, file: PlacedFile) -> Path | None:
         """The image that a file of labels names. What is unclear is rejected or named."""
-        found = self.images.named(name, file)
-        if not found:
-            self.findings.warn(
-                f'labels in {file.path.name} left out, whose image is not there', name
-            )
-        elif len(found) > 1:
-            self.findings.reject(
-                'labels fit several images',
-                'say the folder of each',
-                f'{name!r} in {file.path}: {found[0].path} and {found[1].path}',
-            )
-        return found[0].path if len(found) == 1 else None
+        return self.images.resolve(name, file, self.findings)
 
     def draft(self, task: Task, records: Mapping[Path, ImageRecord]) -> Draft:
         """The images with their splits and groups. Others of the layout are named as left out.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from anyfolder.errors import InputError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.readers.class_names import nfc
+from anyfolder.readers.findings import Findings
 
 from .path_pattern import PathPattern
 
@@ -118,6 +119,29 @@ class LayoutImages:
         if len(found) > 1:
             found = _most(found, [image.path.parent == file.path.parent for image in found])
         return found
+
+    def resolve(
+        self, name: str, file: PlacedFile, findings: Findings, what: str = 'labels', where: str = ''
+    ) -> Path | None:
+        """The image that a file names. Where none or several fit, that is noted or rejected.
+
+        Args:
+            name, file: see :meth:`named`.
+            findings: gets what is unclear.
+            what: is left out, in the plural.
+            where: the place of the name in the file.
+        """
+        found, place = self.named(name, file) if name else (), where or str(file.path)
+        if not found:
+            lost = f'{what} of {file.path.name} left out, whose image is not there'
+            findings.warn(lost, f'{name!r}, {place}' if where else name)
+        elif len(found) > 1:
+            findings.reject(
+                f'{what} fit several images',
+                'say the folder of each',
+                f'{name!r} in {place}: {found[0].path} and {found[1].path}',
+            )
+        return found[0].path if len(found) == 1 else None
 
 
 def _values(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:

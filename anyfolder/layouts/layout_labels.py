@@ -11,7 +11,7 @@ from anyfolder.readers.formats.public_formats import PUBLIC_FORMATS
 from anyfolder.readers.formats.table import FORMATS, Format
 from anyfolder.readers.formats.yolo import YoloLabels
 from anyfolder.readers.formats.yolo_line_form import LineForm
-from anyfolder.readers.tables import read_objects, read_rows
+from anyfolder.readers.tables import read_objects
 
 from .laid_out_folder import LaidOutFolder
 from .layout_files import PlacedFile
@@ -23,8 +23,8 @@ CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.xml': lambda contents, file: contents.xml(file),
     '.jsonl': lambda contents, file: dict(frames=read_objects(file)),
     '.odgt': lambda contents, file: read_objects(file),
-    '.csv': lambda contents, file: read_rows(file),
-    '.tsv': lambda contents, file: read_rows(file),
+    '.csv': lambda contents, file: contents.rows(file),
+    '.tsv': lambda contents, file: contents.rows(file),
     '.txt': lambda contents, file: contents.lines(file),
 }
 NUMBERS = [str(number) for number in range(10_000)]  # the classes of YOLO before they have names

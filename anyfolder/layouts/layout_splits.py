@@ -95,15 +95,5 @@ class LayoutSplits:
         columns = self._layout.columns_of(file.place) or LIST
         for place, row in rows_in(file.path, columns):
             name = row['image'] if row else ''
-            found = self._images.named(name, file) if name else ()
-            if not found:
-                what = f'lines of {file.path.name} left out, whose image is not there'
-                self._findings.warn(what, f'{name!r}, {place}')
-            elif len(found) > 1:
-                self._findings.reject(
-                    'lines of lists fit several images',
-                    'say the folder of each',
-                    f'{name!r}, {place}: {found[0].path} and {found[1].path}',
-                )
-            else:
-                yield found[0].path
+            if image := self._images.resolve(name, file, self._findings, 'lines', place):
+                yield image

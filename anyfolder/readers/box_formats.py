@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .file_contents import reading
 from .formats.table import FORMATS, TABLES, YOLO, Format
 from .image_tree import Tree
-from .tables import read_objects, read_rows, read_table
+from .tables import read_objects, read_table
 from .yolo_folder import label_files
 
 
@@ -82,4 +82,4 @@ def _tables(tree: Tree) -> Iterator[_Candidate]:
             yield _Candidate(file, content, partial(dict, content))
         elif file.suffix.lower() in TABLES:
             header = (read_table(file, most=20) or [[]])[0]
-            yield _Candidate(file, [dict.fromkeys(header, '')], partial(read_rows, file))
+            yield _Candidate(file, [dict.fromkeys(header, '')], partial(tree.contents.rows, file))

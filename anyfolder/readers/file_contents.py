@@ -8,6 +8,8 @@ from anyfolder.bounded import read_json, read_xml, read_yaml
 from anyfolder.errors import named_line, rejecting
 from anyfolder.text import read_lines
 
+from .tables import Row, read_rows
+
 
 class FileContents:
     """What is in some files. All methods raise ``InputError`` for a file that is damaged."""
@@ -35,6 +37,12 @@ class FileContents:
         if ('xml', file) not in self._known:
             self._known['xml', file] = read_xml(file)
         return self._known['xml', file]
+
+    def rows(self, file: Path) -> list[Row]:
+        """The rows of a table, see :func:`~.tables.read_rows`."""
+        if ('rows', file) not in self._known:
+            self._known['rows', file] = read_rows(file)
+        return [*self._known['rows', file]]
 
     def lines(self, file: Path) -> list[str]:
         """The lines of a text file, see :func:`~anyfolder.text.read_lines`."""

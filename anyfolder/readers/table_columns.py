@@ -16,7 +16,7 @@ from .image_tree import Tree
 from .json_tables import rows_in_json
 from .named_folders import Folders, NamedFolders
 from .splits import SPLITS, Split, split_in, split_of
-from .tables import FIRST_ROWS, Row, read_rows
+from .tables import FIRST_ROWS, Row
 
 IMAGE_TITLES = (
     'file',
@@ -186,7 +186,7 @@ class ImageTable:
 def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> ImageTable | None:
     """A table, if most of the first rows of a column are names of images, or of their folders."""
     is_json = file.suffix.lower() == '.json'
-    rows = rows_in_json(tree.contents.json(file)) if is_json else read_rows(file)
+    rows = rows_in_json(tree.contents.json(file)) if is_json else tree.contents.rows(file)
     folders = folders or NamedFolders(tree)
     tried = rows[:FIRST_ROWS]
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABEL_TITLES]
