@@ -26,7 +26,8 @@ class Project:
         formats: weight formats, as ``'module:name'`` by their names.
         published: models that others publish, as the ``'module:name'`` of a function: a
             :class:`~vit_plugin.weights.published.Published` -> the config of the same model here
-            and the names of its classes, or None if it is another model.
+            and the names of its classes, or None if it is another model. Third, its weights by our
+            names, where no format has them.
         offered: names of published models, each with its license, the side of its images in
             pixels, and the address of its weights.
         models: the ``'module:name'`` of a :class:`~vit_plugin.config.task_model.TaskModel`, by its

@@ -121,7 +121,7 @@ def test_fields_of_old_releases_of_transformers_change_nothing(tmp_path):
 
 def test_other_folders_are_as_they_are(tmp_path):
     for name, config in (
-        ('a', dict(model_type='swin')),
+        ('a', dict(model_type='yolos')),
         ('b', dict(architectures=['Dinov2Backbone'])),
     ):
         folder = folder_of(tmp_path / name, 'dinov2', **config)

@@ -13,10 +13,11 @@ from vit_plugin.inference.load import load
 @pytest.mark.parametrize(
     ('config', 'words'),
     [
-        (dict(model_type='segformer'), "has model_type='segformer', and it predicts masks with a"),
-        (dict(model_type='swin', architectures=['SwinModel']), 'TransformersBackbone'),
+        (dict(model_type='upernet'), "has model_type='upernet', and it predicts masks with a"),
+        (dict(model_type='vitdet'), 'TransformersBackbone'),
         (dict(model_type='rt_detr'), 'it is a detector whose encoder or decoder'),
-        (dict(model_type='beit'), 'a table of relative positions for each head'),
+        (dict(model_type='beit', architectures=['BeitForX']), 'the encoder and the image class'),
+        (dict(model_type='sam_vision_model'), 'answers prompts'),
         (dict(model_type='vit', architectures=['ViTForMaskedImageModeling']), 'ViTModel, ViTForIm'),
         (dict(model_type='mine', auto_map={}), 'names code of its own .auto_map., which is never'),
         (dict(model_type='gpt2'), 'no model here reads it; give an image encoder'),

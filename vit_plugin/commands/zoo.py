@@ -35,7 +35,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--as-config',
         action='store_true',
-        help='print the backbone of one name as a config, with every argument',
+        help='print the backbone of one name as a config, with every argument; or the model of a '
+        'folder or hf://ORG/NAME',
     )
     parser.add_argument(
         '--detectors',
@@ -48,10 +49,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def main(args: Namespace) -> None:
     from mmengine.config import Config
 
+    from vit_plugin.weights.hub import weights_in
     from vit_plugin.zoo.catalog import config_of, detectors, licenses, lines
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # of timm, about tags
+    if args.pattern.startswith('hf://') or weights_in(args.pattern):
+        print(_folder(args.pattern, args.as_config), end='')
+        return
     if args.as_config:
         print(Config(config_of(args.pattern.removeprefix('timm://'))).pretty_text, end='')
         return
@@ -71,3 +76,19 @@ def main(args: Namespace) -> None:
         return
     for line in (licenses if args.licenses else lines)(found):
         print(line, flush=True)
+
+
+def _folder(source: str, as_config: bool) -> str:
+    """What a folder in the form of the hub is read as: its model as a config."""
+    from mmengine.config import Config
+
+    from vit_plugin.inference.saved_model import open_model
+
+    if not as_config:
+        raise ConfigError(
+            f'{source!r} is one model; add --as-config to print it, or ask it with vit-plugin '
+            'infer or embed.'
+        )
+    model = open_model(source).cfg.model
+    model.backbone.init_cfg = dict(type='Pretrained', checkpoint=source)
+    return Config(dict(model=model)).pretty_text

@@ -77,7 +77,7 @@ class Classification(Task):
         text, listing = super().summary(), self.listing
         if self.request.teacher:
             text += f' It also learns from {self.request.teacher}.'
-        if self.start.wrapped and not self.start.from_scratch:
+        if self.start.wrapped and not self.start.from_scratch and not self.keeps_head:
             text += ' The classifier begins anew.'
         if not self.saves_best:
             text += (
@@ -106,6 +106,10 @@ class Classification(Task):
         if not listing.multi_label:
             loss = dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')
             head = dict(type='vit_plugin.ViTClsHead', **classes, loss=loss)
+            if self.keeps_head:
+                head['init_cfg'] = dict(
+                    type='Pretrained', checkpoint=self.start.weights, prefix='head.'
+                )
             if self.start.from_scratch and not self.has_few_steps:
                 optional['train_cfg'] = dict(augments=[dict(type='Mixup', alpha=0.2)])
         kind: Section = dict(type='ImageClassifier')
@@ -115,15 +119,28 @@ class Classification(Task):
         return dict(kind, backbone=parts.backbone, head=head, **optional)
 
     def parts(self, backbone: Section) -> Parts:
-        """The parts of the classifier. Maps of another library's backbone are averaged."""
+        """The parts of the classifier.
+
+        A backbone of another library gives the vector that its own classifier gets, or else maps,
+        which are averaged.
+        """
         start = self.start
         if not start.wrapped:
             return classifier_parts(**backbone)
         if not start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=start.weights)
             backbone = dict(backbone, init_cfg=weights)
-        channels = start.meta_backbone(0).channels[-1]
-        return Parts(backbone, dict(type='GlobalAveragePooling'), channels)
+        if start.pools:
+            backbone = dict(backbone, out_type='pooled')
+        neck = None if start.pools else dict(type='GlobalAveragePooling')
+        channels = start.meta_backbone(0, **backbone).channels[-1]
+        return Parts(backbone, neck, channels)
+
+    @property
+    def keeps_head(self) -> bool:
+        """True if another library's classifier in the weights is of the classes of the data."""
+        listing = self.listing
+        return not listing.multi_label and [*listing.classes] == self.start.wrapped_classes
 
     @property
     def loads_model(self) -> bool:  # type: ignore[override]

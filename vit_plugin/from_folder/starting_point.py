@@ -152,6 +152,22 @@ class StartingPoint:
         return wrapped_model(self.arch, self._found)
 
     @cached_property
+    def pools(self) -> bool:
+        """True if another library's backbone gives the vector that its own classifier gets."""
+        try:
+            self.meta_backbone(0, out_type='pooled')
+        except ConfigError:  # of a model without one, whose last map is averaged
+            return False
+        return True
+
+    @cached_property
+    def wrapped_classes(self) -> list[str]:
+        """The names of the classes of another library's classifier in the weights, or none."""
+        if not (self.wrapped and self.pools and self._found):
+            return []
+        return [*as_run(self._found).dataset_meta.get('classes', ())]
+
+    @cached_property
     def saved(self) -> Section:
         """The weights' image settings.
 

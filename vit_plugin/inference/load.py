@@ -32,6 +32,7 @@ from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import shortened_list
 from vit_plugin.weights.saved_settings import training_settings
+from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
 from .image_transforms import TimmTransform
@@ -87,7 +88,8 @@ def load(
     check_device(device)
     make_importable()
     _compute_in_forks()
-    arch = arch or (checkpoint if checkpoint.startswith(TIMM_SCHEME) and not config else None)
+    if checkpoint.startswith(TIMM_SCHEME) and not (arch or config or wrapped_model(checkpoint)):
+        arch = checkpoint
     with in_scope(None), reading_safely():
         if arch:
             with in_scope(CLASSIFIERS):  # a run in this process may have left another

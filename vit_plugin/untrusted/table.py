@@ -107,12 +107,13 @@ PLACES = dict(
             backbone_arch base bbox_norm_type bbox_reg_loss_type bias block bottleneck_type
             box_format centering classes conv_bias covariance_type criterion direction distance
             distillation ffn_type form format_shape frozen_dtype frozen_exclude frozen_stages
-            fusion_mode fusion_types global_block_type gram_negatives graph_conv_type hidden_act
+            fusion_mode fusion_types global_block_type global_padding gram_negatives
+            graph_conv_type hidden_act
             input_transform interpolate_mode iou_mode kernel kind layer_type log_scale loss_key
             loss_name loss_type match_metric method mlp_norm
             mode model_name model_type numerics operation_order order out_type padding patch_pad
             paths planes pooling_type pos_embed position predict_box_type predict_on psa_type
-            qkv_bias
+            qkv_bias qkv_projection_method
             query_scale_type readout_type reconstruction_type reduction refine_type semantic_fusion
             sizes stats_mode stdc_type style target transform_method upsample_mode variant
             with_cp

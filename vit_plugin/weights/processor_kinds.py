@@ -14,7 +14,8 @@ from .foreign_config import ConfigKind
 
 BILINEAR, BICUBIC = 2, 3  # Pillow's numbers
 _HALVES = (0.5, 0.5, 0.5)
-_SQUARE, _LARGER = (dict(height=side, width=side) for side in (224, 256))
+_SQUARE, _LARGER, _OF_MAPS = (dict(height=side, width=side) for side in (224, 256, 512))
+_IMAGENET = (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
 _UNUSED = {
     'names of classes': 'image_processor_type feature_extractor_type processor_class '
     'auto_map _processor_class',
@@ -31,17 +32,17 @@ def processor_kind(
     mean: tuple[float, ...] = _HALVES,
     std: tuple[float, ...] = _HALVES,
     size: dict[str, int] | None = None,
-    crop: bool = False,
+    crop: int = 0,
     **more: object,
 ) -> ConfigKind:
-    """A class of processors with these defaults."""
+    """A class of processors with these defaults. The side of a crop is 224 where there is none."""
     return ConfigKind(
         defaults=dict(
             do_resize=True,
             size=size or _SQUARE,
             resample=resample,
-            do_center_crop=crop,
-            crop_size=_SQUARE,
+            do_center_crop=crop > 0,
+            crop_size=dict(height=crop or 224, width=crop or 224),
             do_rescale=True,
             rescale_factor=1 / 255,
             do_normalize=True,
@@ -56,16 +57,34 @@ def processor_kind(
 
 
 _CLIP = processor_kind(
-    BICUBIC, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, dict(shortest_edge=224), crop=True
+    BICUBIC, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD, dict(shortest_edge=224), crop=224
 )
+_MOBILE = processor_kind(BILINEAR, size=dict(shortest_edge=256), crop=224)
 PROCESSORS = {
     'ViT': processor_kind(BILINEAR),
-    'DeiT': processor_kind(BICUBIC, size=_LARGER, crop=True),
+    'DeiT': processor_kind(BICUBIC, size=_LARGER, crop=224),
     'CLIP': _CLIP,
     'Bit': _CLIP,
     'Siglip': processor_kind(BICUBIC),
-    'DINOv3ViT': processor_kind(BILINEAR, IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD),
+    'DINOv3ViT': processor_kind(BILINEAR, *_IMAGENET),
     'Beit': processor_kind(BICUBIC),
     'ConvNext': processor_kind(BICUBIC, size=dict(shortest_edge=384), crop_pct=224 / 256),
+    'Pvt': processor_kind(BICUBIC, *_IMAGENET),
+    'Segformer': processor_kind(BILINEAR, *_IMAGENET, _OF_MAPS),
+    'Levit': processor_kind(BICUBIC, *_IMAGENET, dict(shortest_edge=224), crop=224),
+    'PoolFormer': processor_kind(
+        BICUBIC, *_IMAGENET, dict(shortest_edge=224), crop=224, crop_pct=0.9
+    ),
+    'EfficientNet': processor_kind(
+        BICUBIC, size=dict(height=346, width=346), rescale_offset=False, include_top=True
+    ),
+    'MobileNetV1': _MOBILE,
+    'MobileNetV2': _MOBILE,
+    'MobileViT': processor_kind(
+        BICUBIC, size=dict(shortest_edge=224), crop=256, do_flip_channel_order=True
+    ),
 }
-SHORTER = ('CLIP', 'Bit', 'ConvNext')  # to which a size in one number is the shorter edge
+# To these a size in one number is the shorter edge.
+SHORTER = (
+    'CLIP', 'Bit', 'ConvNext', 'Levit', 'PoolFormer', 'MobileNetV1', 'MobileNetV2', 'MobileViT',
+)  # fmt: skip

@@ -16,6 +16,7 @@ FILE = 'preprocessor_config.json'
 INTERPOLATIONS = ('nearest', 'lanczos', 'bilinear', 'bicubic', 'box', 'hamming')  # of Pillow
 SUFFIXES = ('ImageProcessorFast', 'ImageProcessorPil', 'ImageProcessor', 'FeatureExtractor')
 FROM_CONVNEXT = 384  # side from which ConvNeXt's processor crops nothing
+LARGER_OF_LEVIT = 256 / 224  # the shorter edge of LeViT's images over the one that is told
 Color = Annotated[Numbers, Len(3, 3)]
 Sides = Mapping[str, PositiveInt]
 
@@ -38,7 +39,8 @@ def processor_pixels(
     kind = next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), usual)
     if not content:
         height, width = side
-        content = dict(size=dict(height=height, width=width), do_center_crop=False)
+        whole = dict(crop_pct=None) if 'crop_pct' in PROCESSORS[usual].defaults else {}
+        content = dict(whole, size=dict(height=height, width=width), do_center_crop=False)
         print_log(
             f'There is no {FILE}: images are resized to {width} x {height} pixels, and have the '
             f'colors that a {usual}ImageProcessor gives them.',
@@ -65,23 +67,33 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
     if not 0 <= number < len(INTERPOLATIONS):
         raise config.refuse('resample')
     size = _size(config, kind)
-    cropped = config.may_have('crop_pct') and config.get('crop_pct', Fraction | None)
     if not config['do_resize']:
         config.leave('crop_pct')
         return []
     method = dict(interpolation=INTERPOLATIONS[number], backend='pillow')
     if {*size} == {'height', 'width'}:
+        if kind == 'PoolFormer' and _larger(config, kind, 1000) != 1000:
+            raise config.refuse('crop_pct', 'size', why='where a shortest_edge is expected')
+        config.leave('crop_pct')
         return [dict(type='Resize', scale=(size['width'], size['height']), **method)]
     if {*size} != {'shortest_edge'}:
         raise config.refuse('size', why='where height and width or shortest_edge are expected')
     side = size['shortest_edge']
-    if cropped and side >= FROM_CONVNEXT:
+    larger = _larger(config, kind, side)
+    resize = dict(type='ResizeEdge', scale=larger, edge='short', **method)
+    if kind != 'ConvNext' or larger == side:
+        return [resize]
+    if side >= FROM_CONVNEXT:
         return [dict(type='Resize', scale=(side, side), **method)]
-    if cropped:
-        larger = int(side / cropped)
-        crop = dict(type='CenterCrop', crop_size=(side, side))
-        return [dict(type='ResizeEdge', scale=larger, edge='short', **method), crop]
-    return [dict(type='ResizeEdge', scale=side, edge='short', **method)]
+    return [resize, dict(type='CenterCrop', crop_size=(side, side))]
+
+
+def _larger(config: ForeignConfig, kind: str, side: int) -> int:
+    """The shorter edge of a resized image, of which one of this side is cropped."""
+    if kind == 'Levit':
+        return int(LARGER_OF_LEVIT * side)
+    share = config.may_have('crop_pct') and config.get('crop_pct', Fraction | None)
+    return int(side / share) if share else side
 
 
 def _size(config: ForeignConfig, kind: str) -> Mapping[str, int]:
@@ -101,24 +113,33 @@ def _crop(config: ForeignConfig, kind: str) -> list[Section]:
     if not isinstance(crop, Mapping) or {*crop} != {'height', 'width'}:
         raise config.refuse('crop_size', why='where height and width are expected')
     height, width = crop['height'], crop['width']
-    if config['do_resize'] and max(height, width) > min(_size(config, kind).values()):
+    least = _larger(config, kind, min(_size(config, kind).values()))
+    if config['do_resize'] and max(height, width) > least:
         raise config.refuse('crop_size', 'size', why='of which a crop would have an empty border')
     return [dict(type='CenterCrop', crop_size=(width, height))]
 
 
 def _colors(config: ForeignConfig) -> Section:
-    """Mean and deviation of the values that a file has, 0 to 255."""
+    """Mean and deviation of a file's values, 0 to 255, and ``to_rgb`` where they stay BGR."""
     factor = config.get('rescale_factor', Positive) if config['do_rescale'] else 1.0
     config.leave('rescale_factor')
     mean, std = config.get('image_mean', Color | None), config.get('image_std', Color | None)
-    if not config['do_normalize']:
+    again = std  # by which an EfficientNet's divides twice
+    flips = config.may_have('do_flip_channel_order')  # a MobileViT's, which normalizes nothing
+    if flips or not config.get('do_normalize', bool | None):
+        config.leave('do_normalize')
         mean, std = (0.0,) * 3, (1.0,) * 3
+    if config.may_have('include_top') and mean and std and again:
+        mean = [value + bool(config['rescale_offset']) for value in mean]
+        if config['include_top']:
+            std = [value * other for value, other in zip(std, again, strict=True)]
     if mean is None or std is None or not all(value > 0 for value in std):
         raise config.refuse('image_mean', 'image_std')
-    return {
+    colors: Section = {
         name: [_rounded(value / factor) for value in values]
         for name, values in (('mean', mean), ('std', std))
     }
+    return dict(colors, to_rgb=False) if flips and config['do_flip_channel_order'] else colors
 
 
 def _rounded(value: float) -> float:

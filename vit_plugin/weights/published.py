@@ -30,6 +30,7 @@ class Published:
     """What a file says of its model. All of it is data of an unknown person.
 
     Attributes:
+        source: where the file is, as the user wrote it.
         weights: by their own names.
         config: the ``config.json`` of transformers.
         processor: its ``preprocessor_config.json``, or that of images in ``processor_config.json``.
@@ -40,7 +41,7 @@ class Published:
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        self.weights = bare(checkpoint.weights)
+        self.source, self.weights = checkpoint.source, bare(checkpoint.weights)
         self.config = checkpoint.beside.get('config', {})
         of_images_and_text = checkpoint.beside.get('processor_config', {})
         self.processor = checkpoint.beside.get('preprocessor_config') or told(

@@ -9,9 +9,9 @@ from .encoder_kinds import MAPS
 from .foreign_config import ForeignConfig
 from .image_kinds import IMAGE_KINDS, OPTIONAL_PARTS, REGISTERS, ImageKind, Pooling
 from .processor_pixels import processor_pixels
-from .published import DEFAULT_NAME, Published
+from .published import Published
 from .published_encoder import encoder_of, rotary_of
-from .published_settings import classifier_settings, imagenet_names
+from .published_settings import class_names, classifier_settings
 
 HEAD, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
 
@@ -37,8 +37,8 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     _pool(published, pooling, classifies, backbone, model)
     classes: list[str] = []
     if classifies:
-        classes = _classes(published, whole)
-        width = published.shape(HEAD)[1]
+        rows, width = published.shape(HEAD)
+        classes = class_names(published, rows)
         model['head'] = dict(
             type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
         )
@@ -143,26 +143,3 @@ def _pool(
     elif pooling == 'cls_avg':
         model['neck'] = dict(neck, mode='cls_avg', num_prefix_tokens=prefix)
     backbone['out_type'] = {'cls': 'cls_token', 'avg': 'avg_featmap'}.get(pooling, 'raw')
-
-
-def _classes(published: Published, config: ForeignConfig) -> list[str]:
-    """The names of a classifier's classes: those that are told, else ImageNet's, which is said.
-
-    Raises:
-        ConfigError: if there are more or fewer names than rows, or if scores are no probabilities
-            of one class.
-    """
-    if published.config.get('problem_type') not in (None, 'single_label_classification'):
-        raise ConfigError(
-            f'its config.json has problem_type={published.config["problem_type"]!r}, and '
-            'classifiers here give an image one class; give another model'
-        )
-    rows, names = published.shape(HEAD)[0], published.names
-    if names and len(names) != rows:
-        raise ConfigError(
-            f'its config.json names {len(names)} classes in id2label, and its classifier has '
-            f'{rows}; give the complete folder'
-        )
-    told = [names.get(i, f'{DEFAULT_NAME}{i}') for i in range(rows)]
-    unnamed = all(name.startswith(DEFAULT_NAME) for name in told)
-    return (unnamed and imagenet_names(rows)) or told

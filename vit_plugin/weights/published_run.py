@@ -66,11 +66,13 @@ def as_run(checkpoint: Checkpoint, images: bool = True) -> Checkpoint:
                 for config in published.read:
                     config.check()
         if found is not None:
+            settings, classes, *given = found
+            ours = given[0] if given else published.ours
             used = Lazy(
-                [key for key in published.ours if not key.startswith(tuple(published.unused))],
-                published.ours.__getitem__,
+                [key for key in ours if not key.startswith(tuple(published.unused))],
+                ours.__getitem__,
             )
-            return replace(checkpoint, content=_content(used, *found))
+            return replace(checkpoint, content=_content(used, settings, classes))
     return checkpoint
 
 

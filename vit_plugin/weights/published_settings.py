@@ -7,6 +7,9 @@ from mmengine.logging import print_log
 from timm.data import ImageNetInfo, infer_imagenet_subset
 
 from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+
+from .published import DEFAULT_NAME, Published
 
 NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
 # What a test runs on, until other data is given.
@@ -95,7 +98,7 @@ def classifier_settings(
     model: Mapping[str, Any],
     classes: Sequence[str],
     steps: Sequence[Section],
-    colors: Mapping[str, Sequence[float]],
+    colors: Mapping[str, Any],
 ) -> Section:
     """The config of a classifier of MMPretrain, or of an encoder if it has no head.
 
@@ -103,9 +106,9 @@ def classifier_settings(
         model: ``model`` without its preprocessor.
         classes: the names of its classes.
         steps: of a test, between the pixels of a file and the model's.
-        colors: ``mean`` and ``std`` of RGB from 0 to 255.
+        colors: ``mean`` and ``std`` of RGB from 0 to 255, or with ``to_rgb=False`` of BGR.
     """
-    model = dict(model, data_preprocessor=dict(colors, to_rgb=True))
+    model = dict(model, data_preprocessor=dict(dict(to_rgb=True), **colors))
     pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
     dataset = dict(type='CustomDataset', metainfo=dict(classes=list(classes)), pipeline=pipeline)
     loader = dict(batch_size=1, num_workers=2, dataset=dataset)
@@ -119,6 +122,33 @@ def imagenet_names(count: int) -> list[str]:
         return []
     print_log(f"The classes are taken as ImageNet's, since there are {count}.", 'current')
     return list(ImageNetInfo(subset).label_descriptions())
+
+
+def class_names(published: Published, rows: int) -> list[str]:
+    """The names of a classifier's classes: those that are told, else ImageNet's, which is said.
+
+    Args:
+        published: the folder.
+        rows: of the classifier.
+
+    Raises:
+        ConfigError: if there are more or fewer names than rows, or if scores are no probabilities
+            of one class.
+    """
+    if published.config.get('problem_type') not in (None, 'single_label_classification'):
+        raise ConfigError(
+            f'its config.json has problem_type={published.config["problem_type"]!r}, and '
+            'classifiers here give an image one class; give another model'
+        )
+    names = published.names
+    if names and len(names) != rows:
+        raise ConfigError(
+            f'its config.json names {len(names)} classes in id2label, and its classifier has '
+            f'{rows}; give the complete folder'
+        )
+    told = [names.get(i, f'{DEFAULT_NAME}{i}') for i in range(rows)]
+    unnamed = all(name.startswith(DEFAULT_NAME) for name in told)
+    return (unnamed and imagenet_names(rows)) or told
 
 
 def segmentor_settings(

@@ -13,28 +13,28 @@ TRAINED = (
     'vit-plugin train --data FOLDER --weights trains a classifier, detector or segmentor on its '
     'maps, with the backbone TransformersBackbone'
 )
-STAGES = 'it has stages of several widths, where a VisionTransformer has one; ' + TRAINED
-RELATIVE = (
-    'its blocks have a table of relative positions for each head, which no block here has; '
-    + TRAINED
-)
+ENCODER = 'of this type, the encoder and the image classifier are read; save one of these'
 DETECTOR = (
     'it is a detector whose encoder or decoder no model here has; read are RF-DETR, LW-DETR, '
-    'DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task detection trains one'
+    'D-FINE, DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task detection '
+    'trains one'
 )
 MASKS = (
     'it predicts masks with a decoder that no model here has; read is EoMT, and vit-plugin train '
     '--task segmentation trains a SegFormer head, UPerNet or Mask2Former'
 )
-PROMPTED = 'it answers prompts, which no model here does; give an image encoder or a classifier'
+PROMPTED = (
+    'it is of a model that answers prompts, which no model here does, nor has its encoder; give '
+    'another image encoder or a classifier'
+)
 NAFLEX = (
     'it takes patches of images of their own aspect; SigLIP 2 at a fixed size is read, and '
     "TimmBackbone computes timm's NaFlex models"
 )
-TOKENS = 'it has several class tokens, or a pooling of its own, which no model here has; ' + TRAINED
-MIXTURE = (
-    'it is a CNN, or a mixture of a CNN and attention, which no model here computes; timm has such '
-    'models, which TimmBackbone takes'
+MAPS = 'it gives maps alone, and no vector of an image; ' + TRAINED
+TWO_HEADS = (
+    'its two classifiers get different features, which no head here does; save the classifier '
+    'without a teacher'
 )
 TEXT_OR_SOUND = 'no model here reads it; give an image encoder, a classifier or a detector'
 # What is said of models of each `model_type`.
@@ -43,30 +43,35 @@ REASONS: Mapping[str, str] = {
     for kinds, why in (
         (
             'swin swinv2 hiera convnext convnextv2 dinov3_convnext focalnet pvt pvt_v2 hgnet_v2 '
-            'swiftformer resnet dinat bit textnet',
-            STAGES,
+            'swiftformer resnet regnet bit beit data2vec-vision pixio aimv2_vision_model levit '
+            'mobilevit mobilevitv2 cvt mobilenet_v1 mobilenet_v2 efficientnet poolformer segformer',
+            ENCODER,
         ),
-        ('beit data2vec-vision', RELATIVE),
-        ('pixio aimv2 vitpose_backbone vitdet', TOKENS),
+        ('vitpose_backbone vitdet', MAPS),
         (
             'd_fine rt_detr rt_detr_v2 yolos dab_detr table_transformer grounding_dino '
             'mm-grounding-dino omdet-turbo owlvit owlv2 deta deimv2',
             DETECTOR,
         ),
-        ('segformer upernet mask2former maskformer oneformer seggpt vitmatte clipseg', MASKS),
-        ('sam sam2 sam3 sam_hq edgetam', PROMPTED),
-        ('siglip2 siglip2_vision_model', NAFLEX),
+        ('upernet mask2former maskformer oneformer seggpt vitmatte clipseg', MASKS),
         (
-            'levit mobilevit mobilevitv2 cvt mobilenet_v1 mobilenet_v2 efficientnet regnet '
-            'poolformer mgp-str',
-            MIXTURE,
+            'sam sam_vision_model sam2 sam2_vision_model sam2_hiera_det_model sam3 '
+            'sam3_vision_model sam_hq sam_hq_vision_model edgetam edgetam_vision_model',
+            PROMPTED,
         ),
+        ('siglip2 siglip2_vision_model', NAFLEX),
     )
     for kind in kinds.split()
 }
 
-# Kinds that TransformersBackbone computes.
-WRAPPED = frozenset(kind for kind, why in REASONS.items() if why in (STAGES, RELATIVE, TOKENS))
+# What is said of classes of models whose names end so, whatever their type.
+OF_CLASSES = {
+    'ForSemanticSegmentation': MASKS,
+    'ForUniversalSegmentation': MASKS,
+    'ForInstanceSegmentation': MASKS,
+    'ForObjectDetection': DETECTOR,
+    'ForImageClassificationWithTeacher': TWO_HEADS,
+}
 
 
 def check_kind(checkpoint: Checkpoint) -> None:
@@ -93,4 +98,6 @@ def _why(config: Any, kind: str) -> str:
         return f'of this type, {", ".join(known.poolings)} are read; save one of these'
     if 'auto_map' in config:
         return 'it names code of its own (auto_map), which is never run; give another model'
-    return REASONS.get(kind, TEXT_OR_SOUND)
+    named = told(config, 'architectures', Sequence[str], ())
+    of_classes = (why for end, why in OF_CLASSES.items() if any(one.endswith(end) for one in named))
+    return next(of_classes, REASONS.get(kind, TEXT_OR_SOUND))

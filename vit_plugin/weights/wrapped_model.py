@@ -16,7 +16,7 @@ from .saved_settings import settings_of, value_at
 OF_MODEL = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_stages', 'with_cp')
 
 
-def wrapped_model(name: str, checkpoint: Checkpoint | None) -> Section:
+def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     """The arguments of the backbone, with its type; {} for models that are computed here.
 
     Args:

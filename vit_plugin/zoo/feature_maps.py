@@ -5,6 +5,7 @@ from typing import Any
 
 import timm
 import torch
+from timm.layers import SelectAdaptivePool2d
 from torch import nn
 
 from vit_plugin.errors import ConfigError, first_line
@@ -77,6 +78,32 @@ def map_indices(name: str, stride: int) -> tuple[int, ...]:
         )
     last = max(i for i, found in enumerate(strides) if found == stride)
     return tuple(range(last + 1))
+
+
+def classifier_of(model: nn.Module, name: str) -> str:
+    """The name of the linear layer that gives scores of classes.
+
+    Raises:
+        ConfigError: if there is none, or more than one.
+    """
+    pixels: Any = model.pretrained_cfg
+    found = pixels.get('classifier') or ()
+    found = [found] if isinstance(found, str) else [*found]
+    if len(found) != 1 or not isinstance(model.get_submodule(found[0]), nn.Linear):
+        raise ConfigError(
+            f'TimmBackbone: {name} of timm {timm.__version__} has no single linear classifier; '
+            'vit-plugin train --data FOLDER --weights trains one on the average of its last map.'
+        )
+    return found[0]
+
+
+def pooling_of(model: nn.Module) -> str:
+    """How a model pools its last map, in timm's words."""
+    said = getattr(model, 'global_pool', '')
+    if isinstance(said, str) and said:
+        return said
+    pools = (module for module in model.modules() if isinstance(module, SelectAdaptivePool2d))
+    return next((pool.pool_type for pool in pools), 'avg')
 
 
 def feature_modules(model: nn.Module) -> list[nn.Module]:

@@ -62,7 +62,10 @@ def test_logits_names_and_pixels(name, tmp_path):
         (dict(model_args=dict(checkpoint_path='x.pth')), 'model_args.checkpoint_path=.x.pth'),
         (dict(model_args=dict(depth=10**9)), 'model_args.depth=1000000000'),
         (dict(model_args=dict(magic=1)), 'timm builds no vit_base_patch16_224 with .*magic=1 .Vis'),
-        (dict(architecture='convnext_atto'), 'is of the family convnext of timm'),
+        (
+            dict(architecture='convnext_atto'),
+            'builds convnext_atto as timm does by its name and image',
+        ),
         (dict(num_classes=4), 'num_classes=4, where its classifier has 3 rows'),
         (dict(label_names=['cat']), 'where its classifier has 3 rows'),
         (dict(magic=1), 'magic=1, which no model here computes'),
@@ -86,3 +89,48 @@ def test_without_names_classes_are_numbers(tmp_path):
     folder = folder_of(tmp_path / 'theirs', 'vit_base_patch16_224')
     edit(folder, label_names=None, label_descriptions=None)
     assert load(folder, device='cpu').classes == ['class 0', 'class 1', 'class 2']
+
+
+@pytest.mark.parametrize(
+    ('name', 'size'),
+    [('resnet10t', 64), ('convnext_atto', 64), ('swin_tiny_patch4_window7_224', 224)],
+)
+def test_a_model_that_timm_computes(name, size, tmp_path):
+    torch.manual_seed(0)
+    theirs = timm.create_model(name, num_classes=3).eval()
+    labels = dict(label_names=NAMES)
+    save_for_hf(theirs, str(tmp_path / 'theirs'), safe_serialization=True, model_config=labels)
+    mine = load(tmp_path / 'theirs', device='cpu')
+    assert mine.classes == NAMES
+    images = torch.rand(2, 3, size, size)
+    with torch.no_grad():
+        features = mine.model.extract_feat(images)
+        assert torch.equal(
+            features[-1], theirs.forward_head(theirs.forward_features(images), pre_logits=True)
+        )
+        torch.testing.assert_close(mine.model.head(features), theirs(images))
+
+
+def test_a_name_of_timm_is_as_its_folder(tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    theirs = timm.create_model('resnet10t').eval()
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: theirs.state_dict())
+    mine = load('timm://resnet10t.c3_in1k', device='cpu')
+    assert mine.classes[0] == 'tench, Tinca tinca'
+    images = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(mine.model.head(mine.model.extract_feat(images)), theirs(images))
+
+
+@pytest.mark.parametrize(
+    ('name', 'changes', 'words'),
+    [
+        ('levit_128s', {}, 'has no single linear classifier'),
+        ('resnet10t', dict(model_args=dict(global_pool='max')), "TimmBackbone pools by 'avg'"),
+    ],
+)
+def test_what_pools_otherwise_is_named(name, changes, words, tmp_path):
+    save_for_hf(timm.create_model(name, num_classes=3), str(tmp_path), safe_serialization=True)
+    edit(tmp_path, **changes)
+    with rejects(words):
+        load(tmp_path, device='cpu')

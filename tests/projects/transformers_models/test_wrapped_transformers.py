@@ -46,12 +46,14 @@ def test_a_folder_is_the_backbone_of_a_classifier(folder, data, tmp_path):
     assert task.size == (64, 64)
     assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'
     assert 'id2label' not in model['backbone']['config']
-    assert model['neck'] == dict(type='GlobalAveragePooling')
+    assert model['backbone']['out_type'] == 'pooled'
+    assert 'neck' not in model
+    assert model['head']['init_cfg']['checkpoint'] == str(Path(folder, 'model.safetensors'))
     assert model['head']['in_channels'] == 20
-    built = MODELS.build({key: model['backbone'][key] for key in ('type', 'config')})
+    built = MODELS.build({key: model['backbone'][key] for key in ('type', 'config', 'out_type')})
     load_weights(built, model['backbone']['init_cfg']['checkpoint'])
     theirs = transformers.ConvNextV2Model.from_pretrained(folder).state_dict()
-    weights = built.model.state_dict()
+    weights = built.model.convnextv2.state_dict()
     name = 'encoder.stages.3.layers.0.dwconv.weight'
     assert torch.equal(weights[name], theirs[name])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from torch import Tensor
 from typing_extensions import Self
 
 from vit_plugin.errors import ConfigError
@@ -21,6 +22,14 @@ class WrappedBackbone(LoadableModule):
     frozen: tuple[str, ...] = ()
     channels: tuple[int, ...]
     num_layers: int
+    out_type: str
+
+    def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Images (B, in_channels, H, W) -> the vector (B, C) and the map (B, C', h, w) behind it.
+
+        The vector is that of ``out_type='pooled'``. There may be no map.
+        """
+        raise NotImplementedError
 
     @property
     def embed_dims(self) -> int:

@@ -43,7 +43,8 @@ def maps_of(model: nn.Module, *shape: int) -> Sequence[Tensor]:
     training = model.training
     model.eval()
     try:
-        with torch.no_grad():
+        # Also within the meta device's context: some code keeps an index for all its models.
+        with torch.device('cpu'), torch.no_grad():
             return functional_call(model, state, (torch.empty(2, *shape, device='meta'),))
     except Exception:  # noqa: BLE001  what timm's models raise at a size that they do not take
         return ()

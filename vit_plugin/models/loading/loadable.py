@@ -89,7 +89,8 @@ def load_weights(
     """
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
-        return backbone.load(source, skip, source_grid)
+        of_backbone = [pattern for pattern in skip if not pattern.startswith('head.')]
+        return backbone.load(source, of_backbone, source_grid)
     origin, given = named_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)

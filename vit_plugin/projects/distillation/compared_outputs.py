@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.layers.outputs import MAPS, to_map
 from vit_plugin.models.protocol import HasChannels, Shardable
@@ -87,6 +88,9 @@ def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Te
         tokens, grid = backbone.features(images)
         map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
         return [backbone.output(x, grid) for x in tokens], map
+    if isinstance(backbone, WrappedBackbone) and backbone.out_type == 'pooled':
+        vector, map = backbone.vector_and_map(images)
+        return [vector], map
     features = backbone(images)
     last = features[-1]
     return features, last if isinstance(last, Tensor) and last.ndim == 4 else None

@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+import torch
 from annotated_types import Len
+from timm.models import PretrainedCfg, get_pretrained_cfg
+from torch import Tensor
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction, Numbers, PositiveInt, Section
@@ -12,10 +15,15 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_settings import classifier_settings, imagenet_names
+from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
+from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.zoo import describe
 from vit_plugin.zoo.definition import pooled
+from vit_plugin.zoo.feature_maps import pooling_of
 
+from .timm_backbone import TimmBackbone
 from .timm_kinds import NOT_MODEL_ARGS, OF_TRAINING, PRETRAINED, TIMM
+from .wrapped_timm import SCHEME, wrapped_timm
 
 HEAD, SECOND = 'head.layers.head.weight', 'head.layers.head_dist.weight'
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
@@ -25,13 +33,19 @@ Labels = Sequence[str] | Mapping[str, str] | None
 MOST = 65_536  # of a number in the arguments, so that a hostile file builds nothing large
 
 
-def timm_folder(published: Published) -> tuple[Section, list[str]] | None:
+def timm_folder(
+    published: Published,
+) -> tuple[Section, list[str]] | tuple[Section, list[str], Weights] | None:
     """The config of a classifier and its classes, or of an encoder. None if it is another folder.
 
+    The weights of a model that timm computes are the third.
+
     Raises:
-        ConfigError: if it is a model that :class:`~vit_plugin.models.VisionTransformer` does not
-            compute.
+        ConfigError: if it is a model that neither :class:`~vit_plugin.models.VisionTransformer` nor
+            :class:`~.timm_backbone.TimmBackbone` computes.
     """
+    if published.source.startswith(SCHEME) and wrapped_timm(published.source, {}):
+        published.config = _config_of(published.source.removeprefix(SCHEME))
     name = published.config.get('architecture')
     if not isinstance(name, str) or published.kind not in ('', 'timm_wrapper'):
         return None
@@ -44,6 +58,9 @@ def timm_folder(published: Published) -> tuple[Section, list[str]] | None:
         pixels = config.part('pretrained_cfg', {'': PRETRAINED}, {})
     config.leave('pretrained_cfg')
     options = _options(config, pixels)
+    if arguments := wrapped_timm('', published.config):
+        arguments['out_type'] = 'pooled'
+        return _wrapped(published, arguments, options, config, pixels)
     described, pooling = describe(name, **options), pooled(name, **options)
     backbone: Section = dict(
         described['arguments'],
@@ -54,7 +71,8 @@ def timm_folder(published: Published) -> tuple[Section, list[str]] | None:
     model: Section = dict(type='ImageClassifier', backbone=backbone)
     if pooling is not None:
         backbone['out_type'], model['neck'] = pooling
-    classes = _classes(published, config, pixels)
+    rows = published.shape(HEAD)[0] if HEAD in published.ours else 0
+    classes = _classes(rows, config, pixels)
     if classes:
         width = published.shape(HEAD)[1]
         model['head'] = dict(
@@ -63,10 +81,46 @@ def timm_folder(published: Published) -> tuple[Section, list[str]] | None:
         if SECOND in published.ours:
             backbone['out_type'] = 'raw'
             model['head'] |= dict(type='vit_plugin.DistilledViTClsHead', distillation='none')
-    steps = _steps(pixels)
-    mean, std = pixels.get('mean', Numbers), pixels.get('std', Numbers)
-    colors = {'mean': [255 * value for value in mean], 'std': [255 * value for value in std]}
-    return classifier_settings(model, classes, steps, colors), classes
+    return classifier_settings(model, classes, *_pixels(pixels)), classes
+
+
+def _config_of(name: str) -> Section:
+    """What ``config.json`` would say of a model by its name, with timm's own weights."""
+    pixels = (get_pretrained_cfg(name) or PretrainedCfg()).to_dict(remove_source=True)
+    pixels.pop('architecture', None)
+    return dict(architecture=name, pretrained_cfg=pixels)
+
+
+def _wrapped(
+    published: Published,
+    arguments: Section,
+    options: Section,
+    config: ForeignConfig,
+    pixels: ForeignConfig,
+) -> tuple[Section, list[str], Weights]:
+    """The config of a model that timm computes, its classes and its weights."""
+    with torch.device('meta'):
+        backbone = TimmBackbone(**arguments)
+    pooling, built = options.get('global_pool'), pooling_of(backbone.model)
+    if pooling not in (None, built):
+        raise config.refuse('model_args', why=f'where TimmBackbone pools by {built!r}')
+    classifier = str(backbone.model.pretrained_cfg['classifier'])
+    has_head = f'{classifier}.weight' in published.weights
+
+    def load() -> Mapping[str, Tensor]:
+        loaded = TimmBackbone(**arguments)
+        loaded.load(published.weights)
+        return loaded.state_dict()
+
+    rows = published.shape(f'{classifier}.weight')[0] if has_head else 0
+    classifiers = [classifier] * has_head
+    return wrapped_run(
+        dict(arguments, type='vit_plugin.TimmBackbone'),
+        backbone.embed_dims,
+        _classes(rows, config, pixels),
+        _pixels(pixels),
+        wrapped_weights([*backbone.state_dict()], load, published.weights, classifiers),
+    )
 
 
 def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
@@ -100,13 +154,15 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
     return options
 
 
-def _classes(published: Published, config: ForeignConfig, pixels: ForeignConfig) -> list[str]:
-    """The names of the classes: descriptions where there are some, else names, else numbers."""
+def _classes(rows: int, config: ForeignConfig, pixels: ForeignConfig) -> list[str]:
+    """The names of the classes of a classifier with these rows, or none of 0 rows.
+
+    They are descriptions where there are some, else names, else numbers.
+    """
     pixels.only('label_offset', None, 0)
     pixels.only('custom_load', False)
     count = config.get('num_classes', int | None)
     inner = pixels.get('num_classes', int | None)
-    rows = published.shape(HEAD)[0] if HEAD in published.ours else 0
     count = inner if count is None else count
     if count is not None and count != rows:
         raise config.refuse('num_classes', why=f'where its classifier has {rows} rows')
@@ -121,6 +177,14 @@ def _classes(published: Published, config: ForeignConfig, pixels: ForeignConfig)
     if names:
         return [said.get(name, name) for name in names]
     return imagenet_names(rows) or [f'class {i}' for i in range(rows)]
+
+
+def _pixels(pixels: ForeignConfig) -> tuple[list[Section], Section]:
+    """The steps of a test, and the colors, see :func:`classifier_settings`."""
+    colors = {
+        name: [255 * value for value in pixels.get(name, Numbers)] for name in ('mean', 'std')
+    }
+    return _steps(pixels), colors
 
 
 def _steps(pixels: ForeignConfig) -> list[Section]:

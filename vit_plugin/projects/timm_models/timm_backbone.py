@@ -1,4 +1,4 @@
-"""Any model of timm that returns feature maps, as a backbone."""
+"""Any model of timm that returns feature maps or a vector of an image, as a backbone."""
 
 import logging
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report
 from vit_plugin.zoo.feature_maps import (
     build_timm,
+    classifier_of,
     feature_infos,
     feature_modules,
     norms_maps,
@@ -46,7 +47,8 @@ class TimmBackbone(WrappedBackbone):
         out_indices: the features to return, as in timm's ``features_only``: the blocks of an
             encoder of one width, the stages of others. Negative numbers count from the last one.
         out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
-            ``'pyramid'`` first returns the last map of each finer stride.
+            ``'pyramid'`` first returns the last map of each finer stride. ``'pooled'`` returns the
+            vector (B, C) alone that timm's classifier gets.
         img_size: size of the images in pixels. Only models that take one size need it. Default:
             timm's.
         in_channels: channels of the images.
@@ -75,7 +77,7 @@ class TimmBackbone(WrappedBackbone):
         self,
         model_name: str,
         out_indices: int | Indices = -1,
-        out_type: Literal['featmap', 'pyramid'] = 'featmap',
+        out_type: Literal['featmap', 'pyramid', 'pooled'] = 'featmap',
         img_size: Size | None = None,
         in_channels: PositiveInt = 3,
         drop_rate: Rate = 0.0,
@@ -91,7 +93,13 @@ class TimmBackbone(WrappedBackbone):
         drops = dict(drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         options = dict(drops, in_chans=in_channels, img_size=size)
         given = {key: value for key, value in options.items() if value}
-        self.model = build_timm(self.model_name, num_classes=0, **given)
+        if out_type == 'pooled':
+            self.model = build_timm(self.model_name, **given)
+            classifier = classifier_of(self.model, self.model_name)
+            width = self.model.get_submodule(classifier).in_features
+            self.model.set_submodule(classifier, nn.Identity())
+        else:
+            self.model = build_timm(self.model_name, num_classes=0, **given)
         native = self.model.pretrained_cfg['input_size'][-2:]
         self.img_size = (size, size) if isinstance(size, int) else size or native
         # Timm's constructor has initialized it, and MMEngine would do so again.
@@ -104,11 +112,14 @@ class TimmBackbone(WrappedBackbone):
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
         self.depths = self._depths(coarse=False) if hasattr(self.model, 'group_matcher') else {}
-        self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
+        if out_type == 'pooled':
+            self.channels = (width,)
+        else:
+            self.model.prune_intermediate_layers([*self.indices], prune_norm=False, prune_head=True)
         if with_cp:
             self._recompute()
         self.frozen = self._freeze(frozen_stages)
-        if other := other_sizes(self, self.strides, in_channels):
+        if out_type != 'pooled' and (other := other_sizes(self, self.strides, in_channels)):
             print_log(
                 f'TimmBackbone {self.model_name} returns {other}: take another model for boxes and '
                 'masks.',
@@ -117,7 +128,9 @@ class TimmBackbone(WrappedBackbone):
             )
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) -> a map (B, C, h, w) per output, normed as in timm."""
+        """Images (B, in_channels, H, W) -> the maps (B, C, h, w), normed as in timm, or (B, C)."""
+        if self.out_type == 'pooled':
+            return (self.model(images),)
         maps = self.model.forward_intermediates(
             images,
             indices=list(self.indices),
@@ -126,6 +139,12 @@ class TimmBackbone(WrappedBackbone):
             intermediates_only=True,
         )
         return tuple(map.contiguous() for map in maps)
+
+    def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
+        features, maps = self.model.forward_intermediates(
+            images, indices=1, norm=self.norm, output_fmt='NCHW'
+        )
+        return self.model.forward_head(features), maps[-1]
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters without weight decay, from timm's model.
@@ -183,6 +202,11 @@ class TimmBackbone(WrappedBackbone):
 
     def _indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         number = len(self.infos)
+        if self.out_type == 'pooled' and out_indices != -1:
+            raise ConfigError(
+                f"TimmBackbone: out_indices={out_indices} are of maps, where out_type='pooled' "
+                'returns a vector; leave them out.'
+            )
         what = f'{self.model_name} has {number} features'
         indices = self.check_out_indices(out_indices, number, what)
         if self.out_type == 'pyramid':

@@ -5,7 +5,8 @@ from typing import Any
 
 from timm.models import is_model
 
-from vit_plugin.arguments.fields import Section
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import Section, Size
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import told
 from vit_plugin.zoo import describe
@@ -34,10 +35,13 @@ def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
     except ConfigError:
         given = told(config, 'model_args', Mapping[str, Any], {})
         changing = {key: given[key] for key in given if key not in OF_HEAD}
-        if changing.pop('in_chans', 3) != 3 or changing:
+        size = changing.pop('img_size', None)
+        known = size is None or fits(Size, size)
+        if changing.pop('in_chans', 3) != 3 or changing or not known:
             raise ConfigError(
                 f'config.json: model_args={dict(given)!r}: TimmBackbone builds {model} as timm '
-                'does by its name alone; give a folder whose model_args are of its head alone.'
+                'does by its name and image size alone; give a folder without other model_args.'
             ) from None
-        return dict(model_name=model)
+        sized = {} if size is None else dict(img_size=size)
+        return dict(model_name=model, **sized)
     return {}

@@ -1,4 +1,4 @@
-"""Any backbone of transformers, computed by transformers, as a backbone."""
+"""Any encoder of transformers, computed by transformers, as a backbone."""
 
 from vit_plugin.project import Project
 
@@ -7,6 +7,11 @@ PROJECT = Project(
         'MODELS': {
             'TransformersBackbone': 'vit_plugin.projects.transformers_models.transformers_backbone'
         }
+    },
+    published={
+        'transformers': (
+            'vit_plugin.projects.transformers_models.published_transformers:transformers_folder'
+        )
     },
     wraps={
         'vit_plugin.TransformersBackbone': (

@@ -1,4 +1,4 @@
-"""Which backbone of transformers a config describes. No code of a hub is run."""
+"""Which model of transformers a config describes. No code of a hub is run."""
 
 import os
 from collections.abc import Mapping
@@ -12,34 +12,46 @@ from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.hub import HUB_CONFIG
 from vit_plugin.weights.transformers_config import STAGES, transformers_kind
 
+from .pooled_kinds import POOLED
+
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 # Parts of other models, and those that build a model of another library by its name.
 NOT_HERE = ('timm_backbone', 'maskformer-swin', 'lw_detr_vit', 'rf_detr_dinov2', 'uvdoc_backbone')
+# What transformers' code adds to a config as it builds the model, from the other entries.
+WRITTEN = {'levit': ('down_ops',)}
 
 
-def backbone_config(source: str | Mapping[str, Any]) -> 'PreTrainedConfig':
+def kinds_of_maps() -> list[str]:
+    """The types of models that transformers has as backbones, which return maps."""
+    with needed_by('TransformersBackbone'):
+        from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
+    return [name for name in MODEL_FOR_BACKBONE_MAPPING_NAMES if name not in NOT_HERE]
+
+
+def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'PreTrainedConfig':
     """A config of transformers with the fields of its own class, and no others.
 
     Args:
         source: the entries of a ``config.json``; or where it is, a folder or ``hf://ORG/NAME``.
+        pooled: whether its model gives a vector of an image, or else maps.
 
     Raises:
-        ConfigError: if it cannot be read, if its model is no backbone, or if it has an entry that
+        ConfigError: if it cannot be read, if its model is no such one, or if it has an entry that
             its class does not know.
         MissingExtraError: if transformers is not installed.
     """
-    with needed_by('TransformersBackbone'):
-        from transformers import CONFIG_MAPPING, PreTrainedConfig
-        from transformers.models.auto.modeling_auto import MODEL_FOR_BACKBONE_MAPPING_NAMES
+    kinds, what = kinds_of_maps(), 'is no backbone of transformers, which returns maps'
+    if pooled:
+        kinds, what = [*POOLED], 'gives no vector of an image here'
+    from transformers import CONFIG_MAPPING, PreTrainedConfig
+
     content = source if isinstance(source, Mapping) else _read(source)
     kind = content.get('model_type')
-    kinds = [name for name in MODEL_FOR_BACKBONE_MAPPING_NAMES if name not in NOT_HERE]
     if kind not in kinds:
         raise ConfigError(
-            f'TransformersBackbone: model_type={kind!r} is no backbone of transformers, which '
-            f'returns maps; known are {", ".join(kinds)}.'
+            f'TransformersBackbone: model_type={kind!r} {what}; known are {", ".join(kinds)}.'
         )
     config_class = CONFIG_MAPPING[kind]
     # Fields of all classes, such as one that names code for attention, are not the model's.
@@ -58,6 +70,7 @@ def backbone_config(source: str | Mapping[str, Any]) -> 'PreTrainedConfig':
             f'({first_line(error)}); change it.'
         ) from error
     config.leave(*(name for name in content if getattr(built, name, config) == content[name]))
+    config.leave(*WRITTEN.get(kind, ()))
     config.check()  # what is left does not follow from the fields
     for name in own:  # transformers adds some of them to lists, and has tuples as defaults
         if isinstance(getattr(built, name), tuple):
@@ -65,13 +78,14 @@ def backbone_config(source: str | Mapping[str, Any]) -> 'PreTrainedConfig':
     return built
 
 
-def entries_of(content: Mapping[str, Any]) -> dict[str, Any]:
+def entries_of(content: Mapping[str, Any], pooled: bool = False) -> dict[str, Any]:
     """The entries of a ``config.json`` that describe its backbone, as :func:`backbone_config` does.
 
     What is left out are classes, files and versions, and what is as in transformers by default.
     """
-    changed = backbone_config(content).to_diff_dict()
+    changed = backbone_config(content, pooled).to_diff_dict()
     left_out = {'architectures', 'id2label', 'label2id', 'transformers_version', *STAGES}
+    left_out |= {*WRITTEN.get(content['model_type'], ())}
     kept = {name: value for name, value in content.items() if name in changed.keys() - left_out}
     return dict(kept, model_type=content['model_type'])
 

@@ -1,7 +1,8 @@
-"""Any backbone of transformers that returns feature maps."""
+"""Any model of transformers that returns feature maps or a vector of an image."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
@@ -9,7 +10,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stages
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import other_sizes
@@ -18,10 +19,11 @@ from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, shortened_list
 
 from .backbone_config import backbone_config
+from .pooled_model import last_map, pooled_model, vectors
 
 SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
 OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
-STAGES, LAYERS = ('stages', 'layers', 'blocks'), ('layers', 'blocks')  # names of lists of modules
+STAGES, LAYERS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
 
 
 @MODELS.register_module()
@@ -38,7 +40,8 @@ class TransformersBackbone(WrappedBackbone):
         out_indices: the stages whose maps are returned, from 0, without the stem: the blocks of an
             encoder of one width. Negative numbers count from the last one.
         out_type: ``'featmap'`` returns the maps of ``out_indices``. ``'pyramid'`` first returns the
-            last map of each finer stride.
+            last map of each finer stride. ``'pooled'`` returns a vector (B, C) alone: what the
+            classifier of transformers' own class gets, or else its ``pooler_output``.
         frozen_stages: -1 freezes nothing. 0 freezes what precedes the stages. k > 0 also freezes
             the first k of them. ``'all'`` freezes the model. Frozen parts stay in eval mode.
         with_cp: recompute activations in the backward pass to save memory.
@@ -47,8 +50,9 @@ class TransformersBackbone(WrappedBackbone):
 
     Attributes:
         img_size: height and width of the images in pixels, by the config.
-        channels: channels of each output, as its maps on the meta device have them.
-        strides: pixels per element of each output map, by the same maps.
+        channels: channels of each output, as those on the meta device have them.
+        strides: pixels per element of each output map, by the same ones; of a vector, the longer
+            side of the image.
 
     Raises:
         ConfigError: if it is no backbone, if it has no such stage, if a stride is no whole number,
@@ -61,36 +65,33 @@ class TransformersBackbone(WrappedBackbone):
         self,
         config: str | dict[str, Any],
         out_indices: int | Indices = -1,
-        out_type: Literal['featmap', 'pyramid'] = 'featmap',
+        out_type: Literal['featmap', 'pyramid', 'pooled'] = 'featmap',
         frozen_stages: FrozenStages = -1,
         with_cp: bool = False,
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
-        read = backbone_config(config)
-        names = [name for name in read.stage_names if name != 'stem']
-        self.num_layers = len(names)
-        what = f'it has {len(names)} stages'
-        indices, self.out_type = self.check_out_indices(out_indices, len(names), what), out_type
+        read, self.out_type = backbone_config(config, pooled=out_type == 'pooled'), out_type
         self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
         size = getattr(read, 'image_size', None) or SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
-        if out_type == 'pyramid':
-            read.out_features = names
-            _, strides = self._ask(read)
-            finest = min(strides[i] for i in indices)
-            last = {stride: i for i, stride in enumerate(strides)}
-            indices |= {i for stride, i in last.items() if stride < finest}
-        self.indices = tuple(sorted(indices))
-        read.out_features = [names[i] for i in self.indices]
-        self.model = _built(read)
+        if out_type != 'pooled':
+            self._choose(read, out_indices)
+        elif out_indices != -1:
+            raise ConfigError(
+                f'TransformersBackbone: out_indices={out_indices} are of maps, where out_type='
+                "'pooled' returns a vector; leave them out."
+            )
+        self.model = self._built(read)
         self.model.is_init = True  # by its constructor, and MMEngine would do so again
         self.channels, self.strides = self._ask(read)
+        self.num_layers = len(_stages_of(self.model)[1])
         self.depths = _depths_of(self.model)
         if with_cp:
             self._recompute()
         self.frozen = self._freeze(frozen_stages)
-        if other := other_sizes(self, self.strides, self.in_channels):
+        maps = out_type != 'pooled'
+        if maps and (other := other_sizes(self, self.strides, self.in_channels)):
             print_log(
                 f'TransformersBackbone {self.kind} returns {other}: take another model for boxes '
                 'and masks.',
@@ -99,8 +100,15 @@ class TransformersBackbone(WrappedBackbone):
             )
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of ``out_indices``."""
-        return tuple(map.contiguous() for map in self.model(images).feature_maps)
+        """Images (B, in_channels, H, W) -> the maps (B, C, h, w) or the vector (B, C)."""
+        outputs = self.model(images)
+        if self.out_type == 'pooled':
+            return (vectors(outputs),)
+        return tuple(map.contiguous() for map in outputs.feature_maps)
+
+    def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
+        outputs = self.model(images, output_hidden_states=True)
+        return vectors(outputs), last_map(outputs, images, self.model.config)
 
     def no_weight_decay(self) -> set[str]:
         """Names of positions and tokens. transformers does not list them, nor norms or biases."""
@@ -147,37 +155,70 @@ class TransformersBackbone(WrappedBackbone):
             )
         _, given = named_weights(source)
         theirs = _without_ours(given, self.model.base_model_prefix)
-        built, found = type(self.model).from_pretrained(
-            None,
-            config=self.model.config,
-            state_dict=theirs,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-        )
+        with _quiet():
+            built, found = type(self.model).from_pretrained(
+                None,
+                config=self.model.config,
+                state_dict=theirs,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+            )
+        own = self.model.state_dict()  # without a classifier
         lost = [name for name in found['missing_keys'] if not name.startswith(OF_MAPS)]
-        if lost := [*lost, *(key for key, *_ in found['mismatched_keys'])]:
+        lost += [key for key, *_ in found['mismatched_keys']]
+        if lost := [name for name in lost if name in own]:
             raise ConfigError(
                 f'The checkpoint does not fit TransformersBackbone {self.kind!r}: '
                 f'{shortened_list(lost)} are missing or of another shape; give the weights of this '
                 'model, under the names of transformers.'
             )
-        self.model.load_state_dict(built.state_dict())
-        new = dict.fromkeys(found['missing_keys'], 'the checkpoint lacks it')
-        matched = {name: (name,) for name in built.state_dict() if name not in new}
+        values = built.state_dict()
+        self.model.load_state_dict({name: values[name] for name in own})
+        new = {name: 'the checkpoint lacks it' for name in found['missing_keys'] if name in own}
+        matched = {name: (name,) for name in own if name not in new}
         return Report(
             'transformers',
             matched={f'model.{name}': keys for name, keys in matched.items()},
             initialized={f'model.{name}': why for name, why in new.items()},
         )
 
+    def _choose(self, config: Any, out_indices: int | Sequence[int]) -> None:
+        """Set the stages in a config whose maps are returned."""
+        names = [name for name in config.stage_names if name != 'stem']
+        what = f'it has {len(names)} stages'
+        indices = self.check_out_indices(out_indices, len(names), what)
+        if self.out_type == 'pyramid':
+            config.out_features = names
+            _, strides = self._ask(config)
+            finest = min(strides[i] for i in indices)
+            last = {stride: i for i, stride in enumerate(strides)}
+            indices |= {i for stride, i in last.items() if stride < finest}
+        self.indices = tuple(sorted(indices))
+        config.out_features = [names[i] for i in self.indices]
+
+    def _built(self, config: Any) -> nn.Module:
+        """transformers' module with random weights."""
+        from transformers import AutoBackbone
+
+        return (pooled_model if self.out_type == 'pooled' else AutoBackbone.from_config)(config)
+
     def _ask(self, config: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Channels and strides, by the maps of an image on the meta device, which cost nothing."""
+        """Channels and strides, by the output for an image on the meta device, at no cost."""
         with torch.device('meta'):
-            built = _built(config).eval()
-        # Outside that context, since BEiT's code keeps an index that it makes for all its models.
-        with torch.no_grad():
+            built = self._built(config).eval()
+        # BEiT's code keeps an index that it makes for all its models, which must have values.
+        with torch.device('cpu'), torch.no_grad():
             image = torch.empty(1, self.in_channels, *self.img_size, device='meta')
-            maps = built(image).feature_maps
+            height, width = self.img_size
+            with rejecting(
+                f'TransformersBackbone: {self.kind} takes no images of {height} x {width} pixels',
+                'give a config with another image_size',
+                (RuntimeError,),
+            ):
+                outputs = built(image)
+        if self.out_type == 'pooled':
+            return (vectors(outputs).shape[1],), (max(self.img_size),)
+        maps = outputs.feature_maps
         strides = []
         for map in maps:
             if map.ndim != 4 or any(
@@ -214,6 +255,22 @@ class TransformersBackbone(WrappedBackbone):
                 f'TransformersBackbone: transformers cannot recompute the activations of '
                 f'{self.kind}; set with_cp=False.'
             ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within this context transformers draws no bars and prints no report, which is ours here."""
+    from transformers.utils import logging as theirs
+
+    level, draws = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
+    theirs.set_verbosity_error()
+    theirs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        theirs.set_verbosity(level)
+        if draws:
+            theirs.enable_progress_bar()
 
 
 def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -258,13 +315,6 @@ def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
         inner, layers = lists[0]
         found |= {f'{where}.{i}.{inner}.{name}': layer for name, layer in layers.named_children()}
     return found
-
-
-def _built(config: Any) -> nn.Module:
-    """transformers' module with random weights."""
-    from transformers import AutoBackbone
-
-    return AutoBackbone.from_config(config)
 
 
 def _depths_of(model: nn.Module) -> dict[str, int]:

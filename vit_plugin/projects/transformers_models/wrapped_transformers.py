@@ -5,9 +5,9 @@ from typing import Any
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.weights.published import told
-from vit_plugin.weights.unread_kinds import WRAPPED
 
 from .backbone_config import entries_of
+from .pooled_kinds import MAPS_ALONE, POOLED, is_read
 
 
 def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
@@ -17,6 +17,7 @@ def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
         name: that of a model, which transformers has none of here.
         config: the content of a ``config.json``.
     """
-    if name or told(config, 'model_type', str, '') not in WRAPPED or 'auto_map' in config:
+    kind = told(config, 'model_type', str, '')
+    if name or 'auto_map' in config or not (kind in MAPS_ALONE or is_read(kind, config)):
         return {}
-    return dict(config=entries_of(config))
+    return dict(config=entries_of(config, pooled=kind in POOLED))

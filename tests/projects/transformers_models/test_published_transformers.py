@@ -1,0 +1,131 @@
+"""Folders of transformers that it computes itself: the same answers, and what is refused."""
+
+import json
+
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+from PIL import Image
+from rejection import rejects
+
+from vit_plugin.inference.load import load
+from vit_plugin.projects.transformers_models.pooled_kinds import POOLED
+from vit_plugin.weights.processor_kinds import PROCESSORS
+
+transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
+pytestmark = pytest.mark.filterwarnings('ignore')
+DEPTHS, WIDTHS = dict(depths=[1, 1, 1, 1]), [8, 16, 24, 32]
+WINDOWS = dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=2, **DEPTHS)
+VIT = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    image_size=64,
+    patch_size=16,
+)
+LEVIT = dict(
+    hidden_sizes=[16, 24, 32],
+    num_attention_heads=[1, 2, 2],
+    depths=[1, 1, 1],
+    key_dim=[8] * 3,
+    image_size=64,
+)
+ONE_HEAD = dict(hidden_sizes=WIDTHS, num_attention_heads=[1] * 4, **DEPTHS)
+GIVEN = {
+    'swin': WINDOWS,
+    'swinv2': WINDOWS,
+    'convnextv2': dict(hidden_sizes=WIDTHS, **DEPTHS),
+    'hiera': dict(embed_dim=16, num_heads=[1] * 4, image_size=[64, 64], **DEPTHS),
+    'pvt_v2': ONE_HEAD,
+    'beit': dict(VIT, use_relative_position_bias=True),
+    'data2vec-vision': dict(VIT, use_shared_relative_position_bias=True, use_mean_pooling=False),
+    'resnet': dict(embedding_size=8, hidden_sizes=WIDTHS, **DEPTHS),
+    'levit': LEVIT,
+    'segformer': dict(ONE_HEAD, decoder_hidden_size=16),
+    'swiftformer': dict(embed_dims=WIDTHS, **DEPTHS),
+    'poolformer': dict(hidden_sizes=WIDTHS, **DEPTHS),
+    'dinov3_convnext': dict(hidden_sizes=WIDTHS, **DEPTHS),
+    'pixio': {name: VIT[name] for name in VIT if name != 'intermediate_size'},
+    'aimv2_vision_model': dict(VIT, use_head=True),
+}
+
+
+def saved(path, kind, classifies=True):
+    """The model of transformers with random weights, and its folder."""
+    torch.manual_seed(0)
+    title = POOLED[kind].title
+    names = dict(id2label={i: f'thing {i}' for i in range(5)}) if classifies else {}
+    config = getattr(transformers, f'{title}Config')(**GIVEN[kind], **names)
+    kind = f'{title}{"ForImageClassification" if classifies else "Model"}'
+    model = getattr(transformers, kind)(config).eval()
+    for name, value in model.named_parameters():
+        start = float('norm' in name and name.endswith('weight'))
+        torch.nn.init.normal_(value, start, 0.1)
+    model.save_pretrained(path)
+    return model
+
+
+@pytest.mark.parametrize('kind', GIVEN)
+def test_answers_are_those_of_transformers(kind, tmp_path):
+    classifies = POOLED[kind].classifies
+    theirs = saved(tmp_path, kind, classifies)
+    mine = load(tmp_path, device='cpu', classify=None)
+    assert mine.classes == [f'thing {i}' for i in range(5)] * classifies
+    images = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        found, wanted = mine.model.extract_feat(images), theirs(images)
+        if classifies:
+            assert torch.allclose(mine.model.head(found), wanted.logits, atol=1e-6)
+        else:
+            assert torch.equal(found[-1], wanted.pooler_output.flatten(1))
+
+
+def test_an_image_becomes_a_name(tmp_path):
+    theirs = saved(tmp_path, 'swin')
+    size = dict(height=64, width=64)
+    processor = transformers.ViTImageProcessorPil(size=size)
+    processor.save_pretrained(tmp_path)
+    Image.new('RGB', (90, 70), (200, 30, 60)).save(tmp_path / 'photo.png')
+    pixels = processor(Image.open(tmp_path / 'photo.png'), return_tensors='pt')['pixel_values']
+    with torch.no_grad():
+        scores = theirs(torch.as_tensor(pixels)).logits.softmax(dim=1)[0]
+    mine = load(tmp_path, device='cpu')
+    found = mine(str(tmp_path / 'photo.png'))
+    assert found.names[0] == f'thing {int(scores.argmax())}'
+    assert found.scores[0] == pytest.approx(float(scores.max()), abs=1e-6)
+    sample = pseudo_collate([mine.sample(str(tmp_path / 'photo.png'))])
+    assert torch.allclose(mine.model.data_preprocessor(sample, False)['inputs'], pixels, atol=1e-6)
+
+
+def test_an_encoder_gives_vectors_and_says_so(tmp_path):
+    saved(tmp_path, 'swin', classifies=False)
+    with rejects('gives features of an image and no classes'):
+        load(tmp_path, device='cpu')
+
+
+@pytest.mark.parametrize(
+    ('changed', 'words'),
+    [
+        (dict(problem_type='multi_label_classification'), 'problem_type='),
+        (dict(id2label={'0': 'one'}), 'names 1 classes in id2label, and its classifier has 5'),
+        (dict(magic=1), 'magic=1, which no model here computes'),
+        (dict(auto_map={}), 'code of its own'),
+        (dict(quantization_config=dict(bits=4)), 'quantization_config'),
+        (dict(architectures=['SwinForSemanticSegmentation']), 'it predicts masks'),
+        (dict(architectures=['SwinForImageClassificationWithTeacher']), 'two classifiers'),
+        (dict(image_size=60, window_size=7), 'takes no images of 60 x 60|does not fit'),
+    ],
+)
+def test_what_is_not_computed_is_named(changed, words, tmp_path):
+    saved(tmp_path, 'swin')
+    content = json.loads((tmp_path / 'config.json').read_text())
+    (tmp_path / 'config.json').write_text(json.dumps({**content, **changed}))
+    with rejects(words):
+        load(tmp_path, device='cpu')
+
+
+def test_each_kind_has_a_processor():
+    assert {kind.processor for kind in POOLED.values()} <= PROCESSORS.keys()
+    titles = {kind: POOLED[kind].title for kind in POOLED}
+    assert all(hasattr(transformers, f'{title}Config') for title in titles.values())

@@ -1,0 +1,66 @@
+"""Models of transformers that give a vector of an image, and are no encoder of ours."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class PooledKind(NamedTuple):
+    """Models of one ``model_type``.
+
+    Attributes:
+        title: what the names of their classes begin with.
+        processor: the image processor of this kind, a key of
+            :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
+        classifies: whether there is a class with a linear classifier, whose input is the vector.
+            Otherwise it is the ``pooler_output`` of the model.
+        asks: entries of the config of which one must be true, since others are read as ours, and
+            the values that they have in transformers by default.
+    """
+
+    title: str
+    processor: str
+    classifies: bool = True
+    asks: Mapping[str, bool] = {}
+
+
+POOLED: Mapping[str, PooledKind] = {
+    'beit': PooledKind('Beit', 'Beit'),
+    'bit': PooledKind('Bit', 'Bit'),
+    'convnext': PooledKind('ConvNext', 'ConvNext'),
+    'convnextv2': PooledKind('ConvNextV2', 'ConvNext'),
+    'cvt': PooledKind('Cvt', 'ConvNext'),
+    'data2vec-vision': PooledKind('Data2VecVision', 'Beit'),
+    'efficientnet': PooledKind('EfficientNet', 'EfficientNet'),
+    'focalnet': PooledKind('FocalNet', 'Bit'),
+    'hgnet_v2': PooledKind('HGNetV2', 'ConvNext'),
+    'hiera': PooledKind('Hiera', 'Bit'),
+    'levit': PooledKind('Levit', 'Levit'),
+    'mobilenet_v1': PooledKind('MobileNetV1', 'MobileNetV1'),
+    'mobilenet_v2': PooledKind('MobileNetV2', 'MobileNetV2'),
+    'mobilevit': PooledKind('MobileViT', 'MobileViT'),
+    'mobilevitv2': PooledKind('MobileViTV2', 'MobileViT'),
+    'poolformer': PooledKind('PoolFormer', 'PoolFormer'),
+    'pvt': PooledKind('Pvt', 'Pvt'),
+    'pvt_v2': PooledKind('PvtV2', 'Pvt'),
+    'regnet': PooledKind('RegNet', 'ConvNext'),
+    'resnet': PooledKind('ResNet', 'ConvNext'),
+    'segformer': PooledKind('Segformer', 'Segformer'),
+    'swiftformer': PooledKind('SwiftFormer', 'ViT'),
+    'swin': PooledKind('Swin', 'ViT'),
+    'swinv2': PooledKind('Swinv2', 'ViT'),
+    'aimv2_vision_model': PooledKind(
+        'Aimv2Vision', 'CLIP', classifies=False, asks=dict(use_head=True)
+    ),
+    'dinov3_convnext': PooledKind('DINOv3ConvNext', 'DINOv3ViT', classifies=False),
+    'pixio': PooledKind('Pixio', 'Bit', classifies=False),
+}
+# Types of backbones whose maps have no vector with them.
+MAPS_ALONE = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
+
+
+def is_read(kind: str, config: Mapping[str, Any]) -> bool:
+    """True for a ``config.json`` of a model of :data:`POOLED` that no encoder of ours computes."""
+    if kind not in POOLED:
+        return False
+    values = [config.get(name, usual) for name, usual in POOLED[kind].asks.items()]
+    return not values or any(values)

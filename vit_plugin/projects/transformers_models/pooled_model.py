@@ -1,0 +1,76 @@
+"""Models of transformers without their classifiers: images to the vectors that these take."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from .pooled_kinds import POOLED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+
+def pooled_model(config: 'PreTrainedConfig') -> 'PreTrainedModel':
+    """transformers' module with random weights, whose classifier passes its input on."""
+    from transformers import AutoModel
+
+    if not POOLED[config.model_type].classifies:
+        return AutoModel.from_config(config)
+    model = _classifier(config)
+    for name in _linear_layers(model):
+        model.set_submodule(name, nn.Identity())
+    return model
+
+
+def vectors(outputs: Any) -> Tensor:
+    """The vectors (B, C) in the outputs of a :func:`pooled_model`."""
+    found = outputs.logits if 'logits' in outputs else outputs.pooler_output
+    return found.flatten(1)
+
+
+def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
+    """The last map (B, C, h, w) in outputs with hidden states; None if these are no map.
+
+    Args:
+        outputs: of a :func:`pooled_model`.
+        images: what they were computed of (B, 3, H, W).
+        config: of the model, whose patches an encoder of one width has.
+    """
+    states = outputs.get('reshaped_hidden_states') or outputs.get('hidden_states')
+    if not states:
+        return None
+    if states[-1].ndim == 3 and isinstance(side := getattr(config, 'patch_size', None), int):
+        grid = [length // side for length in images.shape[2:]]
+        if grid[0] * grid[1] <= states[-1].shape[1]:
+            return states[-1][:, -grid[0] * grid[1] :].transpose(1, 2).unflatten(2, grid)
+    return states[-1] if states[-1].ndim == 4 else None
+
+
+def classifiers_of(config: 'PreTrainedConfig') -> list[str]:
+    """The names of the linear layers that give scores of classes. They all get the same vector.
+
+    The scores of a model with two of them, a SwiftFormer, are their mean.
+    """
+    if not POOLED[config.model_type].classifies:
+        return []
+    with torch.device('meta'):
+        return _linear_layers(_classifier(config))
+
+
+def _classifier(config: 'PreTrainedConfig') -> 'PreTrainedModel':
+    from transformers import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
+
+    kinds = MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
+    # Of a LeViT there is a second one, with a teacher.
+    return (kinds[0] if isinstance(kinds, tuple) else kinds)._from_config(config)
+
+
+def _linear_layers(model: 'PreTrainedModel') -> list[str]:
+    """The names of the linear layers outside the encoder."""
+    encoder = f'{model.base_model_prefix}.'
+    return [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and not name.startswith(encoder)
+    ]

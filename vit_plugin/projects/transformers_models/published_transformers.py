@@ -1,0 +1,63 @@
+"""A folder of transformers whose model no encoder here computes, as a config of that model here."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.weights.processor_pixels import processor_pixels
+from vit_plugin.weights.published import Published, told
+from vit_plugin.weights.published_settings import class_names
+from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
+from vit_plugin.weights.reading.lazy import Weights
+
+from .backbone_config import backbone_config, entries_of
+from .pooled_kinds import POOLED, is_read
+from .pooled_model import classifiers_of
+from .transformers_backbone import TransformersBackbone
+
+CLASSIFIES = 'ForImageClassification'
+# What the names of other classes end in, whose weights have the encoder.
+ENCODERS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreTraining')
+
+
+def transformers_folder(published: Published) -> tuple[Section, list[str], Weights] | None:
+    """The config of a classifier or encoder, its classes and its weights. None for other folders.
+
+    Raises:
+        ConfigError: if transformers builds no model by its config, or if its weights or pixels are
+            not read.
+    """
+    config, weights = published.config, published.weights
+    if 'auto_map' in config or not is_read(published.kind, config):
+        return None
+    kind = POOLED[published.kind]
+    named = told(config, 'architectures', list[str], [])
+    if not {*named} <= {kind.title + end for end in (CLASSIFIES, *ENCODERS)}:
+        return None
+    entries = entries_of(config, pooled=True)
+    with torch.device('meta'):
+        backbone = TransformersBackbone(entries, out_type='pooled')
+
+    def load() -> Mapping[str, Tensor]:
+        loaded = TransformersBackbone(entries, out_type='pooled')
+        loaded.load(weights)
+        return loaded.state_dict()
+
+    classifiers = classifiers_of(backbone_config(config, pooled=True))
+    has_head = {f'{name}.weight' for name in classifiers} <= {*weights}
+    if not (kind.title + CLASSIFIES in named or (has_head and not named)):
+        classifiers = []
+    classes = [
+        name
+        for classifier in classifiers[:1]
+        for name in class_names(published, published.shape(f'{classifier}.weight')[0])
+    ]
+    return wrapped_run(
+        dict(type='vit_plugin.TransformersBackbone', config=entries, out_type='pooled'),
+        backbone.embed_dims,
+        classes,
+        processor_pixels(published.processor, kind.processor, backbone.img_size),
+        wrapped_weights([*backbone.state_dict()], load, weights, classifiers),
+    )

@@ -1,0 +1,70 @@
+"""Classifiers and encoders that another library computes, as the same models here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Section
+
+from .published_settings import classifier_settings
+from .reading.lazy import Lazy, Weights
+
+HEAD = 'head.layers.head'
+
+
+def wrapped_run(
+    backbone: Section,
+    width: int,
+    classes: Sequence[str],
+    pixels: tuple[Sequence[Section], Mapping[str, Any]],
+    weights: Weights,
+) -> tuple[Section, list[str], Weights]:
+    """What a reader of a project returns, see :attr:`vit_plugin.project.Project.published`.
+
+    Args:
+        backbone: the config of the backbone that holds the other library's module, and returns a
+            vector of an image.
+        width: of the vector.
+        classes: the names of the classes, or none.
+        pixels: see :func:`~vit_plugin.weights.published_settings.classifier_settings`.
+        weights: by our names.
+    """
+    model: Section = dict(type='ImageClassifier', backbone=backbone)
+    if classes:
+        model['head'] = dict(
+            type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
+        )
+    return classifier_settings(model, classes, *pixels), list(classes), weights
+
+
+def wrapped_weights(
+    names: Sequence[str],
+    load: Callable[[], Mapping[str, Tensor]],
+    theirs: Weights,
+    classifiers: Sequence[str],
+) -> Weights:
+    """The weights by our names. The backbone is loaded when the first of its tensors is read.
+
+    Args:
+        names: of the tensors of the backbone.
+        load: to these tensors.
+        theirs: the weights by their own names.
+        classifiers: their names of the linear layers whose mean is the head, or none.
+    """
+    loaded = cache(load)
+    parts = {f'backbone.{name}': name for name in names}
+    head = [f'{HEAD}.weight', f'{HEAD}.bias'] if classifiers else []
+
+    def read(name: str) -> Tensor:
+        if name in parts:
+            return loaded()[parts[name]]
+        end = name.rpartition('.')[2]
+        found = [f'{classifier}.{end}' for classifier in classifiers]
+        if end == 'bias' and not {*found} <= {*theirs}:
+            return torch.zeros(len(theirs[f'{classifiers[0]}.weight']))
+        return torch.stack([theirs[key].float() for key in found]).mean(dim=0)
+
+    return Lazy([*parts, *head], read)
