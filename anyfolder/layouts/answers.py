@@ -4,8 +4,10 @@ A reader that cannot know what is meant raises an ``UnclearError`` with the keys
 would have told it. Here they are completed by what is in the folder, and end the message.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,22 @@ from anyfolder.readers.mask_pairs import masked_images
 from anyfolder.readers.mask_values import NOT_LABELED, values_of
 from anyfolder.readers.name_files import find_names, find_settings
 from anyfolder.readers.table_columns import find_table
+from anyfolder.readers.tables import TABLE_SUFFIXES
 from anyfolder.sampling import evenly_spaced
 
 from .class_codes import code_of
+from .columns import NOTHING
 from .layout import FILE, layout_of
 from .layout_keys import KEYS
 from .layout_labels import key_of_format
-from .likely_columns import likely_columns
+from .likely_columns import GAP, likely_columns
 from .patterns_of_files import paired_patterns, patterns_of
 
 FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
 MAX_LETTERS = 3000  # of lines in a message
 TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of files of lines
+OF_WIDTHS = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)  # the title of a column
+SIZES = dict(right='width', bottom='height')
 MOST_FILES = 50  # whose lines are looked at
 MOST_MASKS = 50  # whose values are looked at
 FEW = 100  # below which values of masks are numbers of classes rather than grays
@@ -103,23 +109,72 @@ def _complete_format(content: Content, tree: Tree) -> None:
 
 
 def _complete_lines(content: Content, tree: Tree) -> None:
-    """The files of lines that are of one image each, and what their columns most likely are."""
+    """The files of lines with boxes, and what their columns most likely are."""
     if content['format'] != 'table' or 'labels' in content:
         return
+    found = _lines_of_one(tree) or next(
+        filter(None, map(partial(_rows_of, tree), tree.others)), None
+    )
+    if not found:
+        raise ValueError('no lines with boxes')
+    content |= found
+
+
+def _lines_of_one(tree: Tree) -> Content | None:
+    """The files of lines that are of one image each, with their columns."""
     texts = [file for file in tree.others if file.suffix.lower() in TEXTS]
     found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
     images = list(found.image_of.items())
-    chosen = [images[i] for i in evenly_spaced(len(images), MOST_FILES)] if images else []
-    probes = tree.probes.at([image for _, image in chosen])
-    sizes = [probe.size if probe else (0, 0) for probe in probes]
+    chosen = [images[i] for i in evenly_spaced(len(images), MOST_FILES)]
+    sizes = _sizes([image for _, image in chosen], tree)
     lines = [
         (line, size)
         for (file, _), size in zip(chosen, sizes, strict=True)
         for line in tree.contents.lines(file)
     ]
-    if not lines or not (columns := likely_columns(lines)):
-        raise ValueError('no lines with boxes')
-    content |= dict(labels=[*found.image_of], **columns)
+    columns = likely_columns(lines) if lines else None
+    return dict(labels=[*found.image_of], **columns) if columns else None
+
+
+def _rows_of(tree: Tree, file: Path) -> Content | None:
+    """A table that names an image in each row, with its other columns."""
+    table = find_table(tree, file) if file.suffix.lower() in TABLE_SUFFIXES else None
+    if table is None or table.of_folders:
+        return None
+    rows = table.rows if table.has_header else table.rows[1:]
+    rows = [rows[i] for i in evenly_spaced(len(rows), MOST_FILES)]
+    found = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
+    sizes = _sizes([image for _, image in found], tree)
+    titles = [
+        title
+        for title in table.rows[0]
+        if title != table.images and not _are_sizes([row[title] for row, _ in found], sizes)
+    ]
+    lines = [
+        (' '.join(GAP.sub('_', row[title]) or '_' for title in titles), size)
+        for (row, _), size in zip(found, sizes, strict=True)
+    ]
+    columns = likely_columns(lines) if lines else None
+    if not columns:
+        return None
+    named = dict(zip(columns['columns'], titles, strict=True))
+    if OF_WIDTHS.search(named.get('right', '')):  # large boxes may be corners, too
+        named = {SIZES.get(name, name): title for name, title in named.items()}
+    columns['columns'] = {name: title for name, title in named.items() if name != NOTHING}
+    return dict(labels=[file], **columns)
+
+
+def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
+    """True for the cells of a column of the widths, or of the heights, of images."""
+    return any(
+        all(cell == str(size[side]) for cell, size in zip(cells, sizes, strict=True))
+        for side in (0, 1)
+    )
+
+
+def _sizes(images: Sequence[Path], tree: Tree) -> list[Sequence[int]]:
+    """Width and height of images, 0 of those that cannot be read."""
+    return [probe.size if probe else (0, 0) for probe in tree.probes.at(images)]
 
 
 def _complete_labels(content: Content, tree: Tree, folder: Path) -> None:
@@ -174,6 +229,8 @@ def _complete_table(content: Content, tree: Tree) -> None:
     names = {'image': table.images, **(columns or {})}
     if 'class' not in names:
         rest = [name for name in table.rows[0] if name not in names.values()]
+        if not rest:
+            raise ValueError('no column is left for the classes')
         names['class'] = rest[0]
     if table.has_header:
         content['columns'] = names

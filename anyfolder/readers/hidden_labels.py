@@ -124,7 +124,7 @@ def _contradiction(
     for image, names in said.items():
         by_folder.setdefault(folder_of[image], {})[frozenset(names)] = image
     classes = {names for found in by_folder.values() for names in found}
-    own = {class_name(name) for name in by_folder}
+    own = {*map(class_name, folder_of.values())}
     if all(len(names) == 1 and names <= own for names in classes):
         wrong = [image for image, one in said.items() if {*one} != {class_name(folder_of[image])}]
         return wrong[0] if len(wrong) > MAX_STRAY_SHARE * len(said) else None

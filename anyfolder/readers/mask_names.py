@@ -70,7 +70,21 @@ def names_in_files(tree: Tree) -> NamedValues:
             found = read_names(file)
             if found.colors or (found.numbers and 'class' in file.stem.casefold()):
                 return found
-    return NamedValues()
+    return next(filter(None, (_in_json(tree, file) for file in tree.others)), NamedValues())
+
+
+def _in_json(tree: Tree, file: Path) -> NamedValues | None:
+    """The names in nnU-Net's ``dataset.json``: ``labels``, numbers by names or names by numbers."""
+    if file.name.lower() != 'dataset.json':
+        return None
+    match tree.contents.json(file):
+        case {'labels': {**labels}} if labels:
+            if all(map(str.isdecimal, labels)):
+                labels = {str(name): number for number, name in labels.items()}
+            if all(str(number).isdecimal() for number in labels.values()):
+                numbers = {int(number): class_name(name) for name, number in labels.items()}
+                return NamedValues(dict(sorted(numbers.items())), file=file)
+    return None
 
 
 def read_names(file: Path) -> NamedValues:

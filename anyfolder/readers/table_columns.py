@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from anyfolder.errors import InputError, UnclearError
+from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.wording import option
 
 from .identity import Index
@@ -190,7 +191,12 @@ def find_table(tree: Tree, file: Path, folders: NamedFolders | None = None) -> I
     folders = folders or NamedFolders(tree)
     tried = rows[:FIRST_ROWS]
     names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABEL_TITLES]
-    for column in sorted(names, key=lambda name: name.casefold() not in IMAGE_TITLES):
+
+    def rank(name: str) -> tuple[bool, bool]:
+        """Names with the suffix of an image are not numbers of rows, whatever their title."""
+        return not _name_most(_has_suffix, name, tried), name.casefold() not in IMAGE_TITLES
+
+    for column in sorted(names, key=rank):
         found = [tree.index.match(row[column], file) for row in tried if row[column]]
         if 2 * sum(map(bool, found)) > len(tried):
             table = ImageTable(file, rows, column, folders)
@@ -235,6 +241,10 @@ def _with_numbers(tree: Tree, table: ImageTable, names: Sequence[str]) -> ImageT
 def _name_most(match: Callable[[str], object], column: str, rows: Sequence[Row]) -> bool:
     """True if something is found for the values of a column in most of some rows."""
     return 2 * sum(bool(row[column] and match(row[column])) for row in rows) > len(rows)
+
+
+def _has_suffix(name: str) -> bool:
+    return name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def _is_within(table: ImageTable, column: str, tree: Tree) -> bool:

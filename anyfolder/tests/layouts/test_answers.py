@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from public_scene import Scene
-from unclear_scenes import UNCLEAR
+from unclear_scenes import UNCLEAR, box_table, box_table_without_header
 
 import anyfolder
 from anyfolder.errors import InputError
@@ -67,6 +67,21 @@ def test_yolo_with_left_upper_corners_is_one_question(tmp_path):
     found = anyfolder.read(tmp_path, task='detection')
     for image in chain(*found.splits.values()):
         assert image.objects[0].box == pytest.approx((*starts[int(image.path.stem)], 40, 40))
+
+
+@pytest.mark.parametrize(
+    ('write', 'first'), [(box_table, (0, 0, 20, 15)), (box_table_without_header, (10, 8, 9, 7))]
+)
+def test_a_table_of_boxes_is_read_by_the_lines_of_its_question(tmp_path, write, first):
+    write(Scene(tmp_path))
+    lines = str(refusal_of(tmp_path, 'detection')).partition('such as:\n\n')[2]
+    (tmp_path / 'anyfolder.yaml').write_text(lines)
+    found = anyfolder.read(tmp_path, task='detection')
+    for image in chain(*found.splits.values()):
+        [one] = image.objects
+        number = int(image.path.stem)
+        assert one.box == (first[0] + number, first[1] + number, *first[2:])
+        assert one.label == ('car', 'bus')[number % 2]
 
 
 # Pairs of an image and its labels, and the patterns of both.

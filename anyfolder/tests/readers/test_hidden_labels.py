@@ -186,3 +186,13 @@ def test_a_table_without_classes_beside_one_that_has_them_is_named(tmp_path):
     (tmp_path / 'GroundTruth.csv').unlink()
     with rejects(r"column 'age' of .*meta.csv' has"):
         read(tmp_path)
+
+
+def test_a_table_that_contradicts_the_folder_of_one_image_does_not_agree(tmp_path):
+    patients(tmp_path, '{}')
+    for i, name in enumerate(('cat', 'dog', 'fox', 'owl', 'ant', 'bee')):
+        (tmp_path / str(i)).rename(tmp_path / name)
+    write_table(tmp_path, 'file,label', ['cat/01.png,dog'])
+    [(what, count)] = notes_of(read(tmp_path))
+    assert what.startswith('tables left out, which say other classes than the folders')
+    assert count == 1

@@ -26,6 +26,8 @@ def read(folder: Path) -> Listing:
         ('labels.csv', '\ufefffilename;width;class', '{i}.jpg;8;{c}'),
         ('train.csv', ',image,species', '{i}9,train/{i}.jpg,{c}'),
         ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
+        ('train.csv', 'id,picture,label', '{j},{i}.jpg,{c}'),
+        ('train.csv', 'nr,photo,label', '{j},{i}.jpg,{c}'),
         ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),  # another image's name is its index
         ('train.csv', '"name";"labels";"weight"', '"{i}.jpg";"{c}";"1,5"'),
     ],

@@ -1,5 +1,6 @@
 """Folders of images and masks, as several programs write them."""
 
+import json
 import re
 import shutil
 
@@ -761,3 +762,16 @@ def test_images_of_a_split_without_any_mask_are_left_out(tmp_path, split, purpos
     found = read(tmp_path)
     assert sizes_of(found) == [7, 1, 0]
     assert dict(notes_of(found))[f'images to {purpose} without masks, left out'] == 3
+
+
+@pytest.mark.parametrize(
+    'labels', [dict(background=0, road=1, tree=2), {'0': 'background', '1': 'road', '2': 'tree'}]
+)
+def test_names_of_nnunet(tmp_path, labels):
+    for i in range(8):
+        photograph(tmp_path / f'imagesTr/case_{i:03}_0000.png', i)
+        save_map(tmp_path / f'labelsTr/case_{i:03}.png', region((48, 64), i) // 255 * (1 + i % 2))
+    (tmp_path / 'dataset.json').write_text(json.dumps(dict(labels=labels, numTraining=8)))
+    found = read(tmp_path)
+    assert found.classes == ('background', 'road', 'tree')
+    assert 'files left out, .json' not in dict(notes_of(found))

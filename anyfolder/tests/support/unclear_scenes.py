@@ -92,6 +92,20 @@ def lines_with_boxes(scene: Scene) -> None:
         scene.text(f'annotations/{i}.txt', *rows)
 
 
+def box_table(scene: Scene) -> None:
+    """The left upper corner and size, in columns that other tables have for the center."""
+    scene.images(*(f'images/{i}.jpg' for i in range(12)))
+    rows = (f'{i},{i},{i},20,15,{("car", "bus")[i % 2]}' for i in range(12))
+    scene.text('boxes.csv', 'image_id,x,y,width,height,label', *rows)
+
+
+def box_table_without_header(scene: Scene) -> None:
+    """As makesense.ai writes it."""
+    scene.images(*(f'images/{i}.jpg' for i in range(12)))
+    rows = (f'{("car", "bus")[i % 2]},{10 + i},{8 + i},9,7,{i}.jpg,40,30' for i in range(12))
+    scene.text('boxes.csv', *rows)
+
+
 def coco(scene: Scene, box: tuple[int, int, int, int] = (5, 6, 25, 16)) -> None:
     names = [f'{i}.jpg' for i in range(8)]
     scene.images(*(f'images/{name}' for name in names), size=(64, 48))
@@ -252,6 +266,8 @@ UNCLEAR = [
     Unclear(two_tables, 'classification', 'say other classes', ('a', 'b'), 24),
     Unclear(table_beside_folders, 'classification', 'labels.csv', ('benign', 'malignant'), 12),
     Unclear(lines_with_boxes, 'detection', 'has no boxes', ('Car', 'Van'), 6),
+    Unclear(box_table, 'detection', 'has no boxes', ('bus', 'car'), 12),
+    Unclear(box_table_without_header, 'detection', 'has no boxes', ('bus', 'car'), 12),
     Unclear(two_formats, 'detection', 'keep one of them', ('bar',), 8),
     Unclear(corners_as_sizes, 'detection', 'seem to be left, top, right', ('bar',), 8),
     Unclear(yolo_without_names, 'detection', 'no file with the names', ('class 1',), 12),
