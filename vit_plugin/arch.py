@@ -7,6 +7,7 @@ count in the tests.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -15,6 +16,7 @@ from typing_extensions import Required, TypedDict
 from vit_plugin.arguments import Signature, check
 from vit_plugin.arguments.fields import Blocks, PositiveInt
 from vit_plugin.errors import ConfigError
+from vit_plugin.project import declared
 from vit_plugin.suggestions import closest
 
 SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
@@ -160,9 +162,10 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
             ``'<size>'`` is enough if the stem is given elsewhere. Upper and lower case mean the
             same, except for g and G. The stem may be a CNN of timm: ``'resnet18+Ti/16'`` makes
             tokens of its last map with the stride 16. ``'timm://<model>'`` is a timm model, see
-            :mod:`vit_plugin.zoo`. A dict has MMPretrain's keys ``embed_dims, num_layers, num_heads,
-            feedforward_channels``. For the stem it may have ``patch_size`` (default 16 on the
-            image, 1 on the last map of a CNN) and ``resnet``, the arguments of
+            :mod:`vit_plugin.zoo`. A project may have names of its own, see
+            :attr:`vit_plugin.project.Project.archs`. A dict has MMPretrain's keys ``embed_dims,
+            num_layers, num_heads, feedforward_channels``. For the stem it may have ``patch_size``
+            (default 16 on the image, 1 on the last map of a CNN) and ``resnet``, the arguments of
             :class:`~vit_plugin.models.ResNetEmbed`.
 
     Raises:
@@ -194,6 +197,9 @@ def _from_timm(name: str) -> Arch:
 
 
 def _parse_name(name: str) -> Arch:
+    if place := _look_up(declared('archs'), name):
+        found: Arch = resolve_name(place)
+        return found
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
     row = _look_up(SIZES, size)
@@ -242,7 +248,7 @@ def _unknown(name: str) -> str:
             f'Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights '
             "from elsewhere belong into init_cfg=dict(type='Pretrained', checkpoint=...)."
         )
-    near = closest(name, VARIANTS, most=3, cutoff=0.3)
+    near = closest(name, (*VARIANTS, *declared('archs')), most=3, cutoff=0.3)
     stems = ', '.join(f'{stem} (/{", /".join(map(str, rows))})' for stem, rows in STEMS.items())
     return (
         f'Unknown arch {name!r}; the nearest are {", ".join(near or VARIANTS[:3])}. Sizes: '

@@ -23,6 +23,8 @@ class Project:
         family: the folder of what the project shares with others, which it may import.
         registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
         unavailable: names of models that people may look for, and a sentence why there is none.
+        archs: variants of the encoder by their names, each as the ``'module:name'`` of an
+            :class:`~vit_plugin.arch.Arch`.
         formats: weight formats, as ``'module:name'`` by their names.
         published: models that others publish, as the ``'module:name'`` of a function: a
             :class:`~vit_plugin.weights.published.Published` -> the config of the same model here
@@ -53,6 +55,7 @@ class Project:
     registered: Mapping[str, Mapping[str, str]]
     family: str = ''
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    archs: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
     offered: Mapping[str, tuple[str, int, str]] = field(default_factory=dict)

@@ -72,6 +72,7 @@ class ModelFacts:
         is_large = max(self.size) > LARGE_GRID * self.built.strides[-1]
         takes = 'type' not in self.arguments
         takes &= not str(self.arguments.get('arch')).startswith('timm://')
+        takes &= not self.built.num_prefix_tokens
         if self.windows and is_large and takes:
             window = dict(size=WINDOW, global_blocks=self.depths())
             made['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}

@@ -105,7 +105,8 @@ PLACES = dict(
             act add_extra_convs add_tokens aggregation anchor_type approximate attention_act
             attention_type
             backbone_arch base bbox_norm_type bbox_reg_loss_type bias block bottleneck_type
-            box_format centering classes conv_bias covariance_type criterion direction distance
+            box_format centering classes conv_act conv_bias covariance_type criterion direction
+            distance
             distillation ffn_type form format_shape frozen_dtype frozen_exclude frozen_stages
             fusion_mode fusion_types global_block_type global_padding gram_negatives
             graph_conv_type hidden_act

@@ -30,14 +30,17 @@ class Transform:
             tensors do not show it.
         heads_axis: the axis of their three-dimensional array whose length is the number of heads,
             or None.
+        takes_integers: whether theirs may be whole numbers, which are not quantized.
     """
 
     forward: Callable[[Tensor], Tensor]
     backward: Callable[[Tensor, int], Tensor]
     heads_axis: int | None = None
+    takes_integers: bool = False
 
 
 SAME = Transform(lambda x: x, lambda x, heads: x)
+CONSTANT = Transform(lambda x: x.float(), lambda x, heads: x, takes_integers=True)
 VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
 TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
 CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))  # HWIO
@@ -165,7 +168,8 @@ class Step:
         """
         arrays = [weights[key] for key in self.theirs]
         for key, array in zip(self.theirs, arrays, strict=True):
-            if self.ours != GRID and not self.ours.endswith(COUNTER):
+            is_number = self.transform.takes_integers or self.ours.endswith(COUNTER)
+            if self.ours != GRID and not is_number:
                 check_real(key, array)
         try:
             if not all(

@@ -1,7 +1,8 @@
 """The losses of a step equal transformers' for the same outputs, matches and noise.
 
 transformers' criterion gets the outputs layer by layer, as the authors' code has them: what it
-makes of its own model's outputs pairs the boxes of a layer with the distributions of the next.
+makes of its own model's outputs pairs the boxes of a layer with the distributions of the next. As
+in the authors' code, the distillation of noised queries is balanced as that of the others.
 """
 
 import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
@@ -120,7 +121,16 @@ def criterion(variant: str, joint: bool) -> Any:
         mal_alpha=None,
         use_dense_one_to_one=joint,
     )
-    return (Deimv2Loss if variant == 'deimv2' else DFineLoss)(config).double()
+    kind = Deimv2Loss if variant == 'deimv2' else DFineLoss
+
+    class AsAuthors(kind):
+        """Noised queries are balanced by the numbers of the others, which come first."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in ('num_pos', 'num_neg') or getattr(self, name, None) is None:
+                super().__setattr__(name, value)
+
+    return AsAuthors(config).double()
 
 
 def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead) -> dict[str, Any]:

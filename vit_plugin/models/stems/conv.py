@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 from timm.models.vision_transformer_hybrid import ConvStem
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
+from ..layers.numerics import build_activation
 from .stem import Maps, Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
@@ -20,18 +21,18 @@ Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
 
 @MODELS.register_module()
 class ConvEmbed(Stem):
-    """Convolutions, each but the last with BatchNorm and GELU.
+    """Convolutions, each but the last with BatchNorm and an activation.
 
     By default they do not overlap, as in MobileCLIP-B (arXiv:2311.17049). With ``channels=(24, 48,
     96, 192, 384)``, ``strides=(2, 2, 2, 2, 1)`` and ``kernel_sizes=(3, 3, 3, 3, 1)`` they do, as in
-    "Early convolutions help transformers see better" (arXiv:2106.14881), with GELU in place of
-    ReLU. The layers are timm's `ConvStem`. The image is padded at the right and bottom to a
-    multiple of the stride.
+    "Early convolutions help transformers see better" (arXiv:2106.14881), which has ReLU. The layers
+    are timm's `ConvStem`. The image is padded at the right and bottom to a multiple of the stride.
 
     Args:
         channels: channels of each convolution's map.
         strides: stride of each convolution.
         kernel_sizes: side of the kernel of each convolution. Default: the strides.
+        conv_act: type of the activation.
         in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`. By default, the
             last map holds the tokens, without a projection.
 
@@ -47,6 +48,7 @@ class ConvEmbed(Stem):
         channels: Widths = (192, 192, 768),
         strides: Widths = (4, 2, 2),
         kernel_sizes: Widths | None = None,
+        conv_act: str = 'GELU',
         patch_size: PositiveInt = 1,
         **kwargs: Unpack[StemOptions],
     ) -> None:
@@ -80,7 +82,7 @@ class ConvEmbed(Stem):
             tuple(kernels),
             tuple(strides),
             padding,
-            act_layer=nn.GELU,
+            act_layer=type(build_activation(dict(type=conv_act))),
         )
         self.backbone = Maps(layers, self.with_cp)
         self.depths = ['backbone.'] if kwargs['projection'] else []

@@ -14,11 +14,15 @@ PROJECT = Project(
         },
     },
     formats={
-        f'hf_{name}': f'vit_plugin.projects.d_fine.d_fine_names:HF_{name.upper()}'
-        for name in ('d_fine', 'deimv2', 'deimv2_cnn')
+        **{
+            f'hf_{name}': f'vit_plugin.projects.d_fine.d_fine_names:HF_{name.upper()}'
+            for name in ('d_fine', 'deimv2', 'deimv2_cnn')
+        },
+        'd_fine_authors': 'vit_plugin.projects.d_fine.authors_names:AUTHORS',
     },
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',
+        'D-FINE, DEIMv2 or ECDet': 'vit_plugin.projects.d_fine.published_authors:authors',
         'DEIMv2': 'vit_plugin.projects.d_fine.published_deimv2:deimv2',
     },
     deployed={('bbox_head', 'DFINEHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},

@@ -22,7 +22,7 @@ with needed_by('DFINEHead'):
     make_importable()
     from mmdet.models.layers import inverse_sigmoid
 
-    from .noised_detr_head import QueryOutputs, layer_of
+    from .noised_detr_head import Matched, QueryOutputs, layer_of
     from .proposing_head import ProposingHead, VariantName
 
 
@@ -154,7 +154,8 @@ class DFINEHead(ProposingHead):
     def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
         """See the base class. ``first_`` are the boxes before the distributions."""
         found = super()._layers_of(outputs, part)
-        *_, sides, first_logits, first = outputs
+        parts: tuple[Any, ...] = outputs[-3:]
+        sides, first_logits, first = parts
         taught = dict(
             last_sides=sides[-1][:, part].detach(),
             confidence=outputs.logits[-1][:, part].detach().sigmoid().amax(-1),
@@ -166,11 +167,12 @@ class DFINEHead(ProposingHead):
         return found | {'first_': layer_of(first_logits[:, part], first[:, part])}
 
     def _side_losses(
-        self, layer: InstanceData, goal: Tensor, rows: Tensor, overlaps: Tensor, count: Tensor
+        self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
     ) -> dict[str, Tensor]:
         """Those of the distributions: localization, and what is learned from the last layer."""
         if 'sides' not in layer:
             return {}
+        (rows, _), count, numbers = matched
         sides, first = layer.sides.flatten(0, 1), layer.first.flatten(0, 1)
         values = bin_values(self.bins, self.up, self.scale).to(sides)
         bins = encoded(first[rows], goal, values, self.scale.to(sides))
@@ -178,7 +180,12 @@ class DFINEHead(ProposingHead):
         losses = dict(fgl=localization * localization_loss(sides[rows], bins, overlaps) / count)
         if 'last_sides' in layer:
             losses['ddf'] = distillation * distillation_loss(
-                sides, layer.last_sides.flatten(0, 1), layer.confidence.flatten(), rows, overlaps
+                sides,
+                layer.last_sides.flatten(0, 1),
+                layer.confidence.flatten(),
+                rows,
+                overlaps,
+                numbers,
             )
         return losses
 

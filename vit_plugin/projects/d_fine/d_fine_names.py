@@ -29,8 +29,6 @@ DECODER_LAYER = {
     'encoder_attn.sampling_offsets': 'cross_attn.sampling_offsets',
     'encoder_attn.attention_weights': 'cross_attn.attention_weights',
     'gateway': 'gate',
-    'mlp.gate_proj': 'mlp.gate',
-    'mlp.up_proj': 'mlp.up',
     'mlp.down_proj': 'mlp.down',
     'encoder_attn_layer_norm': 'norms.2',
 }
@@ -42,7 +40,7 @@ HEAD = {
     'denoising_class_embed': 'noised_classes',
     'decoder.query_pos_head': 'position',
     'decoder.pre_bbox_head': 'fc_first',
-    'decoder.lqe_layers.{i}.reg_conf': 'quality.{i}',
+    'decoder.lqe_layers.{i}.reg_conf': 'quality.{i}.mlp',
 }
 ELAN = {
     'conv1': 'conv1',
@@ -116,6 +114,8 @@ def _head(named: bool) -> Iterator[Rule]:
         yield Rule(name, f'{own}{ours}.{{i}}.{{rest}}')
     layer, ours = 'decoder.layers.{i}.', f'{own}layers.{{i}}.'
     yield from _self_attention(layer, f'{ours}self_attn.')
+    gated = tuple(f'{layer}mlp.{name}_proj.{{rest}}' for name in ('gate', 'up'))
+    yield Rule(gated, f'{ours}mlp.gate_up.{{rest}}')
     yield from _moved(layer, ours, DECODER_LAYER)
 
 

@@ -41,13 +41,14 @@ class Variant(NamedTuple):
     act: str = 'ReLU'
 
 
+_ECDET = Variant(position_layers=3, position_width=1, moves=False, proposes=False, act='SiLU')
 VARIANTS = {
     'rt_detr': Variant(projects=True, gated=False),  # arXiv:2304.08069
     'd_fine': Variant(),  # arXiv:2410.13842, as transformers has it
-    'deimv2': Variant(rms=True, position_layers=3, position_width=1),  # arXiv:2509.20787
-    'ecdet': Variant(  # arXiv:2603.18739
-        position_layers=3, position_width=1, moves=False, proposes=False, act='SiLU'
-    ),
+    'ecdet': _ECDET,  # arXiv:2603.18739
+    'deimv2': _ECDET._replace(rms=True),  # arXiv:2509.20787
+    # transformers moves positions and projects elements, with other activations.
+    'deimv2_transformers': Variant(rms=True, position_layers=3, position_width=1),
 }
 
 
@@ -198,11 +199,12 @@ class GatedMLP(nn.Module):
 
     def __init__(self, dims: int, channels: int) -> None:
         super().__init__()
-        self.gate, self.up = nn.Linear(dims, channels // 2), nn.Linear(dims, channels // 2)
+        self.gate_up = nn.Linear(dims, channels // 2 * 2)
         self.down = nn.Linear(channels // 2, dims)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        return self.down(nn.functional.silu(gate) * up)
 
 
 class RMSNorm(nn.RMSNorm):
@@ -212,7 +214,7 @@ class RMSNorm(nn.RMSNorm):
         super().__init__(dims, eps=1e-6)
 
 
-class LocationQuality(MLP):
+class LocationQuality(nn.Module):
     """How sure a box is, by its distributions, is added to its logits (GFLv2, arXiv:2011.12885).
 
     Args:
@@ -223,16 +225,17 @@ class LocationQuality(MLP):
     def __init__(
         self, top: int = 4, channels: int = 64, num_layers: int = 2, act: str = 'ReLU'
     ) -> None:
-        super().__init__(4 * (top + 1), channels, 1, num_layers, act)
+        super().__init__()
         self.top = top
-        for parameter in self.layers[-1].parameters():
+        self.mlp = MLP(4 * (top + 1), channels, 1, num_layers, act)
+        for parameter in self.mlp.layers[-1].parameters():
             nn.init.zeros_(parameter)
 
     def forward(self, logits: Tensor, sides: Tensor) -> Tensor:
         """Logits (..., classes) and those of the sides (..., 4 * (bins + 1)) -> logits."""
         best = sides.unflatten(-1, (4, -1)).softmax(-1).topk(self.top, dim=-1).values
         x = torch.cat((best, best.mean(-1, keepdim=True)), dim=-1).flatten(-2)
-        return logits + super().forward(x)
+        return logits + self.mlp(x)
 
 
 class FineDecoderLayer(nn.Module):

@@ -1,7 +1,5 @@
 """The losses of D-FINE and DEIM: of classes by overlaps, and of distributions of distances."""
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -101,11 +99,16 @@ def localization_loss(sides: Tensor, bins: Bins, overlaps: Tensor) -> Tensor:
 
 
 def distillation_loss(
-    sides: Tensor, last_sides: Tensor, confidence: Tensor, rows: Tensor, overlaps: Tensor
+    sides: Tensor,
+    last_sides: Tensor,
+    confidence: Tensor,
+    rows: Tensor,
+    overlaps: Tensor,
+    numbers: tuple[int, int],
 ) -> Tensor:
     """Decoupled distillation of the last layer's distributions (D-FINE, Equation 6).
 
-    Matched and other queries have their means, weighed by the roots of their numbers.
+    Matched and other queries have their means, weighed by the roots of some numbers.
 
     Args:
         sides: logits of all sides (N, 4 * (bins + 1)).
@@ -113,6 +116,7 @@ def distillation_loss(
         confidence: the best score of each query in the last layer (N).
         rows: the matched queries (M), each once.
         overlaps: of their boxes with their objects (M).
+        numbers: see above.
     """
     shape = (4, -1)
     with torch.no_grad():
@@ -121,15 +125,8 @@ def distillation_loss(
     student = (sides.unflatten(-1, shape) / TEMPERATURE).log_softmax(-1)
     apart = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # of a query's sides
     each = weights * TEMPERATURE**2 * apart
-    numbers = len(rows), len(sides) - len(rows)
     matched = each[rows].sum()
-    means = [
-        total / (4 * max(number, 1))
-        for total, number in zip((matched, each.sum() - matched), numbers, strict=True)
-    ]
-    roots = [number**0.5 for number in numbers]
-    return sum(_products(means, roots)) / max(sum(roots), 1.0)
-
-
-def _products(means: Sequence[Tensor], roots: Sequence[float]) -> list[Tensor]:
-    return [mean * root for mean, root in zip(means, roots, strict=True)]
+    first, second = (number**0.5 for number in numbers)
+    of_matched = matched / (4 * max(len(rows), 1))
+    of_others = (each.sum() - matched) / (4 * max(len(sides) - len(rows), 1))
+    return (of_matched * first + of_others * second) / max(first + second, 1.0)

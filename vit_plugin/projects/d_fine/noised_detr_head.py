@@ -60,6 +60,20 @@ class QueryOutputs(NamedTuple):
     first_boxes: Tensor | None = None
 
 
+class Matched(NamedTuple):
+    """Queries, and the objects that they are to become.
+
+    Attributes:
+        pairs: of the batch (2, M).
+        total: their number over all GPUs, at least 1.
+        numbers: of matched and other queries, but those of noised objects.
+    """
+
+    pairs: Tensor
+    total: Tensor
+    numbers: tuple[int, int]
+
+
 class NoisedDETRHead(GroupedDETRHead):
     """A :class:`GroupedDETRHead` of one group that also learns from noised objects.
 
@@ -98,22 +112,26 @@ class NoisedDETRHead(GroupedDETRHead):
             for layer in layers.values()
         ]
         own, joint = self._pairs(costs)
-        numbers = ends.new_tensor([own.shape[-1], joint.shape[-1]], dtype=layers[''].boxes.dtype)
-        count, all_count = reduce_mean(numbers).clamp(min=1)
+        counts = ends.new_tensor([own.shape[-1], joint.shape[-1]], dtype=layers[''].boxes.dtype)
+        count, joint_count = reduce_mean(counts).clamp(min=1)
         objects = InstanceData(
             **{name: torch.cat([image[name] for image in images]) for name in self.compared}
         )
+        queries, pairs = layers[''].logits[..., 0].numel(), joint if len(joint[0]) else own
+        numbers = pairs.shape[-1], queries - pairs.shape[-1]
+        together = Matched(joint, joint_count, numbers) if len(joint[0]) else None
         losses = {
             f'{name}loss_{key}': value
-            for (name, layer), pairs in zip(layers.items(), own.unbind(1), strict=True)
+            for (name, layer), one in zip(layers.items(), own.unbind(1), strict=True)
             for key, value in self._layer_losses(
-                layer, objects, (pairs, count), (joint, all_count) if len(joint[0]) else None
+                layer, objects, Matched(one, count, numbers), together
             ).items()
         }
         if noised is not None:
-            pairs = torch.stack((noised.queries, noised.objects)), count * noised.groups
+            pairs = torch.stack((noised.queries, noised.objects))
+            matched = Matched(pairs, count * noised.groups, numbers)
             for name, layer in self._layers_of(outputs, slice(None, number)).items():
-                found = self._layer_losses(layer, objects, pairs)
+                found = self._layer_losses(layer, objects, matched)
                 losses |= {f'dn_{name}loss_{key}': value for key, value in found.items()}
         return losses
 
@@ -141,35 +159,36 @@ class NoisedDETRHead(GroupedDETRHead):
         self,
         layer: InstanceData,
         objects: InstanceData,
-        own: tuple[Tensor, Tensor],
-        joint: tuple[Tensor, Tensor] | None = None,
+        own: Matched,
+        joint: Matched | None = None,
     ) -> dict[str, Tensor]:
         """The losses of a layer.
 
         Args:
             layer: its outputs.
             objects: those of the batch.
-            own: the pairs (2, M) from which classes learn, and their number over all GPUs.
+            own: the pairs from which classes learn.
             joint: those from which boxes learn; None: the same.
         """
-        (rows, matched), count = own
-        logits, overlaps = layer.logits.flatten(0, 1), self._overlaps(layer, objects, own[0])
+        rows, matched = own.pairs
+        logits, overlaps = layer.logits.flatten(0, 1), self._overlaps(layer, objects, own.pairs)
         labels = torch.full_like(logits[:, 0], self.num_classes, dtype=torch.long)
         quality = torch.zeros_like(logits[:, 0])
         labels[rows] = objects.labels[matched]
         quality[rows] = overlaps
         wanted = (labels, quality) if isinstance(self.loss_cls, QualityFocalLoss) else labels
-        losses = dict(cls=self.loss_cls(logits, wanted, avg_factor=count))
+        losses = dict(cls=self.loss_cls(logits, wanted, avg_factor=own.total))
         if joint is not None:
-            (rows, matched), count = joint
-            overlaps = self._overlaps(layer, objects, joint[0])
+            rows, matched = joint.pairs
+            overlaps = self._overlaps(layer, objects, joint.pairs)
+        count = (joint or own).total
         boxes, ends = layer.boxes.flatten(0, 1)[rows], objects.ends[matched]
         bboxes = objects.bboxes[matched]
         corners, goal = bbox_cxcywh_to_xyxy(boxes) * ends, bbox_xyxy_to_cxcywh(bboxes / ends)
         # Not their own average, which adds an epsilon to the count.
         losses['bbox'] = self.loss_bbox(boxes, goal, reduction_override='sum') / count
         losses['iou'] = self.loss_iou(corners, bboxes, reduction_override='sum') / count
-        return losses | self._side_losses(layer, goal, rows, overlaps, count)
+        return losses | self._side_losses(layer, goal, overlaps, joint or own)
 
     def _overlaps(self, layer: InstanceData, objects: InstanceData, pairs: Tensor) -> Tensor:
         """Of the boxes with the objects of these pairs (M), without gradients."""
@@ -179,16 +198,15 @@ class NoisedDETRHead(GroupedDETRHead):
         return bbox_overlaps(corners, objects.bboxes[matched], is_aligned=True).to(boxes)
 
     def _side_losses(
-        self, layer: InstanceData, goal: Tensor, rows: Tensor, overlaps: Tensor, count: Tensor
+        self, layer: InstanceData, goal: Tensor, overlaps: Tensor, matched: Matched
     ) -> dict[str, Tensor]:
         """Those of distributions, which a subclass may have.
 
         Args:
             layer: the outputs of a layer.
             goal: the boxes (M, 4) that the matched queries are to predict.
-            rows: these queries of the batch (M).
-            overlaps: of their boxes with the objects (M).
-            count: the number of pairs over all GPUs.
+            overlaps: of theirs with them (M).
+            matched: these queries.
         """
         return {}
 

@@ -34,7 +34,7 @@ MATCHING = dict(
     )
 )
 EDGE = 0.01  # of the image: an element whose box comes closer to a border has no box to propose
-VariantName = Literal['rt_detr', 'd_fine', 'deimv2', 'ecdet']
+VariantName = Literal['rt_detr', 'd_fine', 'ecdet', 'deimv2', 'deimv2_transformers']
 
 
 class Loss(Typed, total=False):

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from vit_plugin.arguments.fields import Count, NotNegative, Positive, PositiveInt, Section
+from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import COCO_ROWS, Published
 from vit_plugin.weights.published_settings import Classes, detector_settings
@@ -140,12 +141,7 @@ def head_of(
 ) -> tuple[Section, list[str]]:
     """The head, and the names of its classes."""
     rows, dims = published.shape('bbox_head.proposal_cls.weight')
-    names = published.names or (
-        {} if rows == COCO_ROWS[-1] else {i: f'class {i}' for i in range(rows)}
-    )
-    classes = Classes(rows, names)
-    if classes.unused:
-        raise config.refuse('id2label', why=f'where names of {rows} classes belong')
+    classes = class_names(published, rows)
     layers = published.count('bbox_head.layers.')
     inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
     config.only('batch_norm_eps', 1e-5)  # only some of transformers' norms read it
@@ -180,7 +176,20 @@ def head_of(
             boxes=config.get('box_noise_scale', NotNegative),
         ),
     )
-    return head, classes.names
+    return head, classes
+
+
+def class_names(published: Published, rows: int) -> list[str]:
+    """The names of as many classes.
+
+    Raises:
+        ConfigError: if the file has other names.
+    """
+    numbered = {} if rows == COCO_ROWS[-1] else {i: f'class {i}' for i in range(rows)}
+    classes = Classes(rows, published.names or numbered)
+    if classes.unused:
+        raise ConfigError(f'its id2label has other names than those of {rows} classes; mend it')
+    return classes.names
 
 
 DENOISING = 'denoising_class_embed.weight'

@@ -1,0 +1,146 @@
+"""Files as the authors' training saves them are read back: names, sizes, constants, averages.
+
+``benchmarks/fine_detectors.py`` compares with the authors' own code.
+"""
+
+import vit_plugin.detection  # noqa: F401  isort: skip  before mmdet
+
+from typing import Any
+
+import pytest
+import torch
+from rejection import rejects
+from torch import nn
+
+from vit_plugin.inference.load import load
+from vit_plugin.projects.d_fine.authors_names import AUTHORS
+
+DIMS, CLASSES, POINTS = 16, 4, (3, 6, 3)
+CNN = dict(
+    type='vit_plugin.HGNetV2',
+    arch=dict(
+        stem=(4, 8),
+        stages=[
+            (8, 4, 8, 1, False, False, 3, 2),
+            (8, 4, 8, 1, True, False, 3, 2),
+            (8, 4, 16, 1, True, True, 5, 1),
+            (16, 4, 24, 2, True, True, 5, 2),
+        ],
+    ),
+)
+ECVIT = dict(
+    type='vit_plugin.ECViT',
+    arch=dict(embed_dims=64, num_layers=2, num_heads=1, feedforward_channels=64),
+    patch_embed=dict(
+        type='ConvEmbed',
+        channels=(8, 16, 32, 64),
+        strides=(2,) * 4,
+        kernel_sizes=(3,) * 4,
+        conv_act='ReLU',
+    ),
+    pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+    with_cls_token=False,
+    encoder=dict(reg_token=1, final_norm=False),
+    numerics='timm',
+)
+NECK = dict(out_channels=DIMS, depth=0.67, expansion=0.6, feedforward_channels=16, num_heads=8)
+
+
+def config(variant: str, backbone: dict, channels: list[int], kind: str) -> dict[str, Any]:
+    is_ec = variant == 'ecdet'
+    dims = channels[-1] if is_ec else DIMS
+    neck = dict(
+        NECK,
+        type='vit_plugin.HybridEncoder',
+        in_channels=channels,
+        out_channels=dims,
+        kind=kind,
+        projects=not is_ec,
+        attention_act='SiLU' if is_ec else 'GELU',
+    )
+    head = dict(
+        type='vit_plugin.DFINEHead',
+        num_classes=CLASSES,
+        num_queries=300,
+        in_channels=[dims] * 3,
+        embed_dims=dims,
+        variant=variant,
+        decoder=dict(num_layers=2, num_heads=4, num_points=POINTS, feedforward_channels=24),
+        distributions=dict(scale=8.0),
+    )
+    return dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
+
+
+CASES = {
+    'D-FINE': config('d_fine', CNN, [8, 16, 24], 'elan'),
+    'DEIMv2 on a CNN': config('deimv2', CNN, [8, 16, 24], 'split_trailing'),
+    'ECDet': config('ecdet', ECVIT, [64] * 3, 'split'),
+    'ECDet, all maps projected': config('ecdet', dict(ECVIT, out_channels=32), [32] * 3, 'split'),
+}
+
+
+def built(settings: dict[str, Any]) -> nn.Module:
+    import mmdet.models  # noqa: F401
+    from mmengine.registry import MODELS, init_default_scope
+
+    init_default_scope('mmdet')
+    torch.manual_seed(0)
+    model = MODELS.build(settings).eval()
+    for name, value in model.state_dict().items():
+        if name.endswith('running_var'):
+            value.uniform_(0.5, 1.5)
+        elif value.is_floating_point() and value.numel() > 1:
+            value.normal_(std=0.1)
+    return model
+
+
+def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The state as the authors have it."""
+    is_vit = hasattr(model.backbone, 'blocks')
+    ours = {
+        name.removeprefix('backbone.') if is_vit else name: value
+        for name, value in model.state_dict().items()
+    }
+    state, left = AUTHORS.export(ours, heads=1)
+    assert not left
+    state['decoder.reg_scale'] = torch.tensor([8])  # an integer, as their config has it
+    shares = torch.tensor([1 / number for number in POINTS for _ in range(number)])
+    for i in range(2):
+        state[f'decoder.decoder.layers.{i}.cross_attn.num_points_scale'] = shares
+    state['decoder.anchors'] = torch.zeros(1, 4, 4)
+    return state
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_files_are_read_back(case, tmp_path):
+    model = built(CASES[case])
+    state = file_of(model)
+    others = {name: torch.zeros_like(value) for name, value in state.items()}
+    file = tmp_path / 'best.pth'
+    torch.save(dict(model=others, ema=dict(module=state, updates=3), last_epoch=1), file)
+    found = load(file, device='cpu').model
+    images = torch.rand(1, 3, 128, 192)
+    with torch.no_grad():
+        for one, other in zip(outputs_of(found, images), outputs_of(model, images), strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+def outputs_of(model: nn.Module, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    found = model.bbox_head(model.extract_feat(images))
+    return found.logits[-1], found.boxes[-1]
+
+
+def test_points_that_are_none_are_an_error(tmp_path):
+    state = file_of(built(CASES['D-FINE']))
+    name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
+    for shares, words in (
+        (torch.full((12,), 0.7), 'no reciprocals of numbers of points'),
+        (torch.full((3,), 0.25), 'no reciprocals of numbers of points'),
+        (None, f'lacks {name}; give the complete file'),
+    ):
+        given = {**state, name: shares}
+        torch.save(
+            {key: value for key, value in given.items() if value is not None}, tmp_path / 'x.pth'
+        )
+        with rejects(words):
+            load(tmp_path / 'x.pth', device='cpu')

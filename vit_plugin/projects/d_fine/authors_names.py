@@ -1,0 +1,166 @@
+"""The names in files of the authors of D-FINE, DEIM, DEIMv2 and ECDet, and ours."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from vit_plugin.weights.formats.timm import TIMM
+from vit_plugin.weights.rules import COMPUTED, CONSTANT, Format, Rule
+
+# A layer of attention in the encoder or the decoder.
+LAYER = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
+ENCODER_LAYER = {
+    **LAYER,
+    'self_attn.out_proj': 'attn.out_proj',
+    'norm1': 'norms.0',
+    'norm2': 'norms.1',
+}
+DECODER_LAYER = {
+    **LAYER,
+    'swish_ffn.w3': 'mlp.down',
+    'self_attn.out_proj': 'self_attn.out_proj',
+    'cross_attn.sampling_offsets': 'cross_attn.sampling_offsets',
+    'cross_attn.attention_weights': 'cross_attn.attention_weights',
+    'gateway.gate': 'gate.gate',
+}
+HEAD = {
+    'enc_output.proj': 'proposal_fc',
+    'enc_output.norm': 'proposal_norm',
+    'enc_score_head': 'proposal_cls',
+    'enc_bbox_head': 'proposal_reg',
+    'denoising_class_embed': 'noised_classes',
+    'query_pos_head': 'position',
+    'pre_bbox_head': 'fc_first',
+    'decoder.lqe_layers.{i}.reg_conf': 'quality.{i}.mlp',
+    'dec_score_head.{i}': 'fc_cls.{i}',
+    'dec_bbox_head.{i}': 'fc_reg.{i}',
+    'input_proj.{i}': 'projections.{i}',
+}
+# A fusing block. Within it, two CSP blocks have our names.
+FUSING = {'cv1': 'conv1', 'cv4': 'conv2', 'cv{k+1}.0': 'csp{k}.0'}
+ENCODER = {
+    'input_proj.{i}': 'projections.{i}',
+    'lateral_convs.{i}': 'laterals.{i}',
+    'downsample_convs.{i}.0.cv{k+1}': 'downs.{i}.{k}',
+    'bi_fusion.cv': 'bi_fusion_conv',
+    'down_sample{k}.1': 'down_conv{k}.conv',
+    'down_sample{k}.2': 'down_conv{k}.norm',
+}
+
+
+ADAPTER = {
+    **{
+        f'sta.{name}.{first + k}': f'detail.{i}.{part}'
+        for i, (name, first) in enumerate((('stem', 0), ('conv2', 0), ('conv3', 1), ('conv4', 1)))
+        for k, part in enumerate(('conv', 'norm'))
+    },
+    'convs.{i}': 'fusions.{i}.conv',
+    'norms.{i}': 'fusions.{i}.norm',
+}
+
+
+def _moved(theirs: str, ours: str, parts: Mapping[str, str]) -> Iterator[Rule]:
+    """A rule for each part, with what these names precede."""
+    for name, own in parts.items():
+        yield Rule(f'{theirs}{name}.{{rest}}', f'{ours}{own}.{{rest}}')
+
+
+def _encoder() -> Iterator[Rule]:
+    layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
+    yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
+    yield from _moved(layer, ours, ENCODER_LAYER)
+    yield from _moved('encoder.', 'neck.', ENCODER)
+    for name, own in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
+        for theirs, ours in ((f'{name}s.{{i}}.', f'{own}.{{i}}.'), (f'{name}.', f'{own}.')):
+            yield from _fusing(f'encoder.{theirs}', f'neck.{ours}')
+
+
+def _fusing(theirs: str, ours: str) -> Iterator[Rule]:
+    """A block whose 3 x 3 convolutions are within the CSP blocks of DEIMv2, and after others."""
+    elan = '.cv2.0.conv2.'
+    for part in ('conv', 'norm'):
+        name = f'{theirs}cv{{k+1}}.1.{part}.{{rest}}'
+        yield Rule(name, f'{ours}csp{{k}}.1.{part}.{{rest}}', when=elan)
+        inside = f'{ours}csp{{k}}.0.conv2.{part}.{{rest}}'
+        yield Rule(name, inside, unless=elan, written=_is_not_elan)
+    yield from _moved(theirs, ours, FUSING)
+
+
+def _is_not_elan(state: Mapping[str, Tensor]) -> bool:
+    return not any('.csp1.1.' in name for name in state)
+
+
+def _is_ecdet(state: Mapping[str, Tensor]) -> bool:
+    return 'projections.2.conv.weight' in state
+
+
+def _is_not_ecdet(state: Mapping[str, Tensor]) -> bool:
+    return not _is_ecdet(state)
+
+
+def _projects_last(state: Mapping[str, Tensor]) -> bool:
+    return 'projections.0.conv.weight' not in state
+
+
+def _has_rms(state: Mapping[str, Tensor]) -> bool:
+    return any('.mlp.gate_up.' in name for name in state)
+
+
+def _decoder() -> Iterator[Rule]:
+    for theirs, own in (('up', 'up'), ('reg_scale', 'scale')):
+        yield Rule(f'decoder.{theirs}', f'bbox_head.{own}', CONSTANT)
+    layer, ours = 'decoder.decoder.layers.{i}.', 'bbox_head.layers.{i}.'
+    yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}self_attn.in_proj_{{rest}}')
+    yield from _moved(layer, ours, DECODER_LAYER)
+    third = '.layers.0.norm3.'
+    kinds: tuple[tuple[str, str, Any], ...] = (
+        ('scale', 'weight', _has_rms),  # of an RMSNorm
+        ('{rest}', '{rest}', True),
+    )
+    for kind, weight, written in kinds:
+        for name, own in (('norm1', 'norms.0'), ('gateway.norm', 'gate.norm')):
+            yield Rule(f'{layer}{name}.{kind}', f'{ours}{own}.{weight}', written=written)
+        name = f'{layer}norm2.{kind}'
+        yield Rule(name, f'{ours}norms.2.{weight}', when=third, written=written)
+    # After the MLP, ECDet has the second of two norms, and the others have the third.
+    yield Rule(f'{layer}norm3.scale', f'{ours}norms.1.weight', written=_has_rms)
+    yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
+    yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third)
+    yield from _moved('decoder.', 'bbox_head.', HEAD)
+
+
+def _backbones() -> Iterator[Rule]:
+    """HGNetV2, DINOv3 with DEIMv2's adapter, and ECViT."""
+    for part in ('stem', 'stages'):
+        yield Rule(f'backbone.{part}.{{rest}}', f'backbone.{part}.{{rest}}')
+    yield from _moved('backbone.', '', ADAPTER)
+    start = 'backbone.backbone.'
+    name = f'{start}patch_embed.proj.{{rest}}'
+    yield Rule(name, 'patch_embed.backbone.3.conv.{rest}', when='.patch_embed.convs.')
+    for theirs, ours in (('conv', 'conv'), ('norm', 'bn')):
+        name = f'{start}patch_embed.convs.{{i}}.{theirs}.{{rest}}'
+        yield Rule(name, f'patch_embed.backbone.{{i}}.{ours}.{{rest}}')
+    yield Rule(f'{start}register_token', 'reg_token')
+    name, every = 'backbone.projector', '.projector.1.'
+    last = f'{name}.0.{{rest}}', 'projections.2.{rest}'
+    yield Rule(*last, unless=every, written=_projects_last)
+    yield Rule(f'{name}.{{i}}.{{rest}}', 'projections.{i}.{rest}', when=every)
+    yield Rule(f'{start}blocks.{{rest}}', 'blocks.{rest}')
+    for rule in TIMM.rules:
+        names = (rule.theirs,) if isinstance(rule.theirs, str) else rule.theirs
+        within = tuple(f'backbone.dinov3.(_model.|){name}' for name in names)
+        yield replace(rule, theirs=within, written=False)
+
+
+AUTHORS = Format(
+    'd_fine_authors',
+    (*_encoder(), *_decoder(), *_backbones()),
+    ignored={
+        'decoder.(anchors|valid_mask)': 'it follows from the size of the images',
+        'decoder.decoder.layers.{i}.cross_attn.num_points_scale': 'it follows from the points',
+        'backbone.(backbone|dinov3|dinov3._model).rope_embed.periods': COMPUTED,
+        'backbone.dinov3.mask_token': 'of masked pre-training',
+    },
+)

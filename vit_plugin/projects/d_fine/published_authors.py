@@ -1,0 +1,251 @@
+"""D-FINE, DEIM, DEIMv2 and ECDet as their authors' training saves them, without settings.
+
+Sizes are those of the arrays. What arrays do not show is the same in all published models.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.published import Published
+from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published_settings import detector_settings
+
+from .published_d_fine import class_names
+
+MARKS = ('decoder.pre_bbox_head.layers.0.weight', 'decoder.dec_score_head.0.weight')
+ECDET = 'projections.2.conv.weight'  # which the others lack, by our names
+HEADS = 8  # of the hybrid encoder
+QUERIES, SIDE = 300, 640
+# Queries, and the sides of images in pixels, of models with the lite encoder, by its channels.
+LITE = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
+COLORS: Section = dict(mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD)
+FULL: Section = dict(mean=(0.0,) * 3, std=(1.0,) * 3)  # of models on a CNN
+ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
+
+
+def authors(published: Published) -> tuple[Section, list[str]] | None:
+    """The config of a detector and its classes. None if it is another model.
+
+    Raises:
+        ConfigError: if its arrays are of no model that is built here.
+    """
+    if not all(name in published.weights for name in MARKS):
+        return None
+    ours = published.ours
+    if 'detail.0.conv.weight' in ours:
+        backbone, channels = _adapter(published)
+    elif ECDET in ours:
+        backbone, channels = _ecvit(published)
+    else:
+        backbone, channels = _hgnet(published)
+    is_cnn = backbone['type'].endswith('HGNetV2')
+    neck = _encoder(published, channels)
+    queries, side = QUERIES, SIDE
+    is_lite = neck['type'].endswith('LiteEncoder')
+    if is_lite:
+        queries, side = LITE.get(neck['out_channels'], (queries, side))
+    levels = max(len(channels), 2)
+    head, classes = _head(published, [neck['out_channels']] * levels, queries)
+    if is_lite:  # whose boxes learn as RT-DETR's
+        head['distributions'] |= dict(localization=0.0, distillation=0.0)
+        head['joint_matching'] = False
+    model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
+    model['test_cfg'] = dict(max_per_img=queries)
+    colors = FULL if is_cnn else COLORS
+    return detector_settings(model, classes, size=(side, side), **colors), classes
+
+
+def _adapter(published: Published) -> tuple[Section, list[int]]:
+    """DEIMv2's transformer: a small one of its authors, or DINOv3 with registers."""
+    backbone = encoder_of(published)
+    # Keys without a bias have none here.
+    published.unused |= {name for name in published.ours if name.endswith('.qkv.bias_mask')}
+    layers = backbone['arch']['num_layers']
+    has_norm = 'norm.weight' in published.ours
+    backbone['encoder']['final_norm'] = has_norm
+    backbone['numerics']['norm_cfg'] = dict(eps=1e-5 if has_norm else 1e-6)
+    ends = (6, 9, 12) if has_norm else (4, 8, 12)
+    dims = published.shape('fusions.0.conv.weight')[0]
+    return dict(
+        backbone,
+        type='vit_plugin.SpatialTuningAdapter',
+        img_size=SIDE,
+        out_channels=dims,
+        conv_inplane=published.shape('detail.0.conv.weight')[0],
+        out_indices=[layers * end // 12 - 1 for end in ends],
+        pos_embed=ROTARY,
+    ), [dims] * 3
+
+
+def _ecvit(published: Published) -> tuple[Section, list[int]]:
+    """The backbone of ECDet, whose convolutions double their channels."""
+    width = published.shape('reg_token')[-1]
+    arch = dict(
+        embed_dims=width,
+        num_layers=published.count('blocks.'),
+        num_heads=width // 64,
+        feedforward_channels=published.shape('blocks.0.mlp.fc1.weight')[0],
+    )
+    convs = [published.shape(f'patch_embed.backbone.{i}.conv.weight')[0] for i in range(4)]
+    every = 'projections.0.conv.weight' in published.ours
+    dims = published.shape(ECDET)[0]
+    return dict(
+        type='vit_plugin.ECViT',
+        arch=arch,
+        patch_embed=dict(
+            type='ConvEmbed',
+            channels=convs,
+            strides=[2] * 4,
+            kernel_sizes=[3] * 4,
+            conv_act='ReLU',
+        ),
+        pos_embed=ROTARY,
+        with_cls_token=False,
+        encoder=dict(reg_token=1, final_norm=False),
+        numerics='timm',
+        out_channels=dims if every else None,
+    ), [dims] * 3
+
+
+def _hgnet(published: Published) -> tuple[Section, list[int]]:
+    """HGNetV2 with the widths of its arrays."""
+
+    def side(name: str, axis: int = 0) -> int:
+        return published.shape(f'backbone.{name}.weight')[axis]
+
+    ours, rows = published.ours, []
+    for i in range(published.count('backbone.stages.')):
+        stage = f'stages.{i}'
+        layers = published.count(f'backbone.{stage}.blocks.0.layers.')
+        is_light = f'backbone.{stage}.blocks.0.layers.0.conv1.conv.weight' in ours
+        halved = f'backbone.{stage}.downsample.conv.weight' in ours
+        first = f'{stage}.blocks.0.layers.0'
+        last = f'{first}.conv2.conv' if is_light else f'{first}.conv'
+        before = f'{first}.conv1.conv' if is_light else last
+        rows.append(
+            (
+                side(before, 1),
+                side(last),
+                side(f'{stage}.blocks.0.aggregation.1.conv'),
+                published.count(f'backbone.{stage}.blocks.'),
+                halved,
+                is_light,
+                side(last, -1),
+                layers,
+            )
+        )
+    inputs = published.count('neck.projections.')
+    indices = range(len(rows) - inputs, len(rows))
+    backbone = dict(
+        type='vit_plugin.HGNetV2',
+        arch=dict(stem=[side('stem.stem1.conv'), side('stem.stem4.conv')], stages=rows),
+        learnable_affine='backbone.stem.stem1.lab.scale' in ours,
+        out_indices=list(indices),
+    )
+    return backbone, [int(rows[i][2]) for i in indices]
+
+
+def _encoder(published: Published, channels: Sequence[int]) -> Section:
+    """The neck. ECDet's has another activation than GELU in its attention."""
+    ours = published.ours
+    is_lite = 'neck.bi_fusion_conv.conv.weight' in ours
+    block = 'neck.top_down.' if is_lite else 'neck.top_down.0.'
+    dims = published.shape(f'{block}conv2.conv.weight')[0]
+    width = published.shape(f'{block}csp2.0.conv1.conv.weight')[1]
+    is_elan = f'{block}csp1.1.conv.weight' in ours
+    trailing = f'{block}csp1.0.conv2.conv.weight' in ours
+    common = dict(
+        in_channels=list(channels),
+        out_channels=dims,
+        depth=published.count(f'{block}csp1.0.bottlenecks.') / 3,
+        # Half a channel more, where the product would be rounded down.
+        expansion=(2 * width + 1) / dims,
+    )
+    if is_lite:
+        return dict(common, type='vit_plugin.LiteEncoder', trailing=trailing)
+    projects = 'neck.projections.0.conv.weight' in ours
+    return dict(
+        common,
+        type='vit_plugin.HybridEncoder',
+        kind='elan' if is_elan else 'split_trailing' if trailing else 'split',
+        num_layers=published.count('neck.attentions.0.'),
+        num_heads=HEADS,
+        feedforward_channels=published.shape('neck.attentions.0.0.mlp.0.weight')[0],
+        attention_act='SiLU' if ECDET in ours else 'GELU',
+        projects=projects,
+    )
+
+
+def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[Section, list[str]]:
+    """The head, and the names of its classes."""
+    ours = published.ours
+    rows, dims = published.shape('bbox_head.proposal_cls.weight')
+    variant = (
+        'd_fine'
+        if 'bbox_head.proposal_fc.weight' in ours
+        else 'deimv2'
+        if 'bbox_head.layers.0.mlp.gate_up.weight' in ours
+        else 'ecdet'
+    )
+    points = _points(published)
+    offsets = published.shape('bbox_head.layers.0.cross_attn.sampling_offsets.weight')[0]
+    inside = 'mlp.down.weight' if variant == 'deimv2' else 'mlp.0.weight'
+    hidden = published.shape(f'bbox_head.layers.0.{inside}')
+    regs = published.count('bbox_head.fc_reg.')
+    layers = published.count('bbox_head.layers.')
+    noised = 'bbox_head.noised_classes.weight' in ours
+    head = dict(
+        type='vit_plugin.DFINEHead',
+        num_classes=rows,
+        num_queries=queries,
+        in_channels=list(channels),
+        embed_dims=dims,
+        variant=variant,
+        decoder=dict(
+            num_layers=layers,
+            num_heads=offsets // (2 * sum(points)),
+            num_points=points,
+            feedforward_channels=2 * hidden[1] if variant == 'deimv2' else hidden[0],
+            gated='bbox_head.layers.0.gate.gate.weight' in ours,
+        ),
+        distributions=dict(
+            bins=published.shape('bbox_head.fc_reg.0.layers.2.weight')[0] // 4 - 1,
+            up=float(ours['bbox_head.up']),
+            scale=float(ours['bbox_head.scale']),
+            shared=regs < layers or _is_shared(published),
+        ),
+        noise=dict(number=100 if noised else 0),
+    )
+    if variant != 'd_fine':
+        head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
+    return head, class_names(published, rows)
+
+
+def _points(published: Published) -> list[int]:
+    """How many points each map has: each point has the reciprocal of its map's number."""
+    name = 'decoder.decoder.layers.0.cross_attn.num_points_scale'
+    if name not in published.weights:
+        raise ConfigError(f'it lacks {name}; give the complete file')
+    shares = published.weights[name].double()
+    counts, points = shares.reciprocal().round().long().tolist(), []
+    while counts:
+        number = counts[0]
+        if number < 1 or counts[:number] != [number] * number:
+            break
+        points.append(number)
+        counts = counts[number:]
+    wanted = torch.tensor([1 / number for number in points for _ in range(number)]).double()
+    if counts or not torch.allclose(shares, wanted, atol=1e-3):
+        raise ConfigError(f'its {name} are no reciprocals of numbers of points')
+    return points
+
+
+def _is_shared(published: Published) -> bool:
+    """Whether all layers have one MLP for distributions, which the file then has several times."""
+    first, second = (f'bbox_head.fc_reg.{i}.layers.2.weight' for i in range(2))
+    ours = published.ours
+    return second in ours and torch.equal(ours[first], ours[second])

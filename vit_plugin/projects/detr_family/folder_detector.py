@@ -1,0 +1,61 @@
+"""DEIMv2 and ECDet for a folder of images with boxes: what both have behind their backbones."""
+
+from collections.abc import Sequence
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.config.task_model import ModelFacts
+
+
+def folder_detector(
+    name: str, facts: ModelFacts, backbone: Section, strides: Sequence[int], attention_act: str
+) -> Section:
+    """A detector with D-FINE's hybrid encoder and decoder.
+
+    A backbone of at least 384 channels has the decoder of DEIMv2-M, a narrower one a smaller one.
+
+    Args:
+        name: the model in ``--model``, which is also the variant of the decoder.
+        facts: what is known of the data and the backbone.
+        backbone: whose maps have ``facts.channels``.
+        strides: of these maps.
+        attention_act: type of the activation in the layers of attention of the encoder.
+    """
+    wide, width = facts.is_wide, facts.channels
+    queries = facts.queries(name, 300 if wide else 60, strides, 1)
+    decoder: Section = dict(num_layers=4, num_points=(3, 6, 3), feedforward_channels=1024)
+    if not wide:
+        decoder |= dict(num_layers=3, num_heads=4, feedforward_channels=4 * width)
+    return dict(
+        type='SingleStageDetector',
+        backbone=backbone,
+        neck=dict(
+            type='vit_plugin.HybridEncoder',
+            in_channels=[width] * len(strides),
+            out_channels=width,
+            kind='split',
+            depth=0.67,
+            expansion=0.67 if wide else 0.34,
+            num_heads=8 if wide else 4,
+            feedforward_channels=2 * width,
+            attention_act=attention_act,
+            projects=False,
+        ),
+        bbox_head=dict(
+            type='vit_plugin.DFINEHead',
+            num_classes=facts.classes,
+            num_queries=queries,
+            in_channels=[width] * len(strides),
+            embed_dims=width,
+            variant=name,
+            decoder=decoder,
+            loss_cls=dict(type='vit_plugin.MatchabilityAwareLoss'),
+        ),
+        test_cfg=dict(max_per_img=queries),
+    )
+
+
+SCHEDULES = dict(  # not measured
+    small=dict(rate=1e-3, clip=0.1),
+    scratch=dict(clip=0.1),
+    fine_tuned=dict(weight_decay=1e-4, clip=0.1),
+)

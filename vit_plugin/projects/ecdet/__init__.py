@@ -1,0 +1,16 @@
+"""ECViT and ECDet, EdgeCrafter's detector on a compact Vision Transformer (arXiv:2603.18739).
+
+Decoder, hybrid encoder, names and reader of files are those of D-FINE.
+"""
+
+from vit_plugin.project import Project
+
+PROJECT = Project(
+    family='detr_family',
+    registered={'MODELS': {'ECViT': 'vit_plugin.projects.ecdet.ec_vit'}},
+    archs={
+        f'ECViT-{name}': f'vit_plugin.projects.ecdet.ec_archs:{row}'
+        for name, row in (('T', 'T'), ('T+', 'T_PLUS'), ('S', 'S'), ('S+', 'S_PLUS'))
+    },
+    models={('detection', 'ecdet'): 'vit_plugin.projects.ecdet.ecdet_model:ECDET'},
+)

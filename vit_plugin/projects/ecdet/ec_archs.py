@@ -1,0 +1,27 @@
+"""The variants of ECViT (arXiv:2603.18739; widths from its code, ``ecdetseg/configs/ecdet``)."""
+
+from vit_plugin.arch import Arch
+
+BLOCKS, HEAD_DIMS = 12, 64
+
+
+def _variant(width: int, mlp_ratio: int = 4) -> Arch:
+    """Four convolutions of stride 2, a register, rotary positions as in DINOv3, no final norm."""
+    stem = dict(
+        type='ConvEmbed',
+        channels=(width // 8, width // 4, width // 2, width),
+        strides=(2,) * 4,
+        kernel_sizes=(3,) * 4,
+        conv_act='ReLU',
+    )
+    arguments = dict(
+        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        with_cls_token=False,
+        encoder=dict(reg_token=1, final_norm=False),
+        numerics='timm',
+        out_type='featmap',
+    )
+    return Arch(width, BLOCKS, width // HEAD_DIMS, mlp_ratio * width, stem, arguments)
+
+
+T, T_PLUS, S, S_PLUS = _variant(192), _variant(256), _variant(384), _variant(384, 6)

@@ -1,0 +1,24 @@
+"""ECDet for a folder of images with boxes: ``vit-plugin train --data FOLDER --model ecdet``."""
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+from vit_plugin.projects.detr_family.folder_detector import SCHEDULES, folder_detector
+
+from .ec_vit import STRIDES
+
+
+def _ecdet(facts: ModelFacts) -> Section:
+    """The last blocks of a backbone at three sizes, a hybrid encoder, and the decoder."""
+    last = facts.built.num_layers - 1
+    backbone = facts.backbone('featmap', out_indices=tuple(range(max(last - 1, 0), last + 1)))
+    backbone |= dict(type='vit_plugin.ECViT', out_channels=facts.channels)
+    return folder_detector('ecdet', facts, backbone, STRIDES, 'SiLU')
+
+
+ECDET = TaskModel(
+    'an ECDet',
+    _ecdet,
+    schedules=SCHEDULES,
+    stretched=True,
+    saved=dict(backbone=dict(type='vit_plugin.ECViT')),
+)
