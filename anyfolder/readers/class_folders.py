@@ -76,7 +76,6 @@ def read_class_folders(
     names = _names_of_numbers(tree, records, classes)
     if names:
         findings.warn('numbers of classes that a file names', names[0])
-        classes = {*names[1]}
     elif are_measured(classes, named=True):
         findings.warn(
             'classes that are numbers, whose order and distance are not learned; join them to a '
@@ -105,7 +104,7 @@ def read_class_folders(
 
 def _names_of_numbers(tree: Tree, records: Records, classes: Collection[str]) -> Names | None:
     """The file that names classes whose labels are numbers from 0 on, by which they are called."""
-    if not all(map(str.isdecimal, classes)):
+    if not classes or not all(map(str.isdecimal, classes)):
         return None
     named = find_names(tree, find_settings(tree))
     numbers = {*map(int, classes)}

@@ -624,3 +624,23 @@ def test_one_patient_of_all_images_is_divided(tmp_path):
     rows = [f'{i},p,{("cat", "dog")[i % 2]}' for i in range(24)]
     (tmp_path / 'labels.csv').write_text('\n'.join(['image,patient,label', *rows]))
     assert sizes_of(read(tmp_path)) == [22, 2, 0]
+
+
+def test_a_folder_of_a_numbered_class_is_no_line_of_a_list(tmp_path):
+    for number in range(3):
+        write_flat(tmp_path, 4, place=str(number))
+        for path in [*(tmp_path / str(number)).iterdir()]:
+            path.rename(path.with_stem(f'x{path.stem}'))
+    (tmp_path / 'classes.txt').write_text('ant\nbee\ncat\n')
+    (tmp_path / 'val.txt').write_text('0\n1\n')
+    found = read(tmp_path)
+    assert found.classes == ('ant', 'bee', 'cat')
+    assert found.held_out
+
+
+def test_images_without_any_class_are_a_sentence(tmp_path):
+    write_flat(tmp_path, 12)
+    rows = [f'{i}.jpg,0,0' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,a,b', *rows]))
+    with rejects('no image of .* to train on has a class'):
+        read(tmp_path)
