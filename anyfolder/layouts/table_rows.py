@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anyfolder.errors import InputError
+from anyfolder.readers.label_structures import text_of_key
 from anyfolder.readers.tables import read_objects
 from anyfolder.text import read_text
 
@@ -18,6 +19,7 @@ from .nearest import did_you_mean
 MARKS = (',', ';', '\t', '|', ' ')  # between values; a blank stands for any number of blanks
 MAX_ABOVE = 10  # lines above the header or the first row
 COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
+KEYED = re.compile(r'\.[^.]+$')  # behind a title, the key of a value in the JSON of its column
 OF_NUMBERS = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
 ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # of a class
 
@@ -36,6 +38,7 @@ class TableForm(NamedTuple):
         rest: of further values, ``'ignored'`` where they are not needed, ``'last'`` where they
             belong to the last column, or nothing.
         below_header: whether a line may lack its last values, and numbers may be empty.
+        keys: of columns whose values are JSON or dicts of Python, the key whose value counts.
     """
 
     start: int
@@ -45,6 +48,7 @@ class TableForm(NamedTuple):
     width: int
     rest: str = ''
     below_header: bool = False
+    keys: Mapping[str, str] = {}
 
     def row(self, values: list[str]) -> Row | None:
         """The values of a line by columns; None if they do not fit."""
@@ -58,6 +62,8 @@ class TableForm(NamedTuple):
         if len(values) < self.width or (len(values) > self.width and not self.rest):
             return None
         row: dict[str, Any] = {name: values[i].strip() for name, i in self.places.items()}
+        for name, key in self.keys.items():
+            row[name] = text_of_key(row[name], key)
         numbers = NUMBERS & row.keys()
         if self.below_header and not any(row[name] for name in numbers):
             row = {name: value for name, value in row.items() if name not in numbers}
@@ -134,10 +140,17 @@ def _below_header(lines: Sequence[str], file: Path, columns: Columns) -> TableFo
     for start, line in enumerate(islice(lines, MAX_ABOVE)):
         for mark in MARKS if line.strip() and not COMMENT.match(line) else ():
             header = [title.strip() for title in _split(line, mark)]
-            if wanted.issubset(header):
-                places = {name: header.index(title) for name, title in titles.items()}
+            keyed = {title: KEYED.sub('', title) for title in wanted.difference(header)}
+            if {*header}.issuperset([*keyed.values(), *columns.flags]):
+                found = {name: keyed.get(title, title) for name, title in titles.items()}
+                places = {name: header.index(title) for name, title in found.items()}
                 flags = {title: header.index(title) for title in columns.flags}
-                return TableForm(start + 1, mark, places, flags, len(header), below_header=True)
+                keys = {
+                    name: title[len(found[name]) + 1 :]
+                    for name, title in titles.items()
+                    if title in keyed
+                }
+                return TableForm(start + 1, mark, places, flags, len(header), '', True, keys)
             best = max(best, header, key=lambda one: (len(wanted.intersection(one)), len(one)))
     lacking = min(wanted.difference(best))
     raise InputError(
@@ -149,10 +162,11 @@ def _below_header(lines: Sequence[str], file: Path, columns: Columns) -> TableFo
 def _objects(file: Path, columns: Columns) -> Iterator[tuple[str, Row | None]]:
     """The objects of a JSONL file by their keys."""
     for number, found in enumerate(read_objects(file), 1):
-        said = ((name, found.get(title)) for name, title in (columns.titles or {}).items())
-        row = {
-            name: value if isinstance(value, str) else json.dumps(value)
-            for name, value in said
-            if value is not None
-        }
+        row = {}
+        for name, title in (columns.titles or {}).items():
+            value = found.get(title)
+            if title not in found and isinstance(outer := found.get(KEYED.sub('', title)), dict):
+                value = outer.get(title.rpartition('.')[2])
+            if value is not None:
+                row[name] = value if isinstance(value, str) else json.dumps(value)
         yield f'line {number} of {file}', row

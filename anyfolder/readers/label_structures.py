@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from anyfolder.bounded import json_in
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.wording import option
 
 from .class_names import class_name
+from .tables import TABLE_SUFFIXES
 
 BRACKETS = ('[', '{', '(')
 SEQUENCE = re.compile(
@@ -79,14 +80,21 @@ def structure_reader(
                 found[value] = [class_name(name) for name in _names(content)]
         except NoNamesError as error:
             what, remedy = error.args
+            key = _key_of_names(values, file) if error is OTHER else ''
             remedy = remedy.format(
                 task=option('task', 'detection'), segmentation=option('task', 'segmentation')
             )
             shown = value[:SHOWN_LETTERS] + '...' * (len(value) > SHOWN_LETTERS)
-            raise InputError(
+            sentence = (
                 f'the column {column!r} of {str(file)!r} has {what} such as {shown}, and a '
                 f'classifier learns names; {remedy}.'
-            ) from error
+            )
+            if key and file.suffix.lower() in TABLE_SUFFIXES:
+                columns = {'class': f'{column}.{key}'}
+                raise UnclearError(
+                    sentence, format='table', labels=[file], columns=columns
+                ) from None
+            raise InputError(sentence) from error
     return found.get
 
 
@@ -104,6 +112,25 @@ def _parsed(value: str, file: Path) -> Any:
     if CUT_OFF.match(value):
         raise OTHER
     return None
+
+
+def text_of_key(text: str, key: str) -> str:
+    """The value of a key in JSON or in a dict of Python, as text; nothing without one."""
+    with suppress(NoNamesError):
+        content = _parsed(text, Path())
+        value = content.get(key) if isinstance(content, Mapping) else None
+        return '' if value is None else str(value)
+    return ''
+
+
+def _key_of_names(values: Collection[str], file: Path) -> str:
+    """The first key by which all values are dicts with text, nothing without one."""
+    with suppress(NoNamesError):  # of one that is damaged
+        dicts = [_parsed(value, file) for value in values]
+        if all(isinstance(one, Mapping) for one in dicts):
+            found = (key for key in dicts[0] if all(isinstance(one.get(key), str) for one in dicts))
+            return str(next(found, ''))
+    return ''
 
 
 def _names(content: Any) -> list[str]:

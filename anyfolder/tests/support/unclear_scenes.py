@@ -63,6 +63,21 @@ def no_label_column(scene: Scene) -> None:
     table(scene, 'file,dx,place', lambda i: f'{"nv" if i % 2 else "mel"},arm')
 
 
+def label_of_dicts(scene: Scene, name: str = 'data.csv') -> None:
+    scene.images(*(f'images/{i}.jpg' for i in range(24)))
+    kinds = [dict(kind='b' if i % 2 else 'a', seen='day') for i in range(24)]
+    if name.endswith('.jsonl'):
+        scene.text(
+            name, *(json.dumps(dict(file=f'{i}.jpg', label=one)) for i, one in enumerate(kinds))
+        )
+    else:
+        scene.text(name, 'file,label', *(f'{i}.jpg,"{one}"' for i, one in enumerate(kinds)))
+
+
+def label_of_objects(scene: Scene) -> None:
+    label_of_dicts(scene, 'metadata.jsonl')
+
+
 def unknown_split(scene: Scene) -> None:
     table(
         scene, 'file,label,split', lambda i: f'{"a" if i % 2 else "b"},{"one" if i < 20 else "two"}'
@@ -258,6 +273,8 @@ UNCLEAR = [
     Unclear(only_test, 'classification', "no folder 'train'", ('sea', 'street'), 8),
     Unclear(only_test_by_list, 'classification', 'none to train on', ('sea', 'street'), 8),
     Unclear(no_label_column, 'classification', 'none of them is called label', ('mel', 'nv'), 24),
+    Unclear(label_of_dicts, 'classification', 'write the names', ('a', 'b'), 24),
+    Unclear(label_of_objects, 'classification', 'write the names', ('a', 'b'), 24),
     Unclear(unknown_split, 'classification', 'none of which is train', ('a', 'b'), 24),
     Unclear(
         measured_labels, 'classification', 'a classifier learns names',
