@@ -77,14 +77,17 @@ def _in_json(tree: Tree, file: Path) -> NamedValues | None:
     """The names in nnU-Net's ``dataset.json``: ``labels``, numbers by names or names by numbers."""
     if file.name.lower() != 'dataset.json':
         return None
-    match tree.contents.json(file):
-        case {'labels': {**labels}} if labels:
-            if all(map(str.isdecimal, labels)):
-                labels = {str(name): number for number, name in labels.items()}
-            if all(str(number).isdecimal() for number in labels.values()):
-                numbers = {int(number): class_name(name) for name, number in labels.items()}
-                return NamedValues(dict(sorted(numbers.items())), file=file)
-    return None
+    content = tree.contents.json(file)
+    labels = content.get('labels') if isinstance(content, Mapping) else None
+    if not isinstance(labels, Mapping) or not labels:
+        return None
+    pairs = [(str(name), str(number)) for name, number in labels.items()]
+    if all(name.isdecimal() for name, _ in pairs):
+        pairs = [(name, number) for number, name in pairs]
+    if not all(number.isdecimal() for _, number in pairs):
+        return None
+    numbers = sorted((int(number), class_name(name)) for name, number in pairs)
+    return NamedValues(dict(numbers), file=file)
 
 
 def read_names(file: Path) -> NamedValues:
