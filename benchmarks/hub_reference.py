@@ -2,11 +2,12 @@
 
 It runs in an environment with ``transformers``, which this package does not need:
 
-    PYTHON benchmarks/hub_reference.py NAME FOLDER
+    PYTHON benchmarks/hub_reference.py NAME FOLDER [AGAIN]
 
 ``NAME`` is a key of ``MODELS``. It writes the folder as ``save_pretrained`` does, with its
-processor, and ``outputs.pt``: of each of three sizes the images and, in float64, the logits, or the
-features where there is no head; and of each odd image its file and the processor's pixels.
+processor, and ``outputs.pt``: of each size the images and, in float64, the logits, or the features
+where there is no head; and of each odd image its file and the processor's pixels. With ``AGAIN``, a
+folder that was written from ``FOLDER``, it writes ``AGAIN/outputs.pt`` of the same images.
 """
 
 import sys
@@ -30,6 +31,18 @@ DINOV3 = dict(BLOCKS, intermediate_size=128, image_size=64, num_register_tokens=
 TEXT = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
 TOWERS = dict(vision_config=VIT, text_config=TEXT)
 LABELS = dict(id2label={i: f'thing {i}' for i in range(7)})
+DEPTHS = dict(depths=[1, 2, 1, 1])
+CONVOLUTIONS = dict(hidden_sizes=[8, 16, 24, 32], image_size=64, **DEPTHS)
+PYRAMID = dict(hidden_sizes=[8, 16, 24, 32], num_attention_heads=[1, 2, 2, 4], **DEPTHS)
+WINDOWS = dict(embed_dim=24, num_heads=[2, 2, 2, 4], image_size=64, window_size=2, **DEPTHS)
+HIERA = dict(embed_dim=16, num_heads=[1, 1, 2, 4], image_size=[64, 64], **DEPTHS)
+LEVIT = dict(
+    hidden_sizes=[16, 24, 32],
+    num_attention_heads=[1, 2, 2],
+    depths=[1, 2, 1],
+    key_dim=[8, 8, 8],
+    image_size=64,
+)
 MAE = dict(
     VIT,
     mask_ratio=0.0,
@@ -47,6 +60,7 @@ class Model(NamedTuple):
     given: Mapping[str, Any]
     processor: str
     gives: str = 'logits'
+    wrapped: bool = False  # computed here by transformers' own module, at its own size
 
 
 MODELS = {
@@ -75,6 +89,28 @@ MODELS = {
     'SiglipModel': Model('Siglip', TOWERS, 'Siglip', 'tower'),
     'SiglipVisionModel': Model('SiglipVision', VIT, 'Siglip', 'pooled'),
     'SiglipForImageClassification': Model('Siglip', dict(TOWERS, **LABELS), 'Siglip'),
+    'BeitForImageClassification': Model(
+        'Beit', dict(VIT, use_relative_position_bias=True, **LABELS), 'Beit', wrapped=True
+    ),
+    'Data2VecVisionForImageClassification': Model(
+        'Data2VecVision',
+        dict(VIT, use_shared_relative_position_bias=True, **LABELS),
+        'Beit',
+        wrapped=True,
+    ),
+    'PixioModel': Model('Pixio', DINOV2, 'Bit', 'pooled', wrapped=True),
+    'Aimv2VisionModel': Model('Aimv2Vision', VIT, 'CLIP', 'pooled', wrapped=True),
+    'SwinForImageClassification': Model('Swin', dict(WINDOWS, **LABELS), 'ViT', wrapped=True),
+    'HieraForImageClassification': Model('Hiera', dict(HIERA, **LABELS), 'Bit', wrapped=True),
+    'ConvNextV2ForImageClassification': Model(
+        'ConvNextV2', dict(CONVOLUTIONS, **LABELS), 'ConvNext', wrapped=True
+    ),
+    'LevitForImageClassification': Model('Levit', dict(LEVIT, **LABELS), 'Levit', wrapped=True),
+    'CvtForImageClassification': Model('Cvt', LABELS, 'ConvNext', wrapped=True),
+    'SegformerForImageClassification': Model(
+        'Segformer', dict(PYRAMID, **LABELS), 'Segformer', wrapped=True
+    ),
+    'MobileNetV2ForImageClassification': Model('MobileNetV2', LABELS, 'MobileNetV2', wrapped=True),
 }
 MODES = dict(color='RGB', gray='L', transparent='RGBA', thin='RGB', turned='RGB', small='RGB')
 SHAPES = dict(thin=(1, 300), small=(40, 61))
@@ -83,16 +119,18 @@ SHAPES = dict(thin=(1, 300), small=(40, 61))
 def outputs(name: str, model: nn.Module, images: Tensor) -> Tensor:
     """The logits or features (B, C) of images (B, 3, H, W)."""
     row, options = MODELS[name], dict[str, Any]()
-    if not row.config.startswith('D') or row.config == 'DeiT':  # DINO's code always resamples
+    # DINO's code always resamples.
+    if not row.wrapped and (not row.config.startswith('D') or row.config == 'DeiT'):
         options['interpolate_pos_encoding'] = True
     if row.config == 'ViTMAE':  # which shuffles its tokens
         tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
         options['noise'] = torch.arange(tokens).expand(len(images), -1).double()
-    found = (model.vision_model if row.gives == 'tower' else model)(images, **options)
+    whole = row.gives != 'tower' or not hasattr(model, 'text_model')
+    found = (model if whole else model.vision_model)(images, **options)
     if row.gives == 'logits':
         return found.logits
     if row.gives in ('tower', 'pooled'):
-        return found.pooler_output
+        return found.pooler_output.flatten(1)
     tokens_of = found.last_hidden_state
     return tokens_of.mean(dim=1) if row.gives == 'mean' else tokens_of[:, 0]
 
@@ -112,12 +150,29 @@ def odd_images(folder: Path) -> dict[str, Image.Image]:
     return found
 
 
+def read_again(name: str, folder: Path, again: Path) -> None:
+    """Write what the model of a folder computes of the images of another one."""
+    from transformers import AutoModel, AutoModelForImageClassification
+
+    classifies = MODELS[name].gives == 'logits'
+    automatic = AutoModelForImageClassification if classifies else AutoModel
+    model = automatic.from_pretrained(again).eval().double()
+    sizes = []
+    for images, _ in torch.load(folder / 'outputs.pt')['sizes']:
+        with torch.no_grad(), doubled():
+            sizes.append((images, outputs(name, model, images)))
+    torch.save(dict(sizes=sizes), again / 'outputs.pt')
+
+
 def main() -> None:
     import transformers
 
     warnings.simplefilter('ignore')
     name, folder = sys.argv[1], Path(sys.argv[2])
     row = MODELS[name]
+    if sys.argv[3:]:
+        read_again(name, folder, Path(sys.argv[3]))
+        return
     config = getattr(transformers, f'{row.config}Config')(**row.given)
     model = getattr(transformers, name.partition(',')[0])(config).eval()
     generator = torch.Generator().manual_seed(0)
@@ -135,7 +190,7 @@ def main() -> None:
     }
     side = 14 if row.config.startswith('Dinov2') else 16
     sizes = []
-    for height, width in ((4, 4), (8, 8), (3, 6)):
+    for height, width in ((4, 4),) if row.wrapped else ((4, 4), (8, 8), (3, 6)):
         images = torch.rand(2, 3, side * height, side * width, generator=generator).double()
         with torch.no_grad(), doubled():
             sizes.append((images, outputs(name, model.double(), images)))

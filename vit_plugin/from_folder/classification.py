@@ -98,8 +98,10 @@ class Classification(Task):
     def model(self) -> Section:
         """The classifier. It may mix images in training."""
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
-        arguments = self.start.for_size(backbone_of(self.start, size, listing.bands), size)
-        parts = self.parts(arguments)
+        arguments = backbone_of(self.start, size, listing.bands)
+        if self.start.wrapped:
+            arguments |= self.start.of_vector
+        parts = self.parts(self.start.for_size(arguments, size))
         classes: Section = dict(num_classes=len(listing.classes), in_channels=parts.in_channels)
         head = dict(type='MultiLabelLinearClsHead', **classes)
         optional: Section = dict(neck=parts.neck) if parts.neck else {}
@@ -130,9 +132,7 @@ class Classification(Task):
         if not start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=start.weights)
             backbone = dict(backbone, init_cfg=weights)
-        if start.pools:
-            backbone = dict(backbone, out_type='pooled')
-        neck = None if start.pools else dict(type='GlobalAveragePooling')
+        neck = None if start.of_vector else dict(type='GlobalAveragePooling')
         channels = start.meta_backbone(0, **backbone).channels[-1]
         return Parts(backbone, neck, channels)
 
@@ -228,9 +228,10 @@ def read_classes(tree: Tree, request: Request) -> Listing:
 def image_size(start: StartingPoint, listing: Listing) -> int:
     """The image size of the weights, or from scratch that of the data.
 
-    From scratch it has at least 4 x 4 patches and at most 224 px.
+    From scratch it has at least 4 x 4 patches and at most 224 px, unless another library's config
+    says the size.
     """
-    if not start.from_scratch:
+    if not start.from_scratch or (start.wrapped and start.of_vector):
         return start.native_size()
     shorter = min(typical_size(listing.train))
     stride = start.patch_side(shorter)

@@ -17,6 +17,7 @@ from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.map_sizes import maps_of, other_sizes
 from vit_plugin.registry import MODELS as OURS
+from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
@@ -80,6 +81,11 @@ class StartingPoint:
     def __post_init__(self) -> None:
         if self.wrapped:
             return
+        if is_of_hub(self.arch):
+            raise ConfigError(
+                f'--arch {self.arch!r} is of an encoder that is computed here, or of none; give it '
+                'as --weights to begin with its weights, or its size as --arch, such as B/16.'
+            )
         if self.arch:
             parse_arch(self.arch)
         elif self.weights and not (self.detector or self.saved_backbone):
@@ -152,18 +158,19 @@ class StartingPoint:
         return wrapped_model(self.arch, self._found)
 
     @cached_property
-    def pools(self) -> bool:
-        """True if another library's backbone gives the vector that its own classifier gets."""
+    def of_vector(self) -> Section:
+        """Arguments with which another library's backbone gives what its classifier gets, or {}."""
+        pooled: Section = dict(out_type='pooled')
         try:
-            self.meta_backbone(0, out_type='pooled')
+            self.meta_backbone(0, **pooled)
         except ConfigError:  # of a model without one, whose last map is averaged
-            return False
-        return True
+            return {}
+        return pooled
 
     @cached_property
     def wrapped_classes(self) -> list[str]:
         """The names of the classes of another library's classifier in the weights, or none."""
-        if not (self.wrapped and self.pools and self._found):
+        if not (self.wrapped and self.of_vector and self._found):
             return []
         return [*as_run(self._found).dataset_meta.get('classes', ())]
 
@@ -232,7 +239,7 @@ class StartingPoint:
     def native_size(self) -> int:
         """The longer side of the training images of the weights, or of the model they name."""
         if self.wrapped:
-            return max(self.meta_backbone(0).img_size)
+            return max(self.meta_backbone(0, **self.of_vector).img_size)
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
         size = (
             parse_arch(name or self.saved_backbone['arch'])

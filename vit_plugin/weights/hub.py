@@ -8,6 +8,7 @@ person, as the config in a checkpoint is, see :mod:`vit_plugin.untrusted`.
 """
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,7 @@ TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # what stands before the name of a t
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
 HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
+SNAPSHOTS = 'snapshots'  # folder of a model in the hub's cache, with a folder for each revision
 ENTRY = 'vit_plugin'  # of the config
 
 
@@ -51,8 +53,52 @@ def timm_name(source: str) -> str | None:
     return None if start is None else source.removeprefix(start)
 
 
+def files_of_model(folder: str | Path) -> Path:
+    """Where the files of a model are: of a ``models--ORG--NAME`` in the hub's cache, its snapshot.
+
+    That is the one of ``main``, or the only one. Any other folder is returned as it is.
+    """
+    snapshots, main = Path(folder, SNAPSHOTS), Path(folder, 'refs', 'main')
+    if not snapshots.is_dir() or Path(folder, HUB_CONFIG).is_file():
+        return Path(folder)
+    if main.is_file() and (found := snapshots / main.read_text().strip()).is_dir():
+        return found
+    several = [path for path in snapshots.iterdir() if path.is_dir()]
+    return several[0] if len(several) == 1 else Path(folder)
+
+
+def is_of_hub(name: str) -> bool:
+    """True for ``hf://ORG/NAME``, and for a folder with a config in the form of the hub."""
+    folder = files_of_model(os.path.expanduser(name)) if name else Path()
+    return name.startswith('hf://') or bool(name and Path(folder, HUB_CONFIG).is_file())
+
+
+def config_of(source: str) -> Mapping[str, Any]:
+    """The entries of the ``config.json`` of a folder or of ``hf://ORG/NAME``.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    try:
+        path = files_of_model(os.path.expanduser(source)) / HUB_CONFIG
+        if source.startswith('hf://'):
+            from huggingface_hub import hf_hub_download
+
+            path = Path(hf_hub_download(source.removeprefix('hf://'), HUB_CONFIG))
+        content = read_json(path)
+    except Exception as error:  # of the hub, of the network or of the file
+        raise ConfigError(
+            f'config={source!r}: {HUB_CONFIG} cannot be read ({first_line(error)}); give its '
+            'entries, a folder or hf://ORG/NAME.'
+        ) from error
+    if not isinstance(content, Mapping):
+        raise ConfigError(f'config={source!r}: {HUB_CONFIG} has no entries; give another.')
+    return content
+
+
 def weights_in(folder: str | Path) -> Path | None:
-    """The weights in a folder in the form of the hub, or None for anything else."""
+    """The weights in a folder in the form of the hub, or of its cache; None for anything else."""
+    folder = files_of_model(folder)
     if not Path(folder, HUB_CONFIG).is_file():
         return None
     return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
@@ -114,10 +160,16 @@ def said_once() -> Iterator[None]:
 
 @said_once()
 def from_hugging_face(name: str) -> Path:
-    """Download the weights of a model, and its config next to them."""
-    from huggingface_hub import hf_hub_download
+    """Download the weights of a model, and its config next to them.
+
+    With ``HF_HUB_OFFLINE=1`` they are those in the cache.
+    """
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
 
+    cached = Path(constants.HF_HUB_CACHE, f'models--{name.replace("/", "--")}')
+    if constants.HF_HUB_OFFLINE and (there := weights_in(cached)):
+        return there
     for file in HUB_FILES:
         try:
             found = Path(hf_hub_download(name, file))

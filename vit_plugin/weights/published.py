@@ -15,7 +15,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import PositiveInt, Section
 from vit_plugin.errors import ConfigError
 
-from .foreign_config import ConfigKind, ForeignConfig
+from .foreign_config import SHORT, ConfigKind, ForeignConfig
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
 from .recognition import Recognized, recognize, unwrapped
@@ -117,10 +117,19 @@ class Published:
         """The names of the classes by their numbers, as far as they are told.
 
         As many default names as COCO has classes are none.
+
+        Raises:
+            ConfigError: if they are no names by numbers.
         """
-        labels = told(self.config, 'id2label', Mapping, {})
-        pairs = {int(key): name for key, name in labels.items() if str(key).isdecimal()}
-        if (pairs and fits(dict[int, str], pairs)) and not (
+        labels = self.config.get('id2label') or {}
+        numbered = isinstance(labels, Mapping) and all(str(key).isdecimal() for key in labels)
+        pairs = {int(key): name for key, name in labels.items()} if numbered else {}
+        if not numbered or not fits(dict[int, str], pairs):
+            raise ConfigError(
+                f'its config.json has id2label={SHORT.repr(labels)}, where names by numbers are '
+                'expected; mend it'
+            )
+        if pairs and not (
             len(pairs) in COCO_ROWS
             and all(name.startswith(DEFAULT_NAME) for name in pairs.values())
         ):

@@ -5,6 +5,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError
 
+from .hub import HUB_CONFIG, HUB_FILES
 from .image_kinds import IMAGE_KINDS
 from .opening import Checkpoint
 from .published import told
@@ -75,14 +76,21 @@ OF_CLASSES = {
 
 
 def check_kind(checkpoint: Checkpoint) -> None:
-    """Raise a ``ConfigError`` about a folder of transformers whose config is no model here.
+    """Raise a ``ConfigError`` about a folder of the hub whose config is no model here.
 
-    A folder without a config, or of another library, is passed over.
+    A checkpoint without a config beside it is passed over.
     """
     config = checkpoint.beside.get('config')
     named = [*told(config, 'architectures', Sequence[str], ())]
     kind = told(config, 'model_type', str, '')
     if not (named or kind):
+        path = checkpoint.path
+        if path and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file():
+            raise ConfigError(
+                f'{str(path.with_name(HUB_CONFIG))!r} names no model, neither by model_type as '
+                'transformers does, nor by architecture as timm does; download it again, or give '
+                '--arch, such as B/16.'
+            )
         return
     said = dict(model_type=kind, architectures=named)
     what = ' and '.join(f'{name}={value!r}' for name, value in said.items() if value)
@@ -93,6 +101,8 @@ def check_kind(checkpoint: Checkpoint) -> None:
 
 
 def _why(config: Any, kind: str) -> str:
+    if not kind:
+        return 'it has no model_type, by which models are known; put it there'
     known = IMAGE_KINDS.get(kind)
     if known is not None:
         return f'of this type, {", ".join(known.poolings)} are read; save one of these'

@@ -9,6 +9,7 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.project import declared
 from vit_plugin.untrusted.admission import admit
 
+from .hub import config_of, is_of_hub
 from .opening import Checkpoint
 from .saved_settings import settings_of, value_at
 
@@ -20,7 +21,8 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     """The arguments of the backbone, with its type; {} for models that are computed here.
 
     Args:
-        name: that of a model, such as ``timm://convnext_tiny``, or nothing.
+        name: that of a model, such as ``timm://convnext_tiny``, or a folder or ``hf://ORG/NAME``
+            whose config describes it, or nothing.
         checkpoint: the weights, with the configs beside them, or those of a training here.
 
     Raises:
@@ -34,6 +36,8 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
             saved = admit(used, checkpoint.source, 'start')['model']['backbone']
             return {key: value for key, value in saved.items() if key not in OF_MODEL}
     config = checkpoint.beside.get('config') if checkpoint else None
+    if is_of_hub(name):
+        name, config = '', config_of(name)
     for kind, place in readers.items():
         if found := resolve_name(place)(name, config or {}):
             return dict(type=kind, **found)

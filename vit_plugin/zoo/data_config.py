@@ -13,7 +13,14 @@ from timm.data import resolve_data_config
 from anyfolder.bounded import read_json
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.weights.hub import HUB_CONFIG, HUB_FILES, said_once, timm_name, weights_in
+from vit_plugin.weights.hub import (
+    HUB_CONFIG,
+    HUB_FILES,
+    files_of_model,
+    said_once,
+    timm_name,
+    weights_in,
+)
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.saved_settings import training_settings
 
@@ -89,7 +96,7 @@ def _of_names(source: Any, arch: Any) -> Section | None:
             return _of_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
         folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
         if weights_in(folder):
-            return _of_files(name, folder.joinpath)
+            return _of_files(name, files_of_model(folder).joinpath)
         stem, plus, _ = name.partition('+')
         if plus and timm.is_model(stem):
             return _of_timm(stem)

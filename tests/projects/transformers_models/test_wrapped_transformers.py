@@ -71,3 +71,18 @@ def test_a_run_on_it_is_a_start_too(folder, tmp_path):
 def test_what_needs_a_vit_says_so(folder, data):
     with rejects('vit-plugin pretrain takes no TransformersBackbone'):
         Pretraining(Request(data, task='pretraining', weights=folder, method='mae'))
+
+
+def test_a_folder_as_arch_begins_without_weights(folder, data, tmp_path):
+    task = Classification(Request(data, arch=folder, work_dir=str(tmp_path / 'run')))
+    model = task.model()
+    assert task.start.from_scratch
+    assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'
+    assert 'init_cfg' not in model['backbone'] | model['head']
+
+
+def test_an_encoder_of_ours_is_no_arch(tmp_path):
+    config = transformers.ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)
+    config.save_pretrained(tmp_path)
+    with rejects('is of an encoder that is computed here, or of none; give it as --weights'):
+        StartingPoint(str(tmp_path), None, (0, 64))

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.hub import HUB_FILES, is_of_hub
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
 from .newest import BEST, NUMBERED, best_checkpoint, newest_checkpoint
@@ -43,6 +44,11 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
         raise ConfigError(
             f'The folder {folder!r} has the adapter of another model alone ({ADAPTER}); merge it '
             'into that model with merge_and_unload() of peft, and give what save_pretrained writes.'
+        )
+    if newest is None and is_of_hub(str(folder)):
+        raise ConfigError(
+            f'The folder {folder!r} has a config.json and none of {", ".join(HUB_FILES)}; put one '
+            'next to it, as save_pretrained of transformers writes them.'
         )
     if newest is None:
         raise ConfigError(

@@ -1,15 +1,12 @@
 """Which model of transformers a config describes. No code of a hub is run."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anyfolder.bounded import read_json
-from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.errors import ConfigError, first_line, naming, needed_by
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.hub import HUB_CONFIG
+from vit_plugin.weights.hub import config_of
 from vit_plugin.weights.transformers_config import STAGES, transformers_kind
 
 from .pooled_kinds import POOLED
@@ -47,7 +44,11 @@ def backbone_config(source: str | Mapping[str, Any], pooled: bool = False) -> 'P
         kinds, what = [*POOLED], 'gives no vector of an image here'
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
-    content = source if isinstance(source, Mapping) else _read(source)
+    if isinstance(source, Mapping):
+        content = source
+    else:
+        with naming('TransformersBackbone'):
+            content = config_of(source)
     kind = content.get('model_type')
     if kind not in kinds:
         raise ConfigError(
@@ -88,22 +89,3 @@ def entries_of(content: Mapping[str, Any], pooled: bool = False) -> dict[str, An
     left_out |= {*WRITTEN.get(content['model_type'], ())}
     kept = {name: value for name, value in content.items() if name in changed.keys() - left_out}
     return dict(kept, model_type=content['model_type'])
-
-
-def _read(source: str) -> Mapping[str, Any]:
-    """The entries of a ``config.json``."""
-    path: str | Path = Path(os.path.expanduser(source), HUB_CONFIG)
-    try:
-        if source.startswith('hf://'):
-            from huggingface_hub import hf_hub_download
-
-            path = hf_hub_download(source.removeprefix('hf://'), HUB_CONFIG)
-        content = read_json(path)
-    except Exception as error:  # of the hub, of the network or of the file
-        raise ConfigError(
-            f'TransformersBackbone: config={source!r}: {HUB_CONFIG} cannot be read '
-            f'({first_line(error)}); give its entries, a folder or hf://ORG/NAME.'
-        ) from error
-    if not isinstance(content, Mapping):
-        raise ConfigError(f'TransformersBackbone: {path} has no entries; give another.')
-    return content
