@@ -119,7 +119,9 @@ def test_dtype(convert, tmp_path, tiny, suffix, dtype):
         if name != 'steps'
     )
     if suffix == '.pth':
-        assert read_checkpoint(tmp_path / 'x.pth')['meta'] == dict(cfg='model = dict()')
+        meta = read_checkpoint(tmp_path / 'x.pth')['meta']
+        assert meta.pop('provenance')['links'][0]['of']['source'] == 'weights.pth'
+        assert meta == dict(cfg='model = dict()')
 
 
 @pytest.mark.nightly
@@ -148,7 +150,7 @@ def test_bad_input(convert, tmp_path):
     golden = FOLDER / f'{NAMES[0]}.npz'
     for arguments, words in (
         ([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
-        ([golden, tmp_path / 'x.pth', '--private'], '--private does not go with --out'),
+        ([golden, tmp_path / 'x.pth', '--private'], '--private needs --out hf://*'),
         ([tmp_path / 'none.npz', tmp_path / 'x.pth'], 'There is no checkpoint file'),
     ):
         done = convert(*arguments, '--to', 'timm')

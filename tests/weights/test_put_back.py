@@ -12,6 +12,7 @@ from tiny_models import TINY, randomize
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.provenance import of_file
 from vit_plugin.weights.put_back import changed_tensors, put_back
 
 REGISTERS = dict(encoder=dict(reg_token=2, layer_scale_init_value=0.1))
@@ -63,7 +64,9 @@ def test_zero_steps_leave_a_folder_as_it_is(folder, tmp_path):
     for name in ('config.json', 'preprocessor_config.json'):
         assert (tmp_path / 'again' / name).read_bytes() == (folder / name).read_bytes()
     with safe_open(tmp_path / 'again/model.safetensors', framework='pt') as file:
-        assert file.metadata() == dict(format='pt')
+        assert {**file.metadata(), 'provenance': ''} == dict(format='pt', provenance='')
+    record = of_file(tmp_path / 'again/model.safetensors')
+    assert (record.source, record.made) == ('again', 'converted')
 
 
 def test_adapters_are_added_to_the_files_own_weights(folder):

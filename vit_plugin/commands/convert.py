@@ -24,6 +24,7 @@ from .flags import add_flags, add_target, at_least
 
 if TYPE_CHECKING:
     from vit_plugin.weights.opening import Checkpoint
+    from vit_plugin.weights.provenance import Provenance
 
 SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
@@ -67,22 +68,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         '--license',
         '--licence',
-        help="of the weights in a hub, by the hub's name, such as apache-2.0",
+        help="of the weights, by the hub's name, such as apache-2.0; default: the checkpoint's",
     )
     parser.add_argument('--private', action='store_true', help='upload where you alone read it')
 
 
-def write(weights: dict[str, Any], path: Path, suffix: str) -> None:
-    """Write tensors into a file of the form that the suffix names."""
+def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance') -> None:
+    """Write tensors into a file of the form that the suffix names, which carries their record."""
     import numpy as np
     import torch
     from safetensors.torch import save_file
 
-    if suffix == '.npz':
+    from vit_plugin.weights.provenance import KEY, append_to
+
+    if suffix == '.safetensors':
+        save_file(weights, path, {KEY: record.text()})
+    elif suffix == '.npz':
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
-        save = save_file if suffix == '.safetensors' else torch.save
-        save(weights, path)
+        torch.save(weights, path)
+    append_to(path, record)  # to an archive alone
 
 
 def plain(name: str, value, args: Namespace):
@@ -137,12 +142,20 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
     return heads
 
 
+def record_of(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
+    """Where the weights of the file that is written come from."""
+    from vit_plugin.weights.provenance import converted, of_checkpoint
+
+    return converted(of_checkpoint(checkpoint), str(args.out), args.license or '')
+
+
 def write_model(args: Namespace) -> None:
     """Write a run's weights under their own names; torch files add its config and classes."""
     import torch
 
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.hub import weights_in
+    from vit_plugin.weights.provenance import KEY
     from vit_plugin.weights.published_run import as_run
 
     checkpoint = as_run(open_checkpoint(args.checkpoint))
@@ -155,11 +168,13 @@ def write_model(args: Namespace) -> None:
         )
     weights = {name: plain(name, value, args) for name, value in checkpoint.weights.items()}
     known = {name: value for name, value in checkpoint.meta.items() if name in FACTS}
+    record = record_of(args, checkpoint)
+    known[KEY] = record.plain()
     with replacing(args.out, [args.checkpoint]) as path:
         if args.out.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
         else:
-            write(weights, path, args.out.suffix)
+            write(weights, path, args.out.suffix, record)
     print(f'{len(weights)} tensors as they are: {args.out}')
 
 
@@ -193,7 +208,7 @@ def write_names(args: Namespace) -> None:
         )
     exported = {key: plain(key, value, args) for key, value in exported.items()}
     with replacing(args.out, [args.checkpoint]) as path:
-        write(exported, path, args.out.suffix)
+        write(exported, path, args.out.suffix, record_of(args, checkpoint))
     names = f'{found.format.name} to {written.name}'
     print(f'{len(exported)} tensors from the format {names}: {args.out}')
     if left:

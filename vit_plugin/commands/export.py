@@ -113,6 +113,8 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
     from vit_plugin.deploy.pipeline_steps import facts_of, pixel_steps_of
+    from vit_plugin.inference.saved_model import find_checkpoint
+    from vit_plugin.weights.provenance import converted, of_address
 
     warnings.simplefilter('ignore')  # the exporters' own
     sources = [path for path in (args.config, args.checkpoint) if path]
@@ -127,6 +129,8 @@ def main(args: Namespace) -> None:
     if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
         model.unit = sizes.padding.unit  # the network fills its patches itself
     facts = facts_of(trained, sizes, steps) if is_onnx else ''
+    source = find_checkpoint(args.checkpoint, args.which)
+    record = converted(of_address(source), str(args.out), made='exported')
     found: list[str] = []
 
     def compare(path: Path) -> None:
@@ -136,7 +140,7 @@ def main(args: Namespace) -> None:
 
     batch = None if args.dynamic else 1
     apart = export(
-        model, args.out, size, args.dtype, reference, sources, facts, compare, batch, timed
+        model, args.out, size, args.dtype, reference, sources, facts, record, compare, batch, timed
     )
     said = summary(args, model, size, apart)
     print(said, *found, '' if sizes.of_test or args.img_size else SHRUNK, sep='')

@@ -118,6 +118,12 @@ RULES: dict[str, tuple[Rule, ...]] = {
             'it has a model and images of its own; leave it out',
         ),
         excludes(
+            '--about',
+            'images, --demo, --out, --score-thr, --slices, --batch-size, --config, --arch, '
+            '--device, --cfg-options',
+            'it reads what the file says; leave it out',
+        ),
+        excludes(
             '--checkpoint, --config, --arch, --device, --cfg-options',
             'checkpoint *.onnx',
             'the file has all of it; leave it out',
@@ -141,7 +147,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
             'the names and types are those of the file; leave it out',
         ),
         needs('--num-heads', '--to jax'),
-        excludes('--license, --private', '--out *.npz|*.safetensors|*.pth|*.bin', NO_EFFECT),
         needs('--private', '--out hf://*'),
         excludes('--dtype bfloat16', '--out *.npz', 'numpy has no such type; give another'),
     ),

@@ -8,11 +8,13 @@ vit-plugin infer CHECKPOINT FOLDER clip.mp4 https://example.org/photo.jpg \
         --out FOLDER --out predictions.json
 vit-plugin infer timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
 vit-plugin infer model.onnx photo.jpg
+vit-plugin infer --about CHECKPOINT
 """
 
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,8 @@ PICTURES = 'demo_pictures'  # the folder for those of --demo
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.usage = """vit-plugin infer CHECKPOINT IMAGE [IMAGE ...] [options]
-       vit-plugin infer --demo"""
+       vit-plugin infer --demo
+       vit-plugin infer --about CHECKPOINT"""
     add_model_arguments(parser, nargs='?')
     add_flags(
         parser,
@@ -57,6 +60,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f'ask a small detector of drawn shapes, which comes with the package and its images; '
         f'pictures go to {PICTURES} unless --out is given',
     )
+    parser.add_argument(
+        '--about',
+        action='store_true',
+        help='say where the weights come from, and the license of each link of that chain',
+    )
     add_flags(parser, '--batch-size', default=1)
     parser.add_argument(
         '--slices',
@@ -73,6 +81,10 @@ def check(args: Namespace) -> None:
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_drawn
 
+    if args.about:
+        if not args.checkpoint:
+            raise ConfigError('--about needs the checkpoint or the file that it is about; give it.')
+        return
     if args.demo:
         args.checkpoint, args.images = str(ONNX), [str(IMAGES)]
         args.out = args.out or [Path(PICTURES)]
@@ -86,7 +98,7 @@ def check(args: Namespace) -> None:
 
 def needs_torch(args: Namespace) -> bool:
     """True if torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
-    return not args.checkpoint.endswith('.onnx')
+    return not args.checkpoint.endswith('.onnx') or args.about
 
 
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -113,7 +125,28 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
     return predict
 
 
+def say_where_from(args: Namespace) -> None:
+    """Print the chain of weights that those of a file were made of."""
+    from anyfolder.terminal import printable
+    from vit_plugin.weights.provenance import Provenance, digest, of_address, of_file
+
+    if args.checkpoint.endswith(('.onnx', '.pt2')):
+        file = Path(args.checkpoint)
+        record = replace(of_file(file) or Provenance(''), source=file.name, sha256=digest(file))
+    else:
+        from vit_plugin.inference.saved_model import find_checkpoint
+
+        record = of_address(find_checkpoint(args.checkpoint, args.which))
+    for line in record.lines():
+        print(printable(line))
+
+
 def main(args: Namespace) -> None:
+    (say_where_from if args.about else predict)(args)
+
+
+def predict(args: Namespace) -> None:
+    """Ask the model about the images."""
     from vit_plugin.inference.inputs import Reading
     from vit_plugin.inference.predicting import predict_all
     from vit_plugin.inference.prediction_files import output_of

@@ -14,6 +14,7 @@ from vit_plugin.suggestions import closest, suggestion
 # sources.
 OUR_SETTINGS = {
     'begin_from',
+    'data_license',
     'find_unused_parameters',
     'float8',
     'lora',

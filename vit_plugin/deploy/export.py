@@ -17,6 +17,7 @@ from vit_plugin.errors import ConfigError, named_line, rejecting
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed
+from vit_plugin.weights.provenance import Provenance, append_to
 
 from .deployed_module import Deployed
 from .onnx_file import Run, external_weights, write_onnx
@@ -41,6 +42,7 @@ def export(
     reference: Deployed | None = None,
     sources: Sequence[str | Path] = (),
     facts: str = '',
+    record: Provenance | None = None,
     check: Callable[[Path], None] | None = None,
     batch: int | None = None,
     stage: Callable[[str], AbstractContextManager[None]] = in_silence,
@@ -57,6 +59,7 @@ def export(
         sources: files that were read. ``out`` must not be one of them.
         facts: what an ONNX file says of itself, see
             :func:`~vit_plugin.deploy.pipeline_steps.facts_of`.
+        record: where its weights come from, which the file carries.
         check: called with the file before it appears as ``out``. It may raise an error.
         batch: the number of images in a run of the file. None means any number.
         stage: called with the name of each stage, for a context in which it runs.
@@ -75,7 +78,7 @@ def export(
         with stage('Tracing the graph'):
             program = trace(model, size, batch)
         with stage('Writing the file'):
-            run = WRITERS[out.suffix](program, path, dtype, model.outputs, facts)
+            run = WRITERS[out.suffix](program, path, dtype, model.outputs, facts, record)
         failed = rejecting(
             f'The file that was written for {str(out)!r} does not run',
             'nothing was written; try the other format',
@@ -166,7 +169,12 @@ def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[in
 
 
 def write_pt2(
-    program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = (), facts: str = ''
+    program: ExportedProgram,
+    path: Path,
+    dtype: str,
+    outputs: Sequence[str] = (),
+    facts: str = '',
+    record: Provenance | None = None,
 ) -> Run:
     """Write a ``torch.export`` archive. Returns a function that runs it.
 
@@ -179,6 +187,8 @@ def write_pt2(
     archive = BytesIO()
     torch.export.save(program, archive)
     path.write_bytes(archive.getvalue())
+    if record:
+        append_to(path, record)
     return torch.export.load(path).module()
 
 

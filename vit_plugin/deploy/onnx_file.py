@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
+from vit_plugin.weights.provenance import KEY as PROVENANCE
+from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import INPUTS, Outputs
 from .onnx_model import KEY
@@ -29,6 +31,7 @@ def write_onnx(
     dtype: str,
     outputs: Sequence[str] = ('logits',),
     facts: str = '',
+    record: Provenance | None = None,
 ) -> Run:
     """Write ONNX. Return a function that runs it in onnxruntime.
 
@@ -62,6 +65,8 @@ def write_onnx(
         node.metadata_props.clear()
     if facts:
         graph.model.metadata_props[KEY] = facts
+    if record:
+        graph.model.metadata_props[PROVENANCE] = record.text()
     if dtype == 'int8':
         write_int8(graph.model_proto, path)
     elif dtype == 'float16':

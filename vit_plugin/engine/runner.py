@@ -88,6 +88,8 @@ class Runner(ResumableRunner):
             self.saver.ending(),
         ):
             self._dump_config()
+            if is_main_process() and (concerns := self.provenance.concerns()):
+                self.logger.warning(f'Weights without a permissive license: {"; ".join(concerns)}.')
             begin_sharded(self, to_train=True)
             with naming_lost_ranks(self):
                 trained = super().train()

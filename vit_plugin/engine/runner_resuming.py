@@ -6,6 +6,7 @@ from typing import Any
 
 from vit_plugin.errors import naming
 from vit_plugin.weights.for_mmengine import reading_safely
+from vit_plugin.weights.provenance import KEY, Provenance, read_record
 
 from .checkpoints.hook import CheckpointHook
 from .checkpoints.hook_states import HookStates
@@ -15,6 +16,7 @@ from .checkpoints.run_settings import settings_of
 from .checkpoints.saver import Saver
 from .console import summary
 from .distributed import from_rank_0
+from .run_provenance import record_of_run
 from .runner_building import BuildingRunner
 from .same_ranks import check_same, facts_of_checkpoint
 from .sharding import is_sharded, unwrapped
@@ -81,7 +83,10 @@ class ResumableRunner(BuildingRunner):
         self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any
     ) -> Any:
         with naming(filename), reading_safely(partial(read_for, self)):
-            return super().load_checkpoint(filename, map_location, *args, **kwargs)
+            found = super().load_checkpoint(filename, map_location, *args, **kwargs)
+        if self.resuming and (record := read_record(found.get('meta', {}).get(KEY))):
+            self.provenance = record
+        return found
 
     def resume(
         self,
@@ -129,6 +134,11 @@ class ResumableRunner(BuildingRunner):
     def config_text(self) -> str:
         """The config as text, formatted once, since that takes longer than copying the state."""
         return self.cfg.pretty_text
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Where its weights come from; of a resumed run, as it was known when it began."""
+        return record_of_run(self.cfg.to_dict())
 
     @cached_property
     def settings(self) -> dict[str, str]:

@@ -32,6 +32,7 @@ HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
 HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
 SNAPSHOTS = 'snapshots'  # folder of a model in the hub's cache, with a folder for each revision
+CARD = 'README.md'  # which states the license
 ENTRY = 'vit_plugin'  # of the config
 
 
@@ -41,10 +42,12 @@ class Entry(Open):
     Attributes:
         config: the settings that predict, as text in Python, which is read as plain values.
         dataset_meta: facts about the data, such as the names of the ``classes``.
+        provenance: see :mod:`vit_plugin.weights.provenance`, which reads it.
     """
 
     config: str
     dataset_meta: NotRequired[dict[str, Any]]
+    provenance: NotRequired[Any]
 
 
 def timm_name(source: str) -> str | None:
@@ -135,7 +138,8 @@ def meta_of(beside: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, An
             f'The entry {ENTRY!r} of {str(file.with_name(HUB_CONFIG))!r} has no config and '
             'dataset_meta of a model; write the folder again with vit-plugin convert.'
         )
-    return dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}))
+    kept = {name: entry[name] for name in ('provenance',) if name in entry}
+    return dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}), **kept)
 
 
 @contextmanager
@@ -176,7 +180,7 @@ def from_hugging_face(name: str) -> Path:
             # What comes to lie next to it.
             for other in sorted({*files_of(found).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
-            for config in HUB_CONFIGS:
+            for config in (*HUB_CONFIGS, CARD):
                 with suppress(EntryNotFoundError):
                     hf_hub_download(name, config)
             return found

@@ -22,6 +22,7 @@ from vit_plugin.errors import ConfigError, naming
 from .hub import HUB_CONFIG, HUB_FILES
 from .lora import BASE, has_adapters, merged
 from .opening import Checkpoint
+from .provenance import KEY, Provenance, append_to, converted, of_checkpoint
 from .published import LIGHTNING, bare
 from .reading.files import find_tensors
 from .reading.lazy import Weights
@@ -119,16 +120,17 @@ def put_back(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
     with naming(trained.source):
         changed = changed_tensors(original, trained)
     path, total = original.path, len(original.weights)
+    record = converted(of_checkpoint(trained), str(target))
     if is_folder(original) and path:
         with new_folder(target) as folder:
             for other in sorted(path.parent.iterdir()):
                 if other.suffix == '.json' and other.is_file():
                     shutil.copyfile(other, folder / other.name)
             for name in sorted({*files_of(path).values()}) if path.name == INDEX else [path.name]:
-                _write(path.with_name(name), original.content, changed, folder / name)
+                _write(path.with_name(name), original.content, changed, folder / name, record)
     else:
         with replacing(target, [path] if path else []) as file:
-            _write(path, _plain(original), changed, file)
+            _write(path, _plain(original), changed, file, record)
     return f'{target}: {len(changed)} of the {total} tensors of {original.source} are other ones'
 
 
@@ -154,21 +156,29 @@ def is_folder(original: Checkpoint) -> bool:
     return path is not None and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file()
 
 
-def _write(path: Path | None, content: Any, changed: Weights, target: Path) -> None:
-    """Write one file in the form of ``path``, which timm's models by name do not have."""
+def _write(
+    path: Path | None, content: Any, changed: Weights, target: Path, record: Provenance
+) -> None:
+    """Write one file in the form of ``path``, which timm's models by name do not have.
+
+    It carries the record in its metadata.
+    """
     if target.suffix == '.safetensors':
-        metadata, tensors = None, dict(content) if path is None else {}
+        metadata, tensors = dict[str, str](), dict(content) if path is None else {}
         if path is not None:
             with safe_open(path, framework='pt') as file:
-                metadata = file.metadata()
+                metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         tensors = _replaced(tensors, changed)
+        metadata = {**metadata, KEY: record.text()}
         save_file({name: one.contiguous() for name, one in tensors.items()}, target, metadata)
-    elif target.suffix == '.npz':
+        return
+    if target.suffix == '.npz':
         tensors = _replaced(dict(content), changed)
         np.savez(target, **{name: one.numpy() for name, one in tensors.items()})
     else:
         torch.save(_replaced(content, changed), target)
+    append_to(target, record)
 
 
 def _replaced(content: Any, changed: Weights) -> Any:

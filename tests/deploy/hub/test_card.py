@@ -3,7 +3,6 @@ import json
 import yaml
 from PIL import Image
 
-from vit_plugin.deploy.hub.card import _begun_with
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.files.untrusted_text import markdown
 
@@ -71,10 +70,3 @@ def test_what_is_not_known_is_not_said(saved, tmp_path):
     assert 'The config of the training names `start.pth` to begin with.' in text
     publish(str(tmp_path / 'pets'), str(tmp_path / 'again'))
     assert 'it is not known what it began with' in (tmp_path / 'again/README.md').read_text()
-
-
-def test_weights_that_a_config_names():
-    timm = dict(arch='timm://vit_tiny_patch16_224', init_cfg=dict(checkpoint=True))
-    adapter = dict(backbone=dict(init_cfg=[dict(type='Pretrained', checkpoint='a/b.npz')]))
-    settings = dict(load_from=None, model=[timm, adapter])
-    assert [*_begun_with(settings)] == ['timm://vit_tiny_patch16_224', 'a/b.npz']

@@ -100,7 +100,7 @@ def test_the_files_are_mmengines(tmp_path, monkeypatch):
         torch.load(tmp_path / name, weights_only=False) for name in ('ours.pth', 'theirs.pth')
     )
     assert ours.keys() == theirs.keys()
-    assert ours['meta'].keys() - theirs['meta'].keys() == {'run'}
+    assert ours['meta'].keys() - theirs['meta'].keys() == {'run', 'provenance'}
     assert ours['message_hub'].keys() == theirs['message_hub'].keys()
     assert ours['state_dict']._metadata == theirs['state_dict']._metadata
 

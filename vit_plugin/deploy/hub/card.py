@@ -1,10 +1,9 @@
 """The model card, made of what a run has left in its folder. Nothing in it is a guess."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vit_plugin.files.untrusted_text import markdown, markdown_code, markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
@@ -12,6 +11,7 @@ from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import as_markdown
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.provenance import Provenance, begun_with
 from vit_plugin.weights.saved_settings import settings_of
 
 from .libraries import Library
@@ -26,7 +26,6 @@ TASKS = dict(
 )
 ENCODER = 'image-feature-extraction'  # the task of a model without a head
 SHOWN = 50  # names of classes
-BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')  # settings that name weights
 OURS = """import vit_plugin
 
 print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
@@ -43,6 +42,7 @@ class Card:
         library: another library that reads the folder.
         difference: of its logits, see :func:`~vit_plugin.deploy.hub.libraries.difference`.
         license: the hub's name of the license.
+        record: where the weights come from.
 
     It has the ``pictures`` of the run, as PNG, by their names.
 
@@ -57,6 +57,7 @@ class Card:
     library: Library | None
     difference: float
     license: str | None
+    record: Provenance
 
     def __post_init__(self) -> None:
         self.run = Path(self.checkpoint).parent
@@ -171,7 +172,7 @@ class Card:
         # Without the folders of a machine.
         begun = [
             markdown_code(source if '://' in source else Path(source).name)
-            for source in dict.fromkeys(_begun_with(settings))
+            for source in dict.fromkeys(source for _, source in begun_with(settings))
         ]
         named = ', '.join(begun) or 'no weights'
         yield f'The config of the training names {named} to begin with.'
@@ -179,18 +180,10 @@ class Card:
     def _terms(self) -> Iterator[str]:
         yield from ('## License', '')
         stated = f'`{self.license}`' if self.license else 'Not stated by who uploaded this'
-        yield f'{stated}. Weights and data that it began with have licenses of their own.'
-
-
-def _begun_with(settings: Any) -> Iterator[str]:
-    """The weights that a config names anywhere to begin with."""
-    if isinstance(settings, Mapping):
-        for name in BEGINNINGS:
-            if isinstance(settings.get(name), str):
-                yield settings[name]
-        init = settings.get('init_cfg')
-        if isinstance(init, Mapping) and init.get('checkpoint') is True:
-            yield str(settings.get('arch'))  # whose name is that of its weights
-    inner = settings.values() if isinstance(settings, Mapping) else settings
-    for value in inner if isinstance(settings, (Mapping, list, tuple)) else ():
-        yield from _begun_with(value)
+        yield f'{stated}. Weights and data that it began with have licenses of their own:'
+        yield from ('', '| | from | license | SHA-256 |', '|---|---|---|---|')
+        for depth, part, one in self.record.walk():
+            if depth:
+                license = one.license or ('of what it began with' if one.links else 'not stated')
+                cells = '> ' * (depth - 1) + part, one.source, license, one.sha256[:16]
+                yield f'| {" | ".join(map(markdown, cells))} |'

