@@ -127,7 +127,7 @@ class Walked(NamedTuple):
         kept = {name: value.clone() for name, value in model.named_buffers()}
         randomize(model, std=0.2)
         for name, value in model.named_buffers():
-            if name.endswith('num_points_scale'):  # which follows from the config
+            if name.endswith(('.n_points_scale', '.num_points_scale')):  # from the config
                 value.copy_(kept[name])
             if name.endswith('attn_mask_probs'):  # another value would be a random mask
                 nn.init.ones_(value)

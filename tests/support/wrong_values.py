@@ -322,6 +322,17 @@ RIGHT: dict[str, dict[str, Any]] = {
         noise=dict(number=4, labels=0.5, boxes=1.0),
         joint_matching=True,
     ),
+    'RTDETRHead': dict(
+        num_classes=3,
+        num_queries=4,
+        in_channels=[32],
+        embed_dims=32,
+        variant='rt_detr',
+        decoder=dict(num_layers=1, num_heads=2, num_points=(2,), feedforward_channels=32),
+        noise=dict(number=4, labels=0.5, boxes=1.0),
+        joint_matching=False,
+    ),
+    'ResNetD': dict(depth=18, out_indices=(2, 3), frozen_norms=True),
     'HGNetV2': dict(
         arch=dict(
             stem=(4, 8), stages=[(8, 4, 8, 1, False, False, 3, 1), (8, 4, 8, 1, True, True, 3, 1)]
@@ -703,6 +714,7 @@ WORKS: dict[str, Callable[[Any], Any]] = {
             'PooledResNetEmbed',
             'TimmBackbone',
             'FrozenResNet',
+            'ResNetD',
             'TimmEmbed',
         ),
         lambda built: built(
@@ -736,6 +748,7 @@ WORKS: dict[str, Callable[[Any], Any]] = {
             'LWDETRHead',
             'RFDETRSegHead',
             'DFINEHead',
+            'RTDETRHead',
             'HybridEncoder',
             'LiteEncoder',
         ),

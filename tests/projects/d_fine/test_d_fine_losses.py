@@ -19,6 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
 from vit_plugin.projects.d_fine.noised_detr_head import QueryOutputs
 from vit_plugin.projects.d_fine.noised_objects import NoisedObjects, noised_objects
+from vit_plugin.projects.d_fine.proposing_head import ProposingHead
+from vit_plugin.projects.d_fine.rt_detr_head import RTDETRHead
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 CLASSES, QUERIES, DIMS, BINS = 4, 6, 16, 8
@@ -29,13 +31,18 @@ BOXES = [
     [],
     [[0.5, 0.6, 0.5, 0.3]],
 ]
+HEADS = {'rt_detr': RTDETRHead}
 LOSSES = {
+    'rt_detr': dict(type='vit_plugin.OverlapVarifocalLoss'),
     'd_fine': dict(type='vit_plugin.OverlapVarifocalLoss'),
     'deimv2': dict(type='vit_plugin.MatchabilityAwareLoss'),
 }
 
 
-def head(variant: str = 'd_fine', **kwargs: Any) -> DFINEHead:
+DISTRIBUTIONS = dict(bins=BINS, quality_channels=8)
+
+
+def head(variant: str = 'd_fine', **kwargs: Any) -> ProposingHead:
     torch.manual_seed(0)
     options = (
         dict(
@@ -45,13 +52,13 @@ def head(variant: str = 'd_fine', **kwargs: Any) -> DFINEHead:
             embed_dims=DIMS,
             variant=variant,
             decoder=dict(num_layers=3, num_heads=2, num_points=(2, 3), feedforward_channels=16),
-            distributions=dict(bins=BINS, quality_channels=8),
+            **({} if variant in HEADS else dict(distributions=DISTRIBUTIONS)),
             noise=dict(number=6),
             loss_cls=LOSSES.get(variant, LOSSES['deimv2']),
         )
         | kwargs
     )
-    built = DFINEHead(**options).double().train()
+    built = HEADS.get(variant, DFINEHead)(**options).double().train()
     for parameter in built.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     return built
@@ -98,6 +105,7 @@ def criterion(variant: str, joint: bool) -> Any:
     pytest.importorskip('transformers', '5', 'needs transformers 5')
     from transformers.loss.loss_d_fine import DFineLoss
     from transformers.loss.loss_deimv2 import Deimv2Loss
+    from transformers.loss.loss_rt_detr import RTDetrLoss
 
     weights = dict(weight_loss_bbox=5.0, weight_loss_giou=2.0, weight_loss_fgl=0.15)
     config = SimpleNamespace(
@@ -121,7 +129,7 @@ def criterion(variant: str, joint: bool) -> Any:
         mal_alpha=None,
         use_dense_one_to_one=joint,
     )
-    kind = Deimv2Loss if variant == 'deimv2' else DFineLoss
+    kind = {'deimv2': Deimv2Loss, 'd_fine': DFineLoss, 'rt_detr': RTDetrLoss}[variant]
 
     class AsAuthors(kind):
         """Noised queries are balanced by the numbers of the others, which come first."""
@@ -141,6 +149,8 @@ def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead
         return dict(logits=logits, pred_boxes=boxes.clamp(0, 1))
 
     def layer(i: int, part: slice) -> dict[str, Tensor]:
+        if outputs.sides is None:
+            return simple(outputs.logits[i][:, part], outputs.boxes[i][:, part])
         return dict(
             simple(outputs.logits[i][:, part], outputs.boxes[i][:, part]),
             pred_corners=outputs.sides[i][:, part],
@@ -149,13 +159,17 @@ def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead
             teacher_logits=outputs.logits[-1][:, part],
         )
 
+    def first(part: slice) -> list[dict[str, Tensor]]:
+        logits, boxes = outputs.first_logits, outputs.first_boxes
+        return [] if logits is None else [simple(logits[:, part], boxes[:, part])]
+
     own, noise = slice(number, None), slice(None, number)
     every = range(len(outputs.logits))
     found = dict(
         layer(every[-1], own),
         auxiliary_outputs=[
             *(layer(i, own) for i in every[:-1]),
-            simple(outputs.first_logits[:, own], outputs.first_boxes[:, own]),
+            *first(own),
             simple(outputs.proposed_logits, outputs.proposed_boxes),
         ],
     )
@@ -165,7 +179,7 @@ def theirs(outputs: QueryOutputs, noised: NoisedObjects | None, built: DFINEHead
         found |= dict(
             dn_auxiliary_outputs=[
                 *(layer(i, noise) for i in every),
-                simple(outputs.first_logits[:, noise], outputs.first_boxes[:, noise]),
+                *first(noise),
             ],
             denoising_meta_values=dict(dn_num_group=noised.groups, dn_positive_idx=positive),
         )
@@ -176,16 +190,21 @@ def names(built: DFINEHead, noised: bool) -> dict[str, str]:
     """Beginnings of our names and ends of theirs."""
     last = len(built.layers) - 1
     layers = {'': '', **{f'd{i}.': f'_aux_{i}' for i in range(last)}}
-    layers |= {'first_': f'_aux_{last}', 'enc_': f'_aux_{last + 1}'}
+    if isinstance(built, DFINEHead):
+        layers |= {'first_': f'_aux_{last}', 'dn_first_': f'_dn_{last + 1}'}
+        last += 1
+    layers['enc_'] = f'_aux_{last}'
+    last = len(built.layers) - 1
     if noised:
         layers |= {f'dn_d{i}.': f'_dn_{i}' for i in range(last)}
-        layers |= {'dn_': f'_dn_{last}', 'dn_first_': f'_dn_{last + 1}'}
+        layers['dn_'] = f'_dn_{last}'
     return layers
 
 
 @pytest.mark.parametrize('noise', [6, 0])
 @pytest.mark.parametrize(
-    ('variant', 'joint'), [('d_fine', False), ('deimv2', False), ('deimv2', True)]
+    ('variant', 'joint'),
+    [('d_fine', False), ('deimv2', False), ('deimv2', True), ('rt_detr', False)],
 )
 def test_losses_equal_transformers(variant, joint, noise, monkeypatch):
     judge = criterion(variant, joint)

@@ -67,6 +67,35 @@ LITE = dict(
     decoder_n_points=[4, 2],
     use_gateway=False,
 )
+OF_RT_DETR = (
+    'encoder_hidden_dim encoder_ffn_dim encoder_attention_heads d_model decoder_in_channels '
+    'decoder_ffn_dim decoder_layers decoder_attention_heads num_queries num_labels hidden_expansion'
+)
+
+
+def with_resnet(depths: list[int], width: int, **kwargs: Any) -> dict[str, Any]:
+    """The config of an RT-DETR on a ResNet of these blocks, whose first stage has this width."""
+    widths = [width * 2**i for i in range(4)]
+    backbone = dict(
+        model_type='rt_detr_resnet',
+        depths=depths,
+        hidden_sizes=widths,
+        layer_type='bottleneck' if width == 256 else 'basic',
+        out_indices=[2, 3, 4],
+    )
+    given = {name: GIVEN[name] for name in OF_RT_DETR.split()}
+    return (
+        dict(
+            given,
+            backbone_config=backbone,
+            encoder_in_channels=widths[1:],
+            decoder_n_points=4,
+        )
+        | kwargs
+    )
+
+
+BASIC = with_resnet([2, 2, 2, 2], 64)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'd_fine': ('DFine', GIVEN),
     'd_fine, other widths': ('DFine', dict(GIVEN, d_model=16)),
@@ -83,6 +112,12 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'deimv2 on a CNN': ('Deimv2', GIVEN),
     'deimv2, lite': ('Deimv2', LITE),
     'deimv2, one head': ('Deimv2', dict(LITE, share_bbox_head=True)),
+    'rt_detr R18': ('RTDetr', BASIC),
+    'rt_detr R34': ('RTDetr', with_resnet([3, 4, 6, 3], 64, hidden_expansion=1.0)),
+    'rt_detr R50': ('RTDetr', with_resnet([3, 4, 6, 3], 256)),
+    'rt_detr R101': ('RTDetr', with_resnet([3, 4, 23, 3], 256)),
+    'rt_detr_v2 R18': ('RTDetrV2', BASIC),
+    'rt_detr_v2 R50': ('RTDetrV2', dict(with_resnet([3, 4, 6, 3], 256), decoder_offset_scale=0.25)),
 }
 
 
@@ -92,7 +127,7 @@ def randomized(kind: str, given: dict[str, Any]) -> nn.Module:
     model = getattr(transformers, f'{kind}ForObjectDetection')(config)
     for parameter in model.parameters():
         if parameter.requires_grad:
-            nn.init.normal_(parameter, std=0.3)
+            nn.init.normal_(parameter, std=min(0.3, parameter[0].numel() ** -0.5))
     for name, buffer in model.named_buffers():
         if name.endswith('running_var'):
             buffer.uniform_(0.5, 1.5)
@@ -163,9 +198,25 @@ SECOND: dict[str, Any] = dict(
 )
 
 
-@pytest.mark.parametrize('case', ['d_fine', 'deimv2 on DINOv3', 'deimv2 on a CNN'])
+SECOND_OF_RESNET: dict[str, Any] = {
+    'decoder_n_levels': 2,
+    'decoder_offset_scale': 0.25,
+    'backbone_config.depths': [2, 2, 2, 1],
+    'backbone_config.hidden_sizes': [64, 128, 256, 256],
+    'backbone_config.layer_type': 'bottleneck',
+    'backbone_config.embedding_size': 32,
+    'backbone_config.out_indices': [1, 3, 4],
+    'backbone_config.out_features': ['stage1', 'stage3', 'stage4'],
+}
+
+
+@pytest.mark.parametrize(
+    'case',
+    ['d_fine', 'deimv2 on DINOv3', 'deimv2 on a CNN', 'rt_detr R18', 'rt_detr_v2 R18'],
+)
 def test_fields(case, tmp_path):
     kind, given = CASES[case]
+    second = {**SECOND, **SECOND_OF_RESNET} if 'R18' in case else SECOND
 
     def theirs(model: nn.Module) -> Any:
         def outputs(images: torch.Tensor) -> list[torch.Tensor]:
@@ -182,7 +233,7 @@ def test_fields(case, tmp_path):
         getattr(transformers, f'{kind}Config'),
         getattr(transformers, f'{kind}ForObjectDetection'),
         given,
-        SECOND,
+        second,
         (64, 128),
         theirs,
         ours,

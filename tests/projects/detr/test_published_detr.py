@@ -174,7 +174,7 @@ def test_what_mmdetection_computes_otherwise_is_refused(tmp_path, variant, confi
 def test_masks_are_another_model(tmp_path):
     config = transformers.DetrConfig(**SMALL)
     transformers.DetrForSegmentation(config).save_pretrained(tmp_path)
-    with rejects(r"architectures=\['DetrForSegmentation'\], which is not read"):
+    with rejects(r"architectures=\['DetrForSegmentation'\], and no model here reads it"):
         load(tmp_path, device='cpu')
 
 

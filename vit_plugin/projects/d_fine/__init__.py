@@ -8,6 +8,8 @@ PROJECT = Project(
         'MODELS': {
             'DFINEHead': 'vit_plugin.projects.d_fine.d_fine_head',
             'HGNetV2': 'vit_plugin.projects.d_fine.hgnet_v2',
+            'RTDETRHead': 'vit_plugin.projects.d_fine.rt_detr_head',
+            'ResNetD': 'vit_plugin.projects.d_fine.resnet_d',
             'HybridEncoder': 'vit_plugin.projects.d_fine.hybrid_encoder',
             'MatchabilityAwareLoss': 'vit_plugin.projects.d_fine.fine_losses',
             'OverlapVarifocalLoss': 'vit_plugin.projects.d_fine.fine_losses',
@@ -16,14 +18,18 @@ PROJECT = Project(
     formats={
         **{
             f'hf_{name}': f'vit_plugin.projects.d_fine.d_fine_names:HF_{name.upper()}'
-            for name in ('d_fine', 'deimv2', 'deimv2_cnn')
+            for name in ('d_fine', 'deimv2', 'deimv2_cnn', 'rt_detr')
         },
         'd_fine_authors': 'vit_plugin.projects.d_fine.authors_names:AUTHORS',
     },
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',
         'D-FINE, DEIMv2 or ECDet': 'vit_plugin.projects.d_fine.published_authors:authors',
+        'RT-DETR': 'vit_plugin.projects.d_fine.published_rt_detr:rt_detr',
         'DEIMv2': 'vit_plugin.projects.d_fine.published_deimv2:deimv2',
     },
-    deployed={('bbox_head', 'DFINEHead'): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'},
+    deployed={
+        ('bbox_head', name): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'
+        for name in ('DFINEHead', 'RTDETRHead')
+    },
 )

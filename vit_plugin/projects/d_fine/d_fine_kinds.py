@@ -1,6 +1,7 @@
-"""The fields of the configs of D-FINE and DEIMv2 in transformers 5.24, with their defaults.
+"""The fields of the configs of D-FINE, DEIMv2 and RT-DETR in transformers 5.24, and their defaults.
 
-``models/*/configuration_*.py`` of ``d_fine``, ``deimv2`` and ``hgnet_v2``.
+``models/*/configuration_*.py`` of ``d_fine``, ``deimv2``, ``hgnet_v2``, ``rt_detr`` and
+``rt_detr_v2``.
 """
 
 from typing import Any
@@ -73,6 +74,34 @@ _UNUSED = {
 }
 _ALIASES = dict(hidden_size='d_model', num_attention_heads='encoder_attention_heads')
 D_FINE = transformers_kind(_SHARED, _UNUSED, _ALIASES)
+_OF_D_FINE = {
+    *('eval_idx', 'layer_scale', 'max_num_bins', 'reg_scale', 'depth_mult', 'top_prob_values'),
+    *('lqe_hidden_dim', 'lqe_layers', 'decoder_offset_scale', 'decoder_method', 'up', 'head_dim'),
+}
+_RT_DETR = {name: value for name, value in _SHARED.items() if name not in _OF_D_FINE}
+_UNUSED_THERE = {**_UNUSED, 'kernels of GPUs': 'disable_custom_kernels'}
+RT_DETR = transformers_kind(_RT_DETR, _UNUSED_THERE, _ALIASES)
+RT_DETR_V2 = transformers_kind(
+    dict(_RT_DETR, decoder_n_levels=3, decoder_offset_scale=0.5, decoder_method='default'),
+    _UNUSED_THERE,
+    _ALIASES,
+)
+RESNET_D = transformers_kind(
+    dict(
+        num_channels=3,
+        embedding_size=64,
+        hidden_sizes=(256, 512, 1024, 2048),
+        depths=(3, 4, 6, 3),
+        layer_type='bottleneck',
+        hidden_act='relu',
+        downsample_in_first_stage=False,
+        downsample_in_bottleneck=False,
+        **STAGES,
+    ),
+    {INITIAL: 'initializer_range'},
+)
+# The backbone where a config has none.
+RESNET_D50 = dict(model_type='rt_detr_resnet', out_indices=[2, 3, 4])
 DEIMV2 = transformers_kind(
     dict(
         _SHARED,

@@ -1,4 +1,4 @@
-"""The names of transformers' D-FINE and DEIMv2, and ours."""
+"""The names of transformers' D-FINE, DEIMv2 and RT-DETR, and ours."""
 
 from collections.abc import Iterator, Mapping
 
@@ -28,6 +28,8 @@ DECODER_LAYER = {
     'self_attn.(o_proj|out_proj)': 'self_attn.out_proj',
     'encoder_attn.sampling_offsets': 'cross_attn.sampling_offsets',
     'encoder_attn.attention_weights': 'cross_attn.attention_weights',
+    'encoder_attn.value_proj': 'cross_attn.value_proj',
+    'encoder_attn.output_proj': 'cross_attn.output_proj',
     'gateway': 'gate',
     'mlp.down_proj': 'mlp.down',
     'encoder_attn_layer_norm': 'norms.2',
@@ -49,10 +51,11 @@ ELAN = {
     'conv3': 'csp2.1',
     'conv4': 'conv2',
 }
+CSP = {name: name for name in ('conv1', 'conv2', 'conv3', 'bottlenecks')}
 SPLIT = {'conv1': 'conv1', 'csp_rep{k}': 'csp{k}.0', 'conv2': 'conv2'}
 HEADS_OF_LAYERS = ('class_embed.', 'bbox_embed.')
 IGNORED = {
-    'decoder.layers.{i}.encoder_attn.num_points_scale': 'it follows from the points',
+    'decoder.layers.{i}.encoder_attn.(num|n)_points_scale': 'it follows from the points',
     **{f'{name}{{rest}}': 'the decoder has the same layers' for name in HEADS_OF_LAYERS},
 }
 
@@ -75,6 +78,19 @@ def _cnn(start: str) -> Iterator[Rule]:
         yield from _moved(f'{start}{theirs}.', f'backbone.{ours}.', LAYER_OF_CNN)
 
 
+def _resnet(start: str) -> Iterator[Rule]:
+    """RT-DETR's ResNet, whose shortcuts are pooled where they halve a map."""
+    parts = (('convolution', 'conv', 0), ('normalization', 'bn', 1))
+    for theirs, ours, k in parts:
+        for i in range(3):
+            name = f'{start}embedder.embedder.{i}.{theirs}.{{rest}}'
+            yield Rule(name, f'backbone.stem.{3 * i + k}.{{rest}}')
+        stage, own = f'{start}encoder.stages.{{i}}.layers.{{j}}.', 'backbone.layer{i+1}.{j}.'
+        yield Rule(f'{stage}layer.{{m}}.{theirs}.{{rest}}', f'{own}{ours}{{m+1}}.{{rest}}')
+        shortcut = f'{stage}(shortcut|shortcut.1).{theirs}.{{rest}}'
+        yield Rule(shortcut, f'{own}downsample.{k + 1}.{{rest}}')
+
+
 def _encoder(projections: str, fusing: Mapping[str, str], split: bool) -> Iterator[Rule]:
     """The hybrid encoder, or DEIMv2's lite one."""
     start = 'encoder.'
@@ -84,6 +100,9 @@ def _encoder(projections: str, fusing: Mapping[str, str], split: bool) -> Iterat
     yield from _projection(projections, 'neck.projections.{i}', split)
     yield Rule(f'{start}lateral_convs.{{i}}.{{rest}}', 'neck.laterals.{i}.{rest}')
     yield Rule(f'{start}downsample_convs.{{i}}.conv{{k+1}}.{{rest}}', 'neck.downs.{i}.{k}.{rest}')
+    for part in ('conv', 'norm'):  # of RT-DETR
+        down = f'downsample_convs.{{i}}.{part}.{{rest}}'
+        yield Rule(f'{start}{down}', f'neck.downs.{{i}}.{part}.{{rest}}')
     for theirs, ours in (('fpn_blocks', 'top_down'), ('pan_blocks', 'bottom_up')):
         yield from _moved(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusing)
     if split:
@@ -136,6 +155,17 @@ HF_D_FINE = Format(
         *_head(named=False),
     ),
     ('model.', ''),  # a file without parts outside is read without the first
+    HEADS_OF_LAYERS,
+    ignored=IGNORED,
+)
+HF_RT_DETR = Format(
+    'hf_rt_detr',
+    (
+        *_resnet('backbone.model.'),
+        *_encoder('encoder_input_proj.{i}', CSP, split=False),
+        *_head(named=False),
+    ),
+    ('model.', ''),
     HEADS_OF_LAYERS,
     ignored=IGNORED,
 )

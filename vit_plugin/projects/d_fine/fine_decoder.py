@@ -26,7 +26,8 @@ class Variant(NamedTuple):
         position_width: its width, over that of the queries.
         moves: whether positions follow the boxes of each layer; else they stay at the proposals.
         proposes: whether elements are projected and normed before they propose boxes.
-        projects: whether attention to the maps projects their values, and what it gathers.
+        projects: whether attention to the maps projects their values, and what it gathers; and
+            whether maps are projected before, although they have the channels of queries.
         gated: see :class:`FineDecoderCfg`, where it is not given.
         act: type of the activations of MLPs.
     """

@@ -66,7 +66,8 @@ class ProposingHead(NoisedDETRHead):
     Args:
         num_classes: number of classes.
         num_queries: the number of queries, the most objects in an image.
-        in_channels: channels of each map; other than ``embed_dims``, they are projected.
+        in_channels: channels of each map; other than ``embed_dims``, they are projected. RT-DETR
+            always projects them.
         embed_dims: channels of the queries.
         variant: the paper, a row of ``VARIANTS``.
         decoder: its layers, see :class:`FineDecoderCfg`.
@@ -136,7 +137,9 @@ class ProposingHead(NoisedDETRHead):
     def _build_proposals(self) -> None:
         dims = self.embed_dims
         self.projections = nn.ModuleList(
-            nn.Identity() if channels == dims else ConvNorm(channels, dims, 1, dict(type='BN'))
+            ConvNorm(channels, dims, 1, dict(type='BN'))
+            if channels != dims or self.variant.projects
+            else nn.Identity()
             for channels in self.in_channels
         )
         if self.variant.proposes:

@@ -36,7 +36,7 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
     config.only('decoder_activation_function', 'relu')
     kind = dict(kind='elan', **encoder_options(published, config))
     neck = hybrid_encoder(published, config, channels, kind)
-    head, classes = head_of(published, config, len(channels), 'd_fine')
+    head, classes = fine_head_of(published, config, len(channels), 'd_fine')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     return finished(published, model, classes), classes
 
@@ -136,10 +136,22 @@ def _heads(config: ForeignConfig, name: str, dims: int) -> int:
     return heads
 
 
+def fine_head_of(
+    published: Published, config: ForeignConfig, levels: int, variant: str
+) -> tuple[Section, list[str]]:
+    """The head with distributions, and the names of its classes."""
+    head, classes = head_of(published, config, levels, variant)
+    config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
+    config.only('decoder_method', 'default')
+    config.leave('layer_scale')  # of layers after the one that predicts
+    head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
+    return head, classes
+
+
 def head_of(
     published: Published, config: ForeignConfig, levels: int, variant: str
 ) -> tuple[Section, list[str]]:
-    """The head, and the names of its classes."""
+    """RT-DETR's head, and the names of its classes."""
     rows, dims = published.shape('bbox_head.proposal_cls.weight')
     classes = class_names(published, rows)
     layers = published.count('bbox_head.layers.')
@@ -152,26 +164,22 @@ def head_of(
         raise config.refuse(
             'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
         )
-    config.only('eval_idx', -1, layers - 1)
     config.only('learn_initial_query', False)
-    config.only('decoder_method', 'default')
-    config.leave('layer_scale', *IN_TRAINING)  # of layers after the one that predicts
-    config.leave('tie_word_embeddings')
+    config.leave('tie_word_embeddings', *IN_TRAINING)
     config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
     decoder = _decoder(config, levels, layers)
     _check_reach(published, config, decoder['num_points'])
-    number = published.shape(DENOISING)[0] - 1 if DENOISING in published.weights else 0
+    noised = 'bbox_head.noised_classes.weight' in published.ours
     head = dict(
-        type='vit_plugin.DFINEHead',
+        type='vit_plugin.RTDETRHead',
         num_classes=rows,
         num_queries=config.get('num_queries', PositiveInt),
         in_channels=inputs,
         embed_dims=dims,
         variant=variant,
         decoder=decoder,
-        distributions=_distributions(config),
         noise=dict(
-            number=config.get('num_denoising', Count) if number else 0,
+            number=config.get('num_denoising', Count) if noised else 0,
             labels=config.get('label_noise_ratio', NotNegative),
             boxes=config.get('box_noise_scale', NotNegative),
         ),
@@ -192,17 +200,15 @@ def class_names(published: Published, rows: int) -> list[str]:
     return classes.names
 
 
-DENOISING = 'denoising_class_embed.weight'
-
-
 def _decoder(config: ForeignConfig, levels: int, layers: int) -> Section:
+    scale = 'decoder_offset_scale'
     points = config.get('decoder_n_points', PositiveInt | Sequence[PositiveInt])
     return dict(
         num_layers=layers,
         num_heads=config.get('decoder_attention_heads', PositiveInt),
         num_points=[points] * levels if isinstance(points, int) else list(points),
         feedforward_channels=config.get('decoder_ffn_dim', PositiveInt),
-        offset_scale=config.get('decoder_offset_scale', Positive),
+        **(dict(offset_scale=config.get(scale, Positive)) if config.may_have(scale) else {}),
     )
 
 
@@ -210,7 +216,7 @@ def _check_reach(published: Published, config: ForeignConfig, points: Sequence[i
     """Raise a ``ConfigError`` if a file scales the offsets of points by other numbers."""
     wanted = torch.tensor([1 / number for number in points for _ in range(number)])
     for name in published.weights:
-        if name.endswith('num_points_scale'):
+        if name.endswith(('.n_points_scale', '.num_points_scale')):
             found = published.weights[name].float()
             if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-3):
                 raise config.refuse('decoder_n_points', why=f'but its {name} are not of these')

@@ -14,8 +14,8 @@ from .d_fine_kinds import DEIMV2, HGNET_L, HGNET_V2
 from .published_d_fine import (
     activation,
     encoder_options,
+    fine_head_of,
     finished,
-    head_of,
     hgnet_of,
     hybrid_encoder,
 )
@@ -66,7 +66,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
         options['kind'] = 'split_trailing' if trailing else 'split'
         neck = hybrid_encoder(published, config, channels, options, projects=not is_vit)
         levels = len(channels)
-    head, classes = head_of(published, config, levels, 'deimv2_transformers')
+    head, classes = fine_head_of(published, config, levels, 'deimv2_transformers')
     head['decoder']['gated'] = config['use_gateway']
     head['distributions']['shared'] = config['share_bbox_head']
     head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')

@@ -1,0 +1,62 @@
+"""RT-DETR's head in MMDetection: each layer of the decoder moves the boxes of its queries."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.errors import needed_by
+from vit_plugin.importable import make_importable
+from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory
+from vit_plugin.registry import MODELS
+
+with needed_by('RTDETRHead'):
+    make_importable()
+    from mmdet.models.layers import inverse_sigmoid
+
+    from .proposing_head import ProposingHead
+
+
+@MODELS.register_module()
+class RTDETRHead(ProposingHead):
+    """The decoder of RT-DETR and RT-DETRv2 (arXiv:2304.08069, arXiv:2407.17140), with its losses.
+
+    Args:
+        num_classes: number of classes.
+        **kwargs: see :class:`ProposingHead`.
+    """
+
+    def __init__(self, num_classes: PositiveInt, **kwargs: Any) -> None:
+        super().__init__(num_classes, **kwargs)
+        self.fc_reg = nn.ModuleList(self.box_mlp() for _ in self.layers)
+
+    def _decode(
+        self,
+        content: Tensor,
+        references: Tensor,
+        memory: DecoderMemory,
+        hidden: Tensor | None,
+        padded: bool,
+    ) -> dict[str, Tensor]:
+        """See the base class.
+
+        The gradient of a layer's boxes also reaches the layer before (DINO, arXiv:2203.03605,
+        Section 3.5).
+        """
+        ratios = memory.ratios.repeat(1, 1, 2)[:, None]  # (B, 1, levels, 4)
+        query, before = content, references
+        outs: list[tuple[Tensor, Tensor]] = []
+        last = len(self.layers) - 1
+        for i, layer in enumerate(self.layers):
+            boxes = before.detach()
+            if not i or self.variant.moves:
+                position = self.position(boxes.to(content))
+            query = layer(query, position, boxes[:, :, None] * ratios, memory, hidden, padded)
+            moves = self.fc_reg[i](query).to(boxes)
+            if self.training or i == last:
+                moved = (moves + inverse_sigmoid(before, eps=1e-5)).sigmoid()
+                outs.append((self.fc_cls[i](query), moved))
+            before = (moves + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
+        logits, stacked = (torch.stack(parts) for parts in zip(*outs, strict=True))
+        return dict(logits=logits, boxes=stacked, features=query)
