@@ -92,6 +92,8 @@ test = [
     'psutil',
 ]
 
+export = ['onnx', 'onnxscript', 'onnxruntime']
+
 setup(
     name='vit_plugin',
     version=version,
@@ -153,7 +155,8 @@ setup(
         # imagecodecs has the codecs, such as LZW.
         'bands': ['tifffile', 'imagecodecs'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
-        'export': ['onnx', 'onnxscript', 'onnxruntime'],
+        'export': export,
+        'openvino': [*export, 'openvino'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
         'test': test,
         'dev': [*test, 'mypy', 'pre-commit', 'coverage', 'types-requests', 'types-tqdm'],

@@ -25,7 +25,7 @@ from PIL import Image, ImageDraw
 import vit_plugin
 from benchmarks.coco_ap import average_precision
 from benchmarks.defaults import draw_shape
-from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.inference.demo_model import FOLDER, IMAGES, ONNX
 
 WIDTH, HEIGHT, TIMES = 320, 240, 2  # pixels of a scene, and how much finer it is drawn
@@ -166,7 +166,7 @@ def write_files(run: Path) -> None:
 def judge(data: Path) -> None:
     """Print the AP of the files."""
     truth, images = data / 'annotations/instances_val.json', data / 'val'
-    for name, model in dict(torch=vit_plugin.load(FOLDER), onnx=OnnxModel(ONNX)).items():
+    for name, model in dict(torch=vit_plugin.load(FOLDER), onnx=ExportedModel(ONNX)).items():
         print(f'{name}: AP {average_precision(model, truth, images):.1f}')
     size = sum(path.stat().st_size for path in FOLDER.rglob('*') if path.is_file())
     print(f'{size / 1e6:.2f} MB in {FOLDER}')

@@ -2,7 +2,8 @@
 
     python benchmarks exported_answers [--only FAMILY ...] [--tests TEST ...] [--suffix .onnx]
 
-Tiny models with random weights, by ``vit-plugin export``, ``vit_plugin.load`` and ``OnnxModel``.
+Tiny models with random weights, by ``vit-plugin export``, ``vit_plugin.load`` and
+``ExportedModel``.
 The 16 images have odd sizes, turns by EXIF, gray, alpha, 16 bits, CMYK, and are strips or of a few
 pixels. Prints for each family and test the largest difference of a probability, the share of a
 map's pixels, or the shift of boxes in pixels of the image, and the sentence of what is refused.
@@ -29,7 +30,7 @@ from anyfolder.pixels.image_headers import ORIENTATION_TAG
 from anyfolder.pixels.images import read_image
 from benchmarks.exported_families import FAMILIES, Test, save
 from vit_plugin.__main__ import main as command
-from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.predictions import Prediction
 
@@ -126,11 +127,11 @@ def difference(found: Prediction, wanted: Prediction) -> float:
 
 
 @torch.no_grad()
-def raw_difference(model: OnnxModel, trained: Any, path: Path) -> float:
+def raw_difference(model: ExportedModel, trained: Any, path: Path) -> float:
     """Of the outputs of a file that makes no answers, relative to the largest."""
     placed = model.fitted(read_image(path))
     given = dict(images=model.channels_of(placed.pixels)[None], sizes=np.array([placed.inner]))
-    found = model.session.run(None, {name: given[name] for name in model.inputs})
+    found = model.runtime({name: given[name] for name in model.inputs})
     data = trained.model.data_preprocessor(
         dict(inputs=[trained.sample(str(path))['inputs']], data_samples=None), False
     )
@@ -153,7 +154,7 @@ def compare(family: str, test: Test, paths: list[Path], folder: Path) -> tuple[f
             status = end.code
     if status:
         return float('nan'), str(status)
-    trained, model = vit_plugin.load(str(checkpoint), device='cpu'), OnnxModel(file)
+    trained, model = vit_plugin.load(str(checkpoint), device='cpu'), ExportedModel(file)
     worst, where, skipped = -1.0, '', []
     for path in paths:
         if not model.answers:

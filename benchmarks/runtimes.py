@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -35,13 +35,14 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 import vit_plugin
 from benchmarks.coco_ap import average_precision
 from vit_plugin.deploy.deployed import deploy
-from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.deploy.exported_model import ExportedModel
+from vit_plugin.deploy.runtimes import Arrays, InOnnxruntime, InOpenVino
 from vit_plugin.passes import optimize
 
 WARM_UP = 3
 QUANTIZED = ['Conv', 'MatMul', 'Gemm']
 MEGA = 1e6
-Arrays = Mapping[str, np.ndarray]
+RUNTIMES = dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino)
 
 
 class Row(NamedTuple):
@@ -68,53 +69,7 @@ def milliseconds(call: Callable[[], Any], rounds: int) -> float:
     return 1000 * median(seconds)
 
 
-class InOnnxruntime:
-    """A file in onnxruntime, on one thread."""
-
-    def __init__(self, file: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(
-            str(file), options, providers=['CPUExecutionProvider']
-        )
-
-    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
-        return self.session.run(None, dict(given))
-
-
-class InOpenVino:
-    """The same in OpenVINO, in float32 where the processor could compute in bfloat16."""
-
-    def __init__(self, file: Path) -> None:
-        import openvino
-
-        settings = dict(INFERENCE_NUM_THREADS=1, INFERENCE_PRECISION_HINT='f32')
-        self.compiled = openvino.Core().compile_model(str(file), 'CPU', settings)
-
-    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
-        found = self.compiled(dict(given))
-        return [found[output] for output in self.compiled.outputs]
-
-
-class Session:
-    """What :class:`OnnxModel` asks of onnxruntime, of another runtime."""
-
-    def __init__(self, like: onnxruntime.InferenceSession, runtime: Any) -> None:
-        self.get_inputs, self.get_outputs = like.get_inputs, like.get_outputs
-        self.runtime = runtime
-
-    def run(self, names: None, given: Arrays) -> Sequence[np.ndarray]:
-        return self.runtime(given)
-
-
-def model_in(file: Path, runtime: Any) -> OnnxModel:
-    """A file's model with its pixels and boxes, whose network another runtime runs."""
-    model = OnnxModel(file)
-    model.session = Session(model.session, runtime)
-    return model
-
-
-def inputs_of(model: OnnxModel, image: np.ndarray) -> dict[str, np.ndarray]:
+def inputs_of(model: ExportedModel, image: np.ndarray) -> dict[str, np.ndarray]:
     placed = model.fitted(image)
     arrays = model.channels_of(placed.pixels)[None], np.array([placed.inner])
     return dict(zip(model.inputs, arrays, strict=False))
@@ -123,7 +78,7 @@ def inputs_of(model: OnnxModel, image: np.ndarray) -> dict[str, np.ndarray]:
 class Photographs(CalibrationDataReader):
     """Images as the file takes them."""
 
-    def __init__(self, model: OnnxModel, paths: Sequence[Path]) -> None:
+    def __init__(self, model: ExportedModel, paths: Sequence[Path]) -> None:
         self.rows: Iterator[dict] = (inputs_of(model, cv2.imread(str(path))) for path in paths)
 
     def get_next(self) -> dict | None:
@@ -141,7 +96,7 @@ def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
     quantize_static(
         prepared,
         target,
-        Photographs(OnnxModel(file), paths),
+        Photographs(ExportedModel(file), paths),
         QuantFormat.QDQ,
         op_types_to_quantize=QUANTIZED,
         per_channel=True,
@@ -149,12 +104,13 @@ def write_int8(file: Path, target: Path, paths: Sequence[Path]) -> None:
     )
 
 
-def timed(name: str, file: Path, make: type, rounds: int, given: Arrays, judge: Any) -> Row | str:
+def timed(name: str, file: Path, make: Any, rounds: int, given: Arrays, judge: Any) -> Row | str:
     """A row, or the sentence of what does not run."""
     try:
-        runtime = make(file)
+        runtime = make(file, threads=1)
         ms = milliseconds(lambda: runtime(given), rounds)
-        ap = judge and judge(model_in(file, runtime))
+        runtime.facts = InOnnxruntime(file).facts  # those of ONNX, which OpenVINO does not read
+        ap = judge and judge(ExportedModel(file, runtime))
     except Exception as error:  # each runtime has errors of its own
         return f'{name}: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}'
     return Row(name, ms, file.stat().st_size / MEGA, ap)
@@ -231,18 +187,18 @@ def main() -> None:
         calibration = images_of(args.train or args.truth, args.images)[: args.calibrate]
         write_int8(file, small, calibration)
         image = cv2.imread(str(images_of(args.truth, args.images)[0]))
-        given = inputs_of(OnnxModel(file), image)
+        given = inputs_of(ExportedModel(file), image)
         print('| | ms | MB | AP |\n|---|--:|--:|--:|')
         print(in_torch(args.run, given, args.rounds, judge), flush=True)
         for kind, path in (('float32', file), ('int8', small)):
-            for runtime, make in dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino).items():
+            for runtime, make in RUNTIMES.items():
                 row = timed(f'{runtime}, {kind}', path, make, args.rounds, given, judge)
                 print(row, flush=True)
         if args.pnnx:
             print(asked_of_ncnn(str(Path(args.pnnx).resolve()), file, given, folder))
     for other in args.others:
         name, _, path = other.partition('=')
-        for runtime, make in dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino).items():
+        for runtime, make in RUNTIMES.items():
             given = random_inputs(Path(path))
             row = timed(f'{name}, {runtime}', Path(path), make, args.rounds, given, None)
             print(row, flush=True)

@@ -56,6 +56,7 @@ EXTRAS = {
     'onnx': f"{_CLONE} '.[export]'",
     'onnxscript': f"{_CLONE} '.[export]'",
     'onnxruntime': f"{_CLONE} '.[demo]' or '.[export]'",
+    'openvino': f"{_CLONE} '.[openvino]'",
 }
 
 # opencv-python links the libraries of a desktop, which servers and containers lack.

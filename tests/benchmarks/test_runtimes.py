@@ -7,7 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
-from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.deploy.exported_model import ExportedModel
+from vit_plugin.deploy.runtimes import InOnnxruntime
 from vit_plugin.inference.demo_model import IMAGES, ONNX
 
 if not find_spec('onnxruntime'):
@@ -17,20 +18,20 @@ from benchmarks import runtimes
 
 def test_a_runtime_gives_the_boxes_of_the_file():
     image = cv2.imread(str(min(IMAGES.iterdir())))
-    found = runtimes.model_in(ONNX, runtimes.InOnnxruntime(ONNX))(image)
-    wanted = OnnxModel(ONNX)(image)
+    found = ExportedModel(ONNX, InOnnxruntime(ONNX, threads=1))(image)
+    wanted = ExportedModel(ONNX)(image)
     np.testing.assert_allclose(found.boxes, wanted.boxes, atol=0.1)
     assert found.names == wanted.names
 
 
 def test_a_row_has_its_time_and_size_or_its_error():
-    given = runtimes.inputs_of(OnnxModel(ONNX), np.zeros((240, 320, 3), np.uint8))
-    row = runtimes.timed('mine', ONNX, runtimes.InOnnxruntime, 1, given, lambda model: 50.0)
+    given = runtimes.inputs_of(ExportedModel(ONNX), np.zeros((240, 320, 3), np.uint8))
+    row = runtimes.timed('mine', ONNX, InOnnxruntime, 1, given, lambda model: 50.0)
     assert row.ms > 0
     assert str(row).startswith('| mine | ')
     assert str(row).endswith(' | 50.0 |')
 
-    def broken(file: Path) -> None:
+    def broken(file: Path, threads: int) -> None:
         raise RuntimeError('no such layer\nmore')
 
     assert runtimes.timed('other', ONNX, broken, 1, given, None) == (

@@ -17,7 +17,7 @@ from anyfolder.pixels.images import read_image
 from benchmarks import exported_families as families
 from benchmarks.exported_answers import CLASSIFIERS_TESTS, KEEP, STRETCH
 from vit_plugin.__main__ import main as command
-from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.deploy.exported_model import ExportedModel
 
 PAGE = 'docs/deployment.md'
 SHAPES = [(96, 128), (128, 96), (100, 100), (61, 300)]
@@ -106,14 +106,14 @@ def test_its_answers_are_those_of_infer(exported, tmp_path, runtime, request):
     if runtime == 'cv2' and request.node.callspec.params['exported'] == 'RF-DETR':
         pytest.skip('OpenCV 5.0 reads this graph and cannot run it, as the page says')
     task, file = exported
-    model = OnnxModel(file)
+    model = ExportedModel(file)
     (tmp_path / 'program.py').write_text(programs().of(task, runtime))
     for path in photographs(tmp_path):
         lines = said_by([sys.executable, 'program.py', str(file), path.name], tmp_path)
         COMPARE[task](model, path, lines)
 
 
-def compare_boxes(model: OnnxModel, path: Path, lines: list[str]) -> None:
+def compare_boxes(model: ExportedModel, path: Path, lines: list[str]) -> None:
     rows = [line.rsplit(maxsplit=5) for line in lines]
     wanted = model(read_image(path))
     likely = wanted.scores >= SCORE_THR
@@ -126,20 +126,20 @@ def compare_boxes(model: OnnxModel, path: Path, lines: list[str]) -> None:
     assert max(apart.min(0).max(), apart.min(1).max()) < 0.2
 
 
-def compare_classes(model: OnnxModel, path: Path, lines: list[str]) -> None:
+def compare_classes(model: ExportedModel, path: Path, lines: list[str]) -> None:
     found = {name: float(score) for name, score in (line.rsplit(maxsplit=1) for line in lines)}
     rows = model(read_image(path)).rows()
     assert found == {row['class']: pytest.approx(row['score'], abs=2e-3) for row in rows}
 
 
-def compare_maps(model: OnnxModel, path: Path, lines: list[str]) -> None:
+def compare_maps(model: ExportedModel, path: Path, lines: list[str]) -> None:
     found = cv2.imread(str(path.with_name('labels.png')), cv2.IMREAD_UNCHANGED)
     wanted = model(read_image(path)).map
     assert found.shape == wanted.shape
     assert np.mean(found != wanted) < 1e-3
 
 
-def compare_depths(model: OnnxModel, path: Path, lines: list[str]) -> None:
+def compare_depths(model: ExportedModel, path: Path, lines: list[str]) -> None:
     wanted = model(read_image(path)).depth
     np.testing.assert_allclose(np.load(path.with_name('depth.npy')), wanted, rtol=1e-3)
 
@@ -176,4 +176,6 @@ def test_the_boxes_of_cpp_are_those_of_infer(exported, compiled, tmp_path):
     if task != 'detector':
         pytest.skip('the program is for detectors')
     for path in photographs(tmp_path):
-        compare_boxes(OnnxModel(file), path, said_by([compiled, str(file), path.name], tmp_path))
+        compare_boxes(
+            ExportedModel(file), path, said_by([compiled, str(file), path.name], tmp_path)
+        )

@@ -9,7 +9,7 @@ import pytest
 
 from vit_plugin.commands import infer
 from vit_plugin.commands.entry import run_command
-from vit_plugin.deploy.onnx_model import OnnxModel
+from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.inference.demo_model import FOLDER, IMAGES, ONNX
 
 LARGEST = 2_000_000  # bytes, of all files
@@ -48,7 +48,7 @@ def test_a_model_of_ones_own_needs_images(words, monkeypatch):
 def test_both_files_give_the_same_boxes():
     import vit_plugin
 
-    trained, file = vit_plugin.load(FOLDER), OnnxModel(ONNX)
+    trained, file = vit_plugin.load(FOLDER), ExportedModel(ONNX)
     for path in IMAGES.iterdir():
         image = cv2.imread(str(path))
         ours, theirs = trained(image), file(image)

@@ -1,4 +1,4 @@
-"""Write a model as ONNX or as a torch.export archive, and compare it with the model.
+"""Write a model as ONNX, for OpenVINO or as a torch.export archive, and compare it with the model.
 
 vit-plugin export CHECKPOINT --out vit-base-p16.onnx
 """
@@ -30,13 +30,15 @@ SHRUNK = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, 'checkpoint', '--checkpoint', '--config', '--cfg-options')
-    add_target(parser, 'file to write: .pt2 or .onnx', type=a_file('.pt2', '.onnx'))
+    suffixes = '.pt2', '.onnx', '.xml'
+    what = 'file to write: .pt2, .onnx, or .xml with a .bin for OpenVINO'
+    add_target(parser, what, type=a_file(*suffixes))
     add_flags(
         parser,
         '--dtype',
         choices=('float32', 'float16', 'bfloat16', 'int8'),
         default='float32',
-        help='bfloat16 for .pt2, float16 and int8 for .onnx',
+        help='bfloat16 for .pt2, float16 for .onnx and .xml, int8 for .onnx',
     )
     add_flags(
         parser,
@@ -113,6 +115,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.export import export
     from vit_plugin.deploy.exported_photographs import compare_photographs
     from vit_plugin.deploy.pipeline_steps import facts_of, pixel_steps_of
+    from vit_plugin.deploy.runtimes import RUNTIMES
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights.provenance import converted, of_address
 
@@ -122,19 +125,19 @@ def main(args: Namespace) -> None:
     trained = load_model(args)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
-    is_onnx = args.out.suffix == '.onnx'
-    steps = pixel_steps_of(trained) if is_onnx else []
+    has_facts = args.out.suffix in RUNTIMES
+    steps = pixel_steps_of(trained) if has_facts else []
     sizes = asked_of(args, trained, steps)
     size = None if args.dynamic == 'all' else sizes.fixed
     if sizes.of_test and (sizes.fixed is None or any(side % model.unit for side in sizes.fixed)):
         model.unit = sizes.padding.unit  # the network fills its patches itself
-    facts = facts_of(trained, sizes, steps) if is_onnx else ''
+    facts = facts_of(trained, sizes, steps) if has_facts else ''
     source = find_checkpoint(args.checkpoint, args.which)
     record = converted(of_address(source), str(args.out), made='exported')
     found: list[str] = []
 
     def compare(path: Path) -> None:
-        if is_onnx and trained.has_pixels and 'features' not in model.outputs:
+        if has_facts and trained.has_pixels and 'features' not in model.outputs:
             exact = args.dtype == 'float32' and sizes.of_test
             found.append(compare_photographs(trained, path, exact))
 

@@ -125,7 +125,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         excludes(
             '--checkpoint, --config, --arch, --device, --cfg-options',
-            'checkpoint *.onnx',
+            'checkpoint *.onnx|*.xml',
             'the file has all of it; leave it out',
         ),
     ),
@@ -153,7 +153,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     'export': (
         excludes('--img-size', '--dynamic all'),
         needs('--dtype bfloat16', '--out *.pt2', 'give a file of that kind, or another type'),
-        needs('--dtype float16|int8', '--out *.onnx', 'give a file of that kind, or another type'),
+        needs('--dtype float16', '--out *.onnx|*.xml', 'give a file of that kind, or another type'),
+        needs('--dtype int8', '--out *.onnx', 'give a file of that kind, or another type'),
     ),
     'benchmark': (
         excludes(

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vit_plugin.deploy.runtimes import RUNTIMES
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference import SCORE_THR, TABLE_SUFFIXES
 
@@ -97,8 +98,8 @@ def check(args: Namespace) -> None:
 
 
 def needs_torch(args: Namespace) -> bool:
-    """True if torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
-    return not args.checkpoint.endswith('.onnx') or args.about
+    """True if torch runs the model, and no runtime of a file that ``vit-plugin export`` wrote."""
+    return Path(args.checkpoint).suffix not in RUNTIMES or args.about
 
 
 def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -130,7 +131,7 @@ def say_where_from(args: Namespace) -> None:
     from anyfolder.terminal import printable
     from vit_plugin.weights.provenance import Provenance, digest, of_address, of_file
 
-    if args.checkpoint.endswith(('.onnx', '.pt2')):
+    if Path(args.checkpoint).suffix in ('.pt2', *RUNTIMES):
         file = Path(args.checkpoint)
         record = replace(of_file(file) or Provenance(''), source=file.name, sha256=digest(file))
     else:
@@ -155,9 +156,9 @@ def predict(args: Namespace) -> None:
     if needs_torch(args):
         model: Any = load_model(args).optimized()
     else:
-        from vit_plugin.deploy.onnx_model import OnnxModel
+        from vit_plugin.deploy.exported_model import ExportedModel
 
-        model = OnnxModel(args.checkpoint)
+        model = ExportedModel(args.checkpoint)
     predict_all(
         Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr
     )

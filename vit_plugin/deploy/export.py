@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from vit_plugin.weights.provenance import Provenance, append_to
 
 from .deployed_module import Deployed
 from .onnx_file import Run, external_weights, write_onnx
+from .openvino_file import weights_of_openvino, write_openvino
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is
 # acceptable.
@@ -57,7 +58,7 @@ def export(
         dtype: ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
-        facts: what an ONNX file says of itself, see
+        facts: what a file of another runtime says of itself, see
             :func:`~vit_plugin.deploy.pipeline_steps.facts_of`.
         record: where its weights come from, which the file carries.
         check: called with the file before it appears as ``out``. It may raise an error.
@@ -74,11 +75,12 @@ def export(
     backbone = model.model.backbone
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
-    with replacing(out, sources) as path, external_weights(path, out):
+    form = FORMATS[out.suffix]
+    with replacing(out, sources) as path, form.second_file(path, out, sources):
         with stage('Tracing the graph'):
             program = trace(model, size, batch)
         with stage('Writing the file'):
-            run = WRITERS[out.suffix](program, path, dtype, model.outputs, facts, record)
+            run = form.write(program, path, dtype, model.outputs, facts, record)
         failed = rejecting(
             f'The file that was written for {str(out)!r} does not run',
             'nothing was written; try the other format',
@@ -192,7 +194,28 @@ def write_pt2(
     return torch.export.load(path).module()
 
 
-WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
+class Format(NamedTuple):
+    """How a file is written.
+
+    Attributes:
+        write: writes it, and returns a function that runs it.
+        second_file: a context that puts what it writes beside it next to the target.
+    """
+
+    write: Callable[[ExportedProgram, Path, str, Sequence[str], str, Provenance | None], Run]
+    second_file: Callable[[Path, Path, Sequence[str | Path]], AbstractContextManager[None]]
+
+
+def no_file(path: Path, out: Path, sources: Sequence[str | Path]) -> AbstractContextManager[None]:
+    """The second file of a format that has none."""
+    return nullcontext()
+
+
+FORMATS = {
+    '.pt2': Format(write_pt2, no_file),
+    '.onnx': Format(write_onnx, external_weights),
+    '.xml': Format(write_openvino, weights_of_openvino),
+}
 
 
 def largest_difference(

@@ -15,7 +15,7 @@ from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.trained_model import TrainedModel
 
 from .deployed_boxes import distance, nearest
-from .onnx_model import OnnxModel
+from .exported_model import ExportedModel
 
 # Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
 SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
@@ -57,7 +57,7 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
 
     Args:
         trained: the model.
-        file: the file in ONNX.
+        file: the file.
         exact: whether the file must have the answers of the model.
 
     Returns:
@@ -67,8 +67,8 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
     Raises:
         ConfigError: if the file must have the answers of the model, and has others.
     """
-    model = OnnxModel(file)
-    of_boxes = 'boxes' in {output.name for output in model.session.get_outputs()}
+    model = ExportedModel(file)
+    of_boxes = 'boxes' in model.runtime.outputs
     pixels, answers = [], []
     with TemporaryDirectory() as folder:
         for path in photographs(Path(folder), model.channels):

@@ -17,7 +17,7 @@ from vit_plugin.weights.provenance import KEY as PROVENANCE
 from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import INPUTS, Outputs
-from .onnx_model import KEY
+from .runtimes import KEY, InOnnxruntime, Runtime
 
 Run = Callable[..., Outputs]
 
@@ -47,7 +47,7 @@ def write_onnx(
             '--dtype bfloat16 is written as .pt2: onnxruntime does not compute in it on a CPU.'
         )
     with needed_by('Export to ONNX'):
-        import onnxruntime
+        import onnxruntime  # noqa: F401  runs the file
         import onnxscript  # noqa: F401  torch's exporter needs it
     names = INPUTS[: len(program.example_inputs[0])]
     what = 'This model cannot be written as ONNX'
@@ -77,12 +77,17 @@ def write_onnx(
             write_half(graph.model_proto, path, examples)
     else:
         graph.save(path)
-    session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
+    return run_in(InOnnxruntime(path))
+
+
+def run_in(runtime: Runtime) -> Run:
+    """A function that runs a file on tensors."""
 
     def run(*tensors: Tensor) -> Outputs:
-        arrays = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
-        found = tuple(map(torch.from_numpy, session.run(None, arrays)))
-        return found if len(outputs) > 1 else found[0]
+        arrays = [tensor.numpy() for tensor in tensors]
+        found = runtime(dict(zip(runtime.inputs, arrays, strict=True)))
+        outputs = tuple(map(torch.from_numpy, found))
+        return outputs if len(outputs) > 1 else outputs[0]
 
     return run
 
@@ -158,8 +163,11 @@ def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
 
 
 @contextmanager
-def external_weights(path: Path, out: Path) -> Iterator[None]:
-    """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB."""
+def external_weights(path: Path, out: Path, sources: Sequence[str | Path]) -> Iterator[None]:
+    """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB.
+
+    It has a suffix that no source has.
+    """
     written, target = (
         file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out)))
     )

@@ -225,7 +225,9 @@ def pixel_steps_of(trained: Any) -> list[PipelineStep]:
 
 
 def facts_of(trained: Any, sizes: Sizes, steps: Sequence[PipelineStep]) -> str:
-    """Metadata of a ``TrainedModel`` for :class:`~vit_plugin.deploy.onnx_model.OnnxModel`, as JSON.
+    """The metadata of a model's file, as JSON.
+
+    They are for :class:`~vit_plugin.deploy.exported_model.ExportedModel`.
 
     Args:
         trained: the model.

@@ -150,6 +150,11 @@ def of_file(path: Path) -> Provenance | None:
             import onnxruntime
         session = onnxruntime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
         return read_text_record(session.get_modelmeta().custom_metadata_map.get(KEY, ''))
+    if path.suffix == '.xml':
+        with needed_by("A file in OpenVINO's format"):
+            import openvino
+        model = openvino.Core().read_model(str(path))
+        return read_text_record(str(model.rt_info[KEY].value) if model.has_rt_info([KEY]) else '')
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             return read_text_record(archive.comment.decode(errors='replace'))

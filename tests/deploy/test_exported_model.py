@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from rejection import rejects
 
-from vit_plugin.deploy.onnx_model import (
-    KEY,
-    OnnxModel,
+from vit_plugin.deploy.exported_model import (
+    ExportedModel,
     best_class,
     mask_on,
     resized,
 )
 from vit_plugin.deploy.pixel_steps import Placed, apply_steps
+from vit_plugin.deploy.runtimes import KEY
 from vit_plugin.inference.drawing import draw
 
 onnx = pytest.importorskip('onnx')
@@ -79,7 +79,7 @@ def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> 
 @pytest.fixture
 def of_file(tmp_path):
     """Makes the model of such a file."""
-    return lambda *args, **facts: OnnxModel(write(tmp_path / 'm.onnx', *args, **facts))
+    return lambda *args, **facts: ExportedModel(write(tmp_path / 'm.onnx', *args, **facts))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
     onnx.save(model, path)
     nested = text is not None and text.startswith('[[')
     with rejects('levels of JSON' if nested else 'does not say what its inputs and outputs are'):
-        OnnxModel(path)
+        ExportedModel(path)
 
 
 def resize(*arguments) -> dict:
@@ -218,7 +218,7 @@ def test_boxes_that_are_not_there(of_file):
 def test_errors(of_file, tmp_path):
     (tmp_path / 'no.onnx').write_text('no')
     with rejects('cannot be run .*; export it again'):
-        OnnxModel(tmp_path / 'no.onnx')
+        ExportedModel(tmp_path / 'no.onnx')
     with rejects('outside of the file'):
         of_file(dict(masks=np.ones((1, 3), np.float32)))(BLACK)
     with rejects('on an image of 2 x 3 pixels .*; give a larger image'):

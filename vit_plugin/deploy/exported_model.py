@@ -1,4 +1,4 @@
-"""A file of ``vit-plugin export``, run by onnxruntime alone: without torch or a framework."""
+"""A file of ``vit-plugin export``, run by onnxruntime or OpenVINO: without torch or a framework."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +15,13 @@ from anyfolder.pixels.bands import check_bands
 from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open, PositiveInt
-from vit_plugin.errors import ConfigError, naming, needed_by, rejecting
+from vit_plugin.errors import ConfigError, naming, rejecting
 from vit_plugin.inference.predictions import Prediction, names_of
 from vit_plugin.inference.unusual_sizes import say_if_far
 
 from .pixel_steps import Placed, Step, apply_steps, size_after
+from .runtimes import Runtime, open_exported
 
-KEY = 'vit_plugin'  # of the file's metadata
 USUAL = 256  # pixels of a side of an image, for a graph that takes any
 
 
@@ -40,28 +40,23 @@ class Facts(Open):
     usual: NotRequired[list[int] | None]
 
 
-class OnnxModel:
-    """A classifier, detector or segmentor in ONNX.
+class ExportedModel:
+    """A classifier, detector, segmentor or depth model in a file.
 
     Args:
         path: the file.
+        runtime: what runs it. Default: that of its suffix, see
+            :func:`~vit_plugin.deploy.runtimes.open_exported`.
 
     Raises:
         ConfigError: if the file cannot be run, or does not say what its outputs are.
-        MissingExtraError: if onnxruntime is not installed.
+        MissingExtraError: if the runtime is not installed.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        with needed_by('A file in ONNX'):
-            import onnxruntime
-        # Onnxruntime has a class for each of its errors.
-        with rejecting(f'{str(path)!r} cannot be run', 'export it again'):
-            self.session = onnxruntime.InferenceSession(
-                str(path), providers=['CPUExecutionProvider']
-            )
-        meta = self.session.get_modelmeta().custom_metadata_map
+    def __init__(self, path: str | Path, runtime: Runtime | None = None) -> None:
+        self.runtime = runtime or open_exported(path)
         try:
-            self.facts: dict[str, Any] = json_in(meta.get(KEY, '{}'), path)
+            self.facts: dict[str, Any] = json_in(self.runtime.facts or '{}', path)
         except LimitError:
             raise
         except ConfigError:
@@ -73,15 +68,14 @@ class OnnxModel:
             )
         self.classes: list[str] = self.facts['classes']
         self.slices: int | None = self.facts.get('slices')
-        self.inputs = [given.name for given in self.session.get_inputs()]
-        batch, self.channels, *size = self.session.get_inputs()[0].shape
+        self.inputs = [*self.runtime.inputs]
+        batch, self.channels, *size = next(iter(self.runtime.inputs.values()))
         self.takes_one = batch == 1  # image in a run
         self.size = tuple(size)  # height and width, or the names of what is open
         with naming(str(path)):
             self._compare_steps(str(path))
-        names = {output.name for output in self.session.get_outputs()}
         # Else the framework's own code makes segments of them.
-        self.answers = bool({'logits', 'boxes', 'depth'} & names)
+        self.answers = bool({'logits', 'boxes', 'depth'} & {*self.runtime.outputs})
 
     def _compare_steps(self, path: str) -> None:
         """Compare the pipeline with the size that the graph takes, before an image goes through it.
@@ -124,7 +118,6 @@ class OnnxModel:
             say_if_far(pixels.shape[1:], self.facts.get('usual'), name)
         together = len({pixels.shape for pixels, _ in inputs}) == 1 and not self.takes_one
         parts = [inputs] if together else [[one] for one in inputs]
-        fields = [output.name for output in self.session.get_outputs()]
         outputs: list[dict[str, np.ndarray]] = []
         for part in parts:
             stacked = map(np.stack, zip(*part, strict=True))
@@ -135,7 +128,8 @@ class OnnxModel:
                 f'The file cannot be run on an image of {width} x {height} pixels',
                 'give a larger image, or export with --img-size',
             ):
-                arrays = self.session.run(None, given)
+                arrays = self.runtime(given)
+            fields = self.runtime.outputs
             outputs += [dict(zip(fields, one, strict=True)) for one in zip(*arrays, strict=True)]
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 

@@ -1,0 +1,72 @@
+"""A model in OpenVINO's format answers as the model does, and its two files appear together."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from rejection import rejects
+from torch import nn
+
+from vit_plugin.deploy.openvino_file import weights_of_openvino, write_openvino
+from vit_plugin.deploy.runtimes import InOpenVino
+
+pytest.importorskip('openvino')
+pytest.importorskip('onnxscript')
+FACTS = json.dumps(dict(classes=['<a & "b">', 'ä'], rgb=True))
+
+
+@pytest.fixture(scope='module')
+def program() -> torch.export.ExportedProgram:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return torch.export.export(model.eval(), (torch.rand(1, 3, 8, 12),))
+
+
+@pytest.mark.parametrize(('dtype', 'most'), [('float32', 1e-5), ('float16', 1e-2)])
+def test_it_has_the_outputs_names_and_metadata(program, tmp_path, dtype, most):
+    path = tmp_path / 'model.xml'
+    run = write_openvino(program, path, dtype, ('logits',), FACTS)
+    images = torch.rand(1, 3, 8, 12)
+    assert (run(images) - program.module()(images)).abs().max() < most
+    file = InOpenVino(path, threads=1)
+    assert file.inputs == {'images': (1, 3, 8, 12)}
+    assert file.outputs == ['logits']
+    assert file.facts == FACTS
+    assert {one.name for one in tmp_path.iterdir()} == {'model.xml', 'model.bin'}
+
+
+def test_what_is_no_file_of_openvino_is_one_sentence(tmp_path):
+    path = tmp_path / 'model.xml'
+    path.write_text('<note/>')
+    with rejects('model.xml. cannot be run .*export it again'):
+        InOpenVino(path)
+
+
+def write_both(path: Path) -> None:
+    path.write_text('new')
+    path.with_suffix('.bin').write_text('new')
+
+
+def test_an_error_leaves_the_old_weights(tmp_path):
+    old, path = tmp_path / 'model.bin', tmp_path / '.model.1.xml'
+    old.write_text('old')
+    with pytest.raises(ValueError, match='broken'):
+        with weights_of_openvino(path, tmp_path / 'model.xml', ()):
+            write_both(path)
+            raise ValueError('broken')
+    assert old.read_text() == 'old'
+    assert not path.with_suffix('.bin').exists()
+    with weights_of_openvino(path, tmp_path / 'model.xml', ()):
+        write_both(path)
+    assert old.read_text() == 'new'
+    assert not path.with_suffix('.bin').exists()
+
+
+def test_the_weights_do_not_replace_what_is_read(tmp_path):
+    source = tmp_path / 'pytorch_model.bin'
+    source.write_text('weights')
+    with rejects('pytorch_model.bin'):
+        with weights_of_openvino(tmp_path / '.1.xml', tmp_path / 'pytorch_model.xml', [source]):
+            pytest.fail('nothing may be written')
+    assert source.read_text() == 'weights'

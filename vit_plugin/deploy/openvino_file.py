@@ -1,0 +1,62 @@
+"""A traced graph in OpenVINO's format: an ``.xml``, and its weights in a ``.bin`` next to it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from torch.export import ExportedProgram
+
+from anyfolder.complete import replacing
+from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
+from vit_plugin.weights.provenance import KEY as PROVENANCE
+from vit_plugin.weights.provenance import Provenance
+
+from .onnx_file import Run, run_in, write_onnx
+from .runtimes import KEY, InOpenVino
+
+
+def write_openvino(
+    program: ExportedProgram,
+    path: Path,
+    dtype: str,
+    outputs: Sequence[str] = ('logits',),
+    facts: str = '',
+    record: Provenance | None = None,
+) -> Run:
+    """Write OpenVINO's format, by way of ONNX. Return a function that runs it.
+
+    Weights in float16 are computed with in the type that OpenVINO chooses.
+
+    Raises:
+        ConfigError: if the dtype is bfloat16 or int8, or if OpenVINO does not support the graph.
+        MissingExtraError: if OpenVINO is not installed, or what ONNX needs.
+    """
+    if dtype not in ('float32', 'float16'):
+        raise ConfigError(f"--dtype {dtype} is not written in OpenVINO's format; give float16.")
+    with needed_by("Export to OpenVINO's format"):
+        import openvino
+    with TemporaryDirectory(dir=path.parent) as folder:
+        graph = Path(folder, 'model.onnx')
+        write_onnx(program, graph, 'float32', outputs)
+        what = 'This model cannot be written for OpenVINO'
+        with rejecting(what, 'write an .onnx file', cause=named_line):
+            model = openvino.convert_model(graph)
+            model.set_rt_info(facts, [KEY])
+            if record:
+                model.set_rt_info(record.text(), [PROVENANCE])
+            openvino.save_model(model, path, compress_to_fp16=dtype == 'float16')
+    return run_in(InOpenVino(path))
+
+
+@contextmanager
+def weights_of_openvino(path: Path, out: Path, sources: Sequence[str | Path]) -> Iterator[None]:
+    """Put the ``.bin`` of what is written to ``path`` next to ``out``, if the block ends well."""
+    written = path.with_suffix('.bin')
+    try:
+        with replacing(out.with_suffix('.bin'), sources) as weights:
+            yield
+            os.replace(written, weights)
+    finally:
+        written.unlink(missing_ok=True)

@@ -1,0 +1,115 @@
+"""Exported files in what runs them: ONNX in onnxruntime, OpenVINO's format in OpenVINO."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from vit_plugin.errors import needed_by, rejecting
+
+KEY = 'vit_plugin'  # of a file's metadata
+
+Arrays = Mapping[str, np.ndarray]
+Shape = tuple[int | str, ...]  # a side that is open has a name
+
+
+class Runtime(Protocol):
+    """An exported file that can be run.
+
+    Attributes:
+        inputs: name -> shape, in their order.
+        outputs: names, in their order.
+        facts: its metadata, or nothing.
+    """
+
+    inputs: Mapping[str, Shape]
+    outputs: Sequence[str]
+    facts: str
+
+    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
+        """The outputs for inputs of these names."""
+        ...
+
+
+class InOnnxruntime:
+    """A file in ONNX.
+
+    Args:
+        path: the file.
+        threads: of an operation. None: a thread for each core.
+
+    Raises:
+        ConfigError: if onnxruntime does not take the file.
+        MissingExtraError: if onnxruntime is not installed.
+    """
+
+    def __init__(self, path: str | Path, threads: int | None = None) -> None:
+        with needed_by('A file in ONNX'):
+            import onnxruntime
+        options = onnxruntime.SessionOptions()
+        if threads:
+            options.intra_op_num_threads = options.inter_op_num_threads = threads
+        # Onnxruntime has a class for each of its errors.
+        with rejecting(f'{str(path)!r} cannot be run', 'export it again'):
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=['CPUExecutionProvider']
+            )
+        self.inputs = {given.name: tuple(given.shape) for given in self._session.get_inputs()}
+        self.outputs = [output.name for output in self._session.get_outputs()]
+        self.facts: str = self._session.get_modelmeta().custom_metadata_map.get(KEY, '')
+
+    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
+        return self._session.run(None, dict(given))
+
+
+class InOpenVino:
+    """A file in OpenVINO's format or in ONNX, in float32 where OpenVINO would take bfloat16.
+
+    Args:
+        path: the ``.xml``, next to its ``.bin``, or the ``.onnx``.
+        threads: see :class:`InOnnxruntime`.
+
+    Raises:
+        ConfigError: if OpenVINO does not take the file.
+        MissingExtraError: if OpenVINO is not installed.
+    """
+
+    def __init__(self, path: str | Path, threads: int | None = None) -> None:
+        with needed_by("A file in OpenVINO's format"):
+            import openvino
+        settings: dict[str, int | str] = dict(INFERENCE_PRECISION_HINT='f32')
+        if threads:
+            settings['INFERENCE_NUM_THREADS'] = threads
+        with rejecting(f'{str(path)!r} cannot be run', 'export it again'):
+            model = openvino.Core().read_model(str(path))
+            self._compiled = openvino.compile_model(model, 'CPU', settings)
+        self.inputs = {
+            port.any_name: tuple(
+                side.get_length() if side.is_static else f'{port.any_name}_{axis}'
+                for axis, side in enumerate(port.partial_shape)
+            )
+            for port in self._compiled.inputs
+        }
+        self.outputs = [port.any_name for port in self._compiled.outputs]
+        self.facts = str(model.rt_info[KEY].value) if model.has_rt_info([KEY]) else ''
+
+    def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
+        found = self._compiled(dict(given))
+        return [found[port] for port in self._compiled.outputs]
+
+
+RUNTIMES: Mapping[str, type[InOnnxruntime] | type[InOpenVino]] = {
+    '.onnx': InOnnxruntime,
+    '.xml': InOpenVino,
+}
+
+
+def open_exported(path: str | Path) -> Runtime:
+    """The file in the runtime of its suffix.
+
+    Raises:
+        ConfigError: if the runtime does not take it.
+        MissingExtraError: if the runtime is not installed.
+    """
+    return RUNTIMES[Path(path).suffix.lower()](path)
