@@ -88,6 +88,7 @@ test = [
     'tensorboard',
     'pillow-heif',
     'h5py',
+    'openvino',
     'tifffile',
     'psutil',
 ]
