@@ -13,6 +13,7 @@ from vit_plugin.deploy.deployed_module import Deployed
 from vit_plugin.deploy.export import (
     FORMATS,
     export,
+    finite,
     largest_difference,
     trace,
     write_onnx,
@@ -288,6 +289,14 @@ def test_weights_beyond_two_gigabytes_lie_beside(deployed, tmp_path, monkeypatch
 def test_what_a_format_does_not_have(tmp_path, suffix, dtype, words):
     with rejects(words):
         FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), '')
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_outputs_that_are_not_finite_are_an_error(value):
+    boxes, scores = torch.rand(1, 4), torch.full((1,), value)
+    assert finite(lambda images: images)(boxes) is boxes
+    with rejects('outputs that are infinite or NaN, .* export in float32'):
+        finite(lambda images: (images, scores))(boxes)
 
 
 def reject(*_, **__) -> None:

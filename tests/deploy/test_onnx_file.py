@@ -1,3 +1,5 @@
+"""What torch writes as ONNX, in the cases where its exporter or a converter goes wrong."""
+
 import pytest
 import torch
 from torch.export import Dim
@@ -23,3 +25,24 @@ def test_open_sizes_are_rounded_as_in_python(tmp_path):
     for size in ((33, 50), (32, 8), (31, 49)):
         images = torch.zeros(1, 1, *size)
         assert run(images).shape == Ceil()(images).shape
+
+
+class Place(torch.nn.Module):
+    """The row of the highest of three scores in each, as of the boxes of a detector."""
+
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scores, best = images.flatten(1).topk(1)
+        rows = torch.div(best, 3, rounding_mode='trunc')
+        return scores, torch.arange(images.shape[2]).expand(1, -1).gather(1, rows)
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_positions_beyond_those_of_float16_stay_exact(tmp_path):
+    images = torch.zeros(1, 1, 5000, 3)
+    program = torch.export.export(Place(), (images,))
+    run = write_onnx(program, tmp_path / 'model.onnx', 'float16', ('scores', 'rows'))
+    for row in (4999, 2049):
+        scores = images.index_fill(2, torch.tensor([row]), 1 / 3)
+        highest, rows = run(scores)
+        assert rows.item() == row
+        assert highest.item() == torch.tensor(1 / 3).half().item()

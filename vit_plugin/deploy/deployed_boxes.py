@@ -180,14 +180,15 @@ def nearest(
     """The distance (N) of each box (N, 4) of an image to the nearest of its class among others.
 
     It is the larger one of their sides and of their scores, relative to the largest of the others.
+    Where there is none of the class, it is 1.
     """
     if not len(boxes) or not len(other_boxes):
-        return boxes.new_full((len(boxes),), math.inf)
+        return boxes.new_ones(len(boxes))
     apart = (boxes[:, None] - other_boxes).abs().amax(-1) / other_boxes.abs().max().clamp(min=1e-6)
     apart = torch.maximum(
         apart, (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6)
     )
-    return apart.masked_fill(labels[:, None] != other_labels, math.inf).amin(1)
+    return apart.masked_fill(labels[:, None] != other_labels, 1.0).amin(1)
 
 
 def distance(distances: Tensor) -> float:

@@ -19,7 +19,7 @@ from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed
 from vit_plugin.weights.provenance import Provenance, append_to
 
-from .deployed_module import Deployed
+from .deployed_module import Deployed, Outputs
 from .onnx_file import Run, external_weights, write_onnx
 from .openvino_file import weights_of_openvino, write_openvino
 
@@ -87,12 +87,7 @@ def export(
             cause=named_line,
         )
         with stage('Comparing it with the model'), failed:
-            difference = largest_difference(reference or model, run, size, batch)
-        if dtype == 'float16' and not math.isfinite(difference):
-            raise ConfigError(
-                f'The file that was written for {str(out)!r} has outputs that are infinite or '
-                'NaN, and nothing was written; export in float32.'
-            )
+            difference = largest_difference(reference or model, finite(run), size, batch)
         if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
             raise ConfigError(
                 f'The file that was written for {str(out)!r} is off by {difference:.1e} of the '
@@ -216,6 +211,26 @@ FORMATS = {
     '.onnx': Format(write_onnx, external_weights),
     '.xml': Format(write_openvino, weights_of_openvino),
 }
+
+
+def finite(run: Run) -> Run:
+    """What runs a file, with a comparison of its outputs with what is finite.
+
+    Raises:
+        ConfigError: if they are not, as in float16, whose range is small.
+    """
+
+    def checked(*tensors: Tensor) -> Outputs:
+        found = run(*tensors)
+        for one in found if isinstance(found, tuple) else (found,):
+            if not one.isfinite().all():
+                raise ConfigError(
+                    'The file has outputs that are infinite or NaN, and nothing was written; '
+                    'export in float32.'
+                )
+        return found
+
+    return checked
 
 
 def largest_difference(

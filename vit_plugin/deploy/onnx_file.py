@@ -2,7 +2,7 @@
 
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -17,10 +17,11 @@ from vit_plugin.weights.provenance import KEY as PROVENANCE
 from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import INPUTS, Outputs
-from .runtimes import KEY, InOnnxruntime, Runtime
+from .runtimes import KEY, Arrays, InOnnxruntime, Runtime
 
 Run = Callable[..., Outputs]
 
+FLOAT, FLOAT16 = 1, 10  # TensorProto's numbers of the types
 # A value from here on is kept in float32, since other images may have larger ones.
 LARGEST_HALF = 65504 / 8
 
@@ -122,7 +123,9 @@ def write_int8(proto: Any, path: Path) -> None:
 
 
 def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
-    """Write an ONNX graph in float16, but for inputs, outputs and values near the end of its range.
+    """Write an ONNX graph in float16, but for inputs, outputs and what float16 does not hold.
+
+    These are values near the end of its range, and integers that are computed with as floats.
 
     Args:
         proto: the graph in float32.
@@ -152,14 +155,74 @@ def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
         for name, value in found.items()
         if value.dtype == 'float32' and value.size and abs(value).max() > LARGEST_HALF
     }
-    kept = [node.name for node in proto.graph.node if large & {*node.input, *node.output}]
+    exact = large | integers_in_float(proto.graph.node, arrays | found)
+    kept = [node.name for node in proto.graph.node if exact & {*node.input, *node.output}]
+    own = {node.name for node in proto.graph.node}
     half = convert_float_to_float16(proto, keep_io_types=True, node_block_list=kept)
-    # The converter casts a value once for each node that takes it, under one name.
-    once = {node.output[0]: node for node in reversed(half.graph.node)}
-    nodes = [node for node in half.graph.node if once[node.output[0]] is node]
+    nodes = without_detours(half.graph.node, own, outputs)
     del half.graph.node[:]
     half.graph.node.extend(nodes)
     onnx.save(half, path)
+
+
+def without_detours(
+    nodes: Sequence[Any], own: Collection[str], outputs: Collection[str]
+) -> list[Any]:
+    """The nodes without what the converter to float16 casts too much.
+
+    It casts a value once for each node that takes it, under one name, and from float32 to float16
+    and back between two nodes that are kept in float32, which rounds what they were kept for.
+
+    Args:
+        nodes: of its graph.
+        own: names of the nodes that were there before.
+        outputs: names of what the graph returns.
+    """
+    made_by = {name: node for node in reversed(nodes) for name in node.output}
+    casts = {name: node for name, node in made_by.items() if node.name not in own}
+    to = {name: next(entry.i for entry in node.attribute) for name, node in casts.items()}
+    whole = {
+        name: casts[node.input[0]].input[0]
+        for name, node in casts.items()
+        if to[name] == FLOAT and to.get(node.input[0]) == FLOAT16
+    }
+    for name, node in made_by.items():
+        inputs = [whole[name]] if name in whole else [whole.get(one, one) for one in node.input]
+        node.input[:] = inputs
+    kept: set[int] = set()
+    wanted = [*outputs]
+    while wanted:
+        node = made_by.get(wanted.pop())
+        if node is not None and id(node) not in kept:
+            kept.add(id(node))
+            wanted += node.input
+    return [node for node in nodes if id(node) in kept]
+
+
+def integers_in_float(nodes: Sequence[Any], values: Arrays) -> set[str]:
+    """Names of floats between integers that they come from and integers that they become.
+
+    Such is the quotient of two positions, which float16 would round from 2048 on.
+
+    Args:
+        nodes: of a graph, in the order of computation.
+        values: name -> value.
+    """
+
+    def are(kind: str, names: Iterable[str]) -> set[str]:
+        return {name for name in names if name in values and values[name].dtype.kind == kind}
+
+    from_integers: set[str] = set()
+    for node in nodes:
+        cast = node.op_type == 'Cast' and are('i', node.input)
+        if cast or from_integers & {*node.input}:
+            from_integers |= are('f', node.output)
+    to_integers: set[str] = set()
+    for node in reversed(nodes):
+        cast = node.op_type == 'Cast' and are('i', node.output)
+        if cast or to_integers & {*node.output}:
+            to_integers |= are('f', node.input)
+    return from_integers & to_integers
 
 
 @contextmanager
