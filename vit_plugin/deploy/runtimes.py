@@ -55,8 +55,10 @@ class InOnnxruntime:
             self._session = onnxruntime.InferenceSession(
                 str(path), options, providers=['CPUExecutionProvider']
             )
-        self.inputs = {given.name: tuple(given.shape) for given in self._session.get_inputs()}
-        self.outputs = [output.name for output in self._session.get_outputs()]
+        self.inputs: Mapping[str, Shape] = {
+            given.name: tuple(given.shape) for given in self._session.get_inputs()
+        }
+        self.outputs: Sequence[str] = [output.name for output in self._session.get_outputs()]
         self.facts: str = self._session.get_modelmeta().custom_metadata_map.get(KEY, '')
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
@@ -84,14 +86,14 @@ class InOpenVino:
         with rejecting(f'{str(path)!r} cannot be run', 'export it again'):
             model = openvino.Core().read_model(str(path))
             self._compiled = openvino.compile_model(model, 'CPU', settings)
-        self.inputs = {
+        self.inputs: Mapping[str, Shape] = {
             port.any_name: tuple(
                 side.get_length() if side.is_static else f'{port.any_name}_{axis}'
                 for axis, side in enumerate(port.partial_shape)
             )
             for port in self._compiled.inputs
         }
-        self.outputs = [port.any_name for port in self._compiled.outputs]
+        self.outputs: Sequence[str] = [port.any_name for port in self._compiled.outputs]
         self.facts = str(model.rt_info[KEY].value) if model.has_rt_info([KEY]) else ''
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
