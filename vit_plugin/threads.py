@@ -72,7 +72,8 @@ class Watch(threading.Thread):
 def threads_of_torch() -> int:
     """With how many threads torch computes: one until it has been imported."""
     torch = sys.modules.get('torch')
-    return torch.get_num_threads() if hasattr(torch, 'get_num_threads') else 1
+    count = getattr(torch, 'get_num_threads', None)
+    return count() if count else 1
 
 
 def seconds_waited() -> float:

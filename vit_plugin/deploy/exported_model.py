@@ -69,7 +69,8 @@ class ExportedModel:
         self.classes: list[str] = self.facts['classes']
         self.slices: int | None = self.facts.get('slices')
         self.inputs = [*self.runtime.inputs]
-        batch, self.channels, *size = next(iter(self.runtime.inputs.values()))
+        batch, channels, *size = next(iter(self.runtime.inputs.values()))
+        self.channels = int(channels)
         self.takes_one = batch == 1  # image in a run
         self.size = tuple(size)  # height and width, or the names of what is open
         with naming(str(path)):
