@@ -1,6 +1,8 @@
 """Folders of transformers that it computes itself: the same answers, and what is refused."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +12,9 @@ from rejection import rejects
 
 from vit_plugin.inference.load import load
 from vit_plugin.projects.transformers_models.pooled_kinds import POOLED
+from vit_plugin.weights.image_kinds import IMAGE_KINDS
 from vit_plugin.weights.processor_kinds import PROCESSORS
+from vit_plugin.weights.unread_kinds import REASONS
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -129,3 +133,18 @@ def test_each_kind_has_a_processor():
     assert {kind.processor for kind in POOLED.values()} <= PROCESSORS.keys()
     titles = {kind: POOLED[kind].title for kind in POOLED}
     assert all(hasattr(transformers, f'{title}Config') for title in titles.values())
+
+
+def plain(text):
+    """A name without what separates its words."""
+    return re.sub(r'[^a-z0-9]', '', text.lower())
+
+
+def test_the_page_has_each_kind():
+    page = plain((Path(__file__).parents[3] / 'docs/weights.md').read_text())
+    parts = ('_vision_model', '_vit', '_backbone', '_hiera_det_model')
+    for kind in (*REASONS, *IMAGE_KINDS, *POOLED):
+        name = kind.removeprefix('vit_')
+        for part in parts:
+            name = name.removesuffix(part)
+        assert plain(name).removesuffix('vision') in page, kind
