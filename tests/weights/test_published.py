@@ -3,6 +3,7 @@
 import pytest
 import torch
 from published_models import roboflow_file, roboflow_weights
+from timm.data import IMAGENET_DEFAULT_MEAN
 
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import Published
@@ -57,6 +58,21 @@ def test_settings_of_another_type_count_for_nothing(tmp_path):
     published = Published(open_checkpoint(path))
     assert published.names == {}
     assert published.settings == dict(resolution='large', class_names=3)
+
+
+@pytest.mark.parametrize(
+    ('processor', 'normalized', 'mean'),
+    [
+        (dict(do_normalize=False, image_mean=[0.5] * 3), True, (0.0,) * 3),
+        (dict(do_normalize=True, image_mean=[0.5] * 3), False, [0.5] * 3),
+        (dict(image_mean=[0.5] * 3), False, (0.0,) * 3),
+        ({}, True, IMAGENET_DEFAULT_MEAN),
+    ],
+)
+def test_colors_are_normalized_where_the_file_says_so(processor, normalized, mean):
+    checkpoint = Checkpoint('there', OTHER, dict(preprocessor_config=processor))
+    pixels = Published(checkpoint).pixels(64, normalized)
+    assert (pixels['mean'], pixels['size']) == (mean, (64, 64))
 
 
 def test_prefixes_of_wrappers_are_taken_away(tmp_path):

@@ -97,10 +97,15 @@ class Published:
         found = (name.removeprefix(start) for name in names if name.startswith(start))
         return len({rest.partition('.')[0] for rest in found})
 
-    def pixels(self, usual: int | Sequence[int]) -> Section:
+    def pixels(self, usual: int | Sequence[int], normalized: bool = True) -> Section:
         """Width and height of the images, and mean and deviation of their colors from 0 to 1.
 
         What the file does not say is this side or height and width, and ImageNet's colors.
+
+        Args:
+            usual: see above.
+            normalized: whether colors are normalized, if the file does not say. Else they have a
+                mean of 0 and a deviation of 1.
         """
         high, wide = (usual, usual) if isinstance(usual, int) else usual
         size = told(self.processor, 'size', Mapping, {})
@@ -108,6 +113,8 @@ class Published:
             told(self.processor, f'image_{name}', Colors, values)
             for name, values in (('mean', IMAGENET_DEFAULT_MEAN), ('std', IMAGENET_DEFAULT_STD))
         )
+        if not told(self.processor, 'do_normalize', bool, normalized):
+            mean, std = (0.0,) * 3, (1.0,) * 3
         sides = (('width', wide), ('height', high))
         wide, high = (told(size, name, PositiveInt, side) for name, side in sides)
         return dict(size=(wide, high), mean=mean, std=std)

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import torch
 from rejection import rejects
+from safetensors.torch import save_file
 from torch import nn
 
 from vit_plugin.inference.load import load
 from vit_plugin.projects.d_fine.authors_names import AUTHORS
 
+FILE = 'model.safetensors'
 DIMS, CLASSES, POINTS = 16, 4, (3, 6, 3)
 CNN = dict(
     type='vit_plugin.HGNetV2',
@@ -123,6 +125,22 @@ def test_files_are_read_back(case, tmp_path):
     with torch.no_grad():
         for one, other in zip(outputs_of(found, images), outputs_of(model, images), strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+def test_a_folder_of_a_hub_is_read(tmp_path):
+    """Its config has the arguments of the authors' classes, which no reader needs."""
+    model = built(CASES['ECDet'])
+    save_file({name: value.clone() for name, value in file_of(model).items()}, tmp_path / FILE)
+    (tmp_path / 'config.json').write_text('{"backbone": {"name": "ecvitt"}, "encoder": {}}')
+    found = load(tmp_path, device='cpu')
+    assert found.classes == [f'class {i}' for i in range(CLASSES)]
+    images = torch.rand(1, 3, 128, 192)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            outputs_of(found.model, images), outputs_of(model, images), rtol=0, atol=1e-5
+        )
+    colors = found.model.data_preprocessor.mean.flatten()
+    torch.testing.assert_close(colors, torch.tensor([123.675, 116.28, 103.53]))
 
 
 def outputs_of(model: nn.Module, images: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -2,6 +2,8 @@
 
 from vit_plugin.project import Project
 
+D_FINE = 'https://github.com/Peterande/storage/releases/download/dfinev1.0'
+
 PROJECT = Project(
     family='detr_family',
     registered={
@@ -21,6 +23,17 @@ PROJECT = Project(
             for name in ('d_fine', 'deimv2', 'deimv2_cnn', 'rt_detr')
         },
         'd_fine_authors': 'vit_plugin.projects.d_fine.authors_names:AUTHORS',
+    },
+    offered={
+        **{
+            f'd-fine-{size}': ('Apache-2.0', 640, f'{D_FINE}/dfine_{size}_coco.pth')
+            for size in 'nsmlx'
+        },
+        **{
+            f'rt-detr{kind}-r{depth}': ('Apache-2.0', 640, f'hf://PekingU/rtdetr{name}_r{depth}vd')
+            for kind, name in (('', ''), ('v2', '_v2'))
+            for depth in (18, 34, 50, 101)
+        },
     },
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',

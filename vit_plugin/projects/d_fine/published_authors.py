@@ -6,7 +6,6 @@ Sizes are those of the arrays. What arrays do not show is the same in all publis
 from collections.abc import Sequence
 
 import torch
-from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
@@ -22,8 +21,6 @@ HEADS = 8  # of the hybrid encoder
 QUERIES, SIDE = 300, 640
 # Queries, and the sides of images in pixels, of models with the lite encoder, by its channels.
 LITE = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
-COLORS: Section = dict(mean=IMAGENET_DEFAULT_MEAN, std=IMAGENET_DEFAULT_STD)
-FULL: Section = dict(mean=(0.0,) * 3, std=(1.0,) * 3)  # of models on a CNN
 ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
 
 
@@ -55,8 +52,8 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
         head['joint_matching'] = False
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     model['test_cfg'] = dict(max_per_img=queries)
-    colors = FULL if is_cnn else COLORS
-    return detector_settings(model, classes, size=(side, side), **colors), classes
+    pixels = published.pixels(side, normalized=not is_cnn)
+    return detector_settings(model, classes, **pixels), classes
 
 
 def _adapter(published: Published) -> tuple[Section, list[int]]:

@@ -41,10 +41,12 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
     return finished(published, model, classes), classes
 
 
-def finished(published: Published, model: Section, classes: list[str]) -> Section:
-    """The config of a complete detector."""
+def finished(
+    published: Published, model: Section, classes: list[str], normalized: bool = False
+) -> Section:
+    """The config of a complete detector, whose processor does not normalize colors by default."""
     model['test_cfg'] = dict(max_per_img=model['bbox_head']['num_queries'])
-    return detector_settings(model, classes, **published.pixels(SIDE))
+    return detector_settings(model, classes, **published.pixels(SIDE, normalized))
 
 
 def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:

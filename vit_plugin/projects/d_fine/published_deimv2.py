@@ -72,7 +72,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
     head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
     config.only('decoder_activation_function', 'relu')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
-    return finished(published, model, classes), classes
+    return finished(published, model, classes, is_vit), classes
 
 
 def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, dims: int) -> Section:

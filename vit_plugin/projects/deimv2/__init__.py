@@ -13,5 +13,18 @@ PROJECT = Project(
             'LiteEncoder': 'vit_plugin.projects.deimv2.lite_encoder',
         },
     },
+    offered={
+        f'deimv2-{size.lower()}': ('not-stated', side, f'hf://Intellindust/DEIMv2_{name}_COCO')
+        for size, side, name in (
+            ('Atto', 320, 'HGNetv2_ATTO'),
+            ('Femto', 416, 'HGNetv2_FEMTO'),
+            ('Pico', 640, 'HGNetv2_PICO'),
+            ('N', 640, 'HGNetv2_N'),
+            ('S', 640, 'DINOv3_S'),
+            ('M', 640, 'DINOv3_M'),
+            ('L', 640, 'DINOv3_L'),
+            ('X', 640, 'DINOv3_X'),
+        )
+    },
     models={('detection', 'deimv2'): 'vit_plugin.projects.deimv2.deimv2_model:DEIMV2'},
 )

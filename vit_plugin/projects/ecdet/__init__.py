@@ -5,12 +5,17 @@ Decoder, hybrid encoder, names and reader of files are those of D-FINE.
 
 from vit_plugin.project import Project
 
+RELEASE = 'https://github.com/capsule2077/edgecrafter/releases/download/edgecrafterv1'
+
 PROJECT = Project(
     family='detr_family',
     registered={'MODELS': {'ECViT': 'vit_plugin.projects.ecdet.ec_vit'}},
     archs={
         f'ECViT-{name}': f'vit_plugin.projects.ecdet.ec_archs:{row}'
         for name, row in (('T', 'T'), ('T+', 'T_PLUS'), ('S', 'S'), ('S+', 'S_PLUS'))
+    },
+    offered={
+        f'ecdet-{size}': ('Apache-2.0', 640, f'{RELEASE}/ecdet_{size}.pth') for size in 'smlx'
     },
     models={('detection', 'ecdet'): 'vit_plugin.projects.ecdet.ecdet_model:ECDET'},
 )
