@@ -17,8 +17,8 @@ TRAINED = (
 ENCODER = 'of this type, the encoder and the image classifier are read; save one of these'
 DETECTOR = (
     'it is a detector whose encoder or decoder no model here has; read are RF-DETR, LW-DETR, '
-    'D-FINE, DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task detection '
-    'trains one'
+    'RT-DETR, D-FINE, DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task '
+    'detection trains one'
 )
 MASKS = (
     'it predicts masks with a decoder that no model here has; read is EoMT, and vit-plugin train '
