@@ -19,6 +19,7 @@ from vit_plugin.weights.provenance import (
     converted,
     made_of,
     of_address,
+    of_exported,
     of_file,
     read_record,
     read_text_record,
@@ -64,7 +65,13 @@ def test_a_chain_is_printed_with_what_is_not_permissive():
     assert lines[3] == ('Not permissive: dinov3.pth: dinov3-license, which has terms of its own.')
     own = made_of('trained', 'run.pth', [('start', LITE)])
     assert own.concerns() == []
-    assert [*own.lines()][-1].startswith('Each license in this chain is permissive')
+    assert [*own.lines()][-2:] == [
+        'Each license that is stated in this chain is permissive.',
+        'The license of the training data is not stated.',
+    ]
+    data = ('data', Provenance('the training data', 'cc-by-4.0'))
+    stated = made_of('trained', 'run.pth', [('start', LITE), data])
+    assert [*stated.lines()][-1] == 'Each license that is stated in this chain is permissive.'
     unknown = made_of('trained', 'run.pth', [('start', Provenance('found.pth'))])
     assert unknown.concerns() == ['found.pth: no license is known']
 
@@ -129,6 +136,22 @@ def test_licenses_of_the_weights_of_others(tmp_path):
     assert of_address(str(unknown)).license == ''
     (tmp_path / 'README.md').write_text('---\nlicense: other\nlicense_name: "x-1"\n---\n# Y\n')
     assert of_address(str(unknown)).license == 'x-1'
+
+
+def test_a_card_beside_an_exported_file_states_its_license():
+    record = of_exported(Path('vit_plugin/inference/demo_model/shapes.onnx'))
+    assert (record.source, record.license, record.stated) == (
+        'shapes.onnx',
+        'apache-2.0',
+        'README.md',
+    )
+
+
+def test_what_is_not_here_is_not_fetched(monkeypatch):
+    monkeypatch.setattr('vit_plugin.weights.opening.download', None)  # would be an error
+    address = 'https://dl.fbaipublicfiles.com/mae/pretrain/mae_pretrain_vit_none.pth'
+    found = of_address(address, download=False)
+    assert (found.source, found.license, found.sha256) == (address, 'cc-by-nc-4.0', '')
 
 
 def test_an_unreadable_file_still_has_a_name():

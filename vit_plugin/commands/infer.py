@@ -14,7 +14,6 @@ vit-plugin infer --about CHECKPOINT
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,15 +128,14 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
 def say_where_from(args: Namespace) -> None:
     """Print the chain of weights that those of a file were made of."""
     from anyfolder.terminal import printable
-    from vit_plugin.weights.provenance import Provenance, digest, of_address, of_file
+    from vit_plugin.weights.provenance import of_address, of_exported
 
     if Path(args.checkpoint).suffix in ('.pt2', *RUNTIMES):
-        file = Path(args.checkpoint)
-        record = replace(of_file(file) or Provenance(''), source=file.name, sha256=digest(file))
+        record = of_exported(Path(args.checkpoint))
     else:
         from vit_plugin.inference.saved_model import find_checkpoint
 
-        record = of_address(find_checkpoint(args.checkpoint, args.which))
+        record = of_address(find_checkpoint(args.checkpoint, args.which), download=False)
     for line in record.lines():
         print(printable(line))
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import torch
 from mmengine.config import Config, ConfigDict
@@ -35,6 +34,7 @@ from vit_plugin.inference.saved_model import find_checkpoint, saved_config
 from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.untrusted.admission import registered_in
 from vit_plugin.weights.for_mmengine import reading_safely
+from vit_plugin.weights.hub import offline
 from vit_plugin.weights.opening import Checkpoint, may_be_here, open_checkpoint
 from vit_plugin.weights.report import Report
 from vit_plugin.weights.saved_settings import settings_of
@@ -388,13 +388,6 @@ def _with_starts(model: Any, settings: Any) -> Any:
     if isinstance(init, Mapping) and init.get('type') == 'Pretrained':
         found['init_cfg'] = {'type': 'Pretrained', 'checkpoint': init.get('checkpoint')}
     return found
-
-
-@contextmanager
-def offline() -> Iterator[None]:
-    """Within this context, the hub's library finds what was downloaded before alone."""
-    with mock.patch('huggingface_hub.constants.HF_HUB_OFFLINE', True):
-        yield
 
 
 def _pretrained(module: nn.Module) -> list[Mapping[str, Any]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from torch import Tensor
 from typing_extensions import NotRequired
@@ -160,6 +161,13 @@ def said_once() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(is_first)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Within this context, the hub's library finds what was downloaded before alone."""
+    with mock.patch('huggingface_hub.constants.HF_HUB_OFFLINE', True):
+        yield
 
 
 @said_once()

@@ -4,7 +4,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -16,9 +16,9 @@ from vit_plugin import __version__
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.project import declared
 
-from .hub import CARD, timm_name
+from .hub import CARD, offline, timm_name
 from .licenses import kind_of, owned
-from .opening import Checkpoint, open_checkpoint
+from .opening import Checkpoint, may_be_here, open_checkpoint
 
 KEY = 'provenance'  # of a checkpoint's meta, and of the metadata of other files
 DEEPEST, LONGEST, MOST = 32, 500, 1000  # links below one another, letters of a text, links
@@ -88,10 +88,14 @@ class Provenance:
         yield (
             f'Not permissive: {"; ".join(concerns)}.'
             if concerns
-            else 'Each license in this chain is permissive, or what it is of was made here.'
+            else 'Each license that is stated in this chain is permissive.'
         )
+        trained = [one for _, _, one in self.walk() if one.made in TRAINED]
+        if any('data' not in dict(one.links) for one in trained):
+            yield 'The license of the training data is not stated.'
 
 
+TRAINED = ('trained', 'distilled')
 TEXTS = ('source', 'license', 'stated', 'sha256', 'made', 'by')
 SAID = {
     'unknown': 'no license is known',
@@ -171,28 +175,37 @@ def append_to(path: Path, record: Provenance) -> None:
 
 def of_checkpoint(checkpoint: Checkpoint) -> Provenance:
     """The record of a checkpoint that is open, with its hash."""
-    address, path = str(checkpoint.source), checkpoint.path
-    record = carried(checkpoint)
+    return _completed(carried(checkpoint), str(checkpoint.source), checkpoint.path)
+
+
+def of_exported(path: Path) -> Provenance:
+    """The record of a file in ONNX, or of an archive of ``torch.export``, with its hash."""
+    return _completed(of_file(path), str(path), path)
+
+
+def of_address(address: str, download: bool = True) -> Provenance:
+    """The record of weights at a path, at an address or in a hub, as far as they can be read.
+
+    Args:
+        address: where they are.
+        download: whether to fetch what is not on this machine. Else its name and address tell.
+    """
+    if timm_name(address) is None:  # whose weights are read by building their model
+        with suppress(ConfigError), nullcontext() if download else offline():
+            if download or may_be_here(address):
+                return of_checkpoint(open_checkpoint(address, payload=False))
+    return _completed(None, address, None)
+
+
+def _completed(record: Provenance | None, address: str, path: Path | None) -> Provenance:
+    """A record with the name of its file now, and what others state of the license."""
     name = address if '://' in address else Path(address).name
     names = [address, name, *([path.name] if path else [])]
+    record = replace(record or Provenance(name), source=name, sha256=digest(path) if path else '')
+    if record.license:
+        return record
     license, stated = record_license(names, path)
-    record = record or Provenance(name)
-    return replace(
-        record,
-        source=name,
-        license=record.license or license,
-        stated=record.stated or (stated if not record.license else ''),
-        sha256=digest(path) if path else '',
-    )
-
-
-def of_address(address: str) -> Provenance:
-    """The record of weights at a path, at an address or in a hub, as far as they can be read."""
-    if timm_name(address) is None:  # whose weights are read by building their model
-        with suppress(ConfigError):
-            return of_checkpoint(open_checkpoint(address, payload=False))
-    name = address if '://' in address else Path(address).name
-    return Provenance(name, *record_license([address, name], None))
+    return replace(record, license=license, stated=stated)
 
 
 def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
