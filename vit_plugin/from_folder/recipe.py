@@ -11,6 +11,7 @@ from mmengine.config import Config
 
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
+from anyfolder.stated_license import stated_license
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PREFIX
@@ -21,6 +22,7 @@ from .task import Task, counted
 
 # Before these sections stands a comment.
 COMMENTS = {
+    'data_license': 'As the folder of the data states it; checkpoints keep it.',
     'work_dir': 'Logs, checkpoints and results: the folder of this file.',
     'load_from': 'The weights to start from.',
     'train_pipeline': 'What is done to an image in training, and in a test.',
@@ -70,6 +72,8 @@ def recipe_of(task: Task) -> Recipe:
     if not task.saves_best:
         sections['default_hooks']['checkpoint']['save_best'] = None
     sections |= task.more
+    if license := stated_license(request.data):
+        sections['data_license'] = license
     if not listing.val:
         del sections['val_cfg'], sections['test_cfg']
     assumed = start.assumed(request.task == DEFAULT_TASK and request.img_size is None)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 PERMISSIVE = {
     *('apache-2.0', 'mit', 'bsd-2-clause', 'bsd-3-clause', 'isc', 'unlicense'),
-    *('cc0-1.0', 'cc-by-3.0', 'cc-by-4.0'),
+    *('cc0-1.0', 'public-domain', 'cc-by-3.0', 'cc-by-4.0'),
 }
 # In the names of licenses that exclude commercial use.
 NONCOMMERCIAL = ('-nc', 'noncommercial', 'non-commercial', 'research', 'amlr', 'nscl')
@@ -165,7 +165,7 @@ def kind_of(license: str) -> str:
 
     What is permissive here is in a list. It is no advice: read the license.
     """
-    name = license.strip().lower()
+    name = license.strip().lower().replace(' ', '-')
     if not name or name in ('unknown', 'other', 'none', 'not stated'):
         return 'unknown'
     if name in PERMISSIVE:
