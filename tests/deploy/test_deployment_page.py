@@ -23,12 +23,17 @@ PAGE = 'docs/deployment.md'
 SHAPES = [(96, 128), (128, 96), (100, 100), (61, 300)]
 SCORE_THR = 0.3
 PADDED = dict(size_divisor=32)
+THEIRS = [  # with 3 pixels left over
+    dict(type='ResizeEdge', scale=67),
+    dict(type='vit_plugin.FloorCenterCrop', crop_size=64),
+]
 # The families, and the test of each that makes its file.
 CASES = {
     'RetinaNet, stretched': ('RetinaNet', families.Test(STRETCH)),
     'RetinaNet': ('RetinaNet', families.Test(KEEP, PADDED)),
     'RF-DETR': ('RF-DETR', families.Test(STRETCH)),
     'classifier': ('class token', CLASSIFIERS_TESTS['edge and crop']),
+    'classifier of transformers': ('class token', families.Test(THEIRS)),
     'SegFormer': ('SegFormer', families.Test(KEEP, PADDED)),
     'depth': ('depth', families.Test(KEEP, PADDED)),
 }

@@ -53,6 +53,11 @@ def photograph(width: int, height: int) -> np.ndarray:
         [dict(type='Resize', scale=(128, 80), keep_ratio=True)],
         [dict(type='mmdet.Resize', scale=(80, 128), keep_ratio=True)],
         [dict(type='CenterCrop', crop_size=64)],
+        [dict(type='vit_plugin.FloorCenterCrop', crop_size=64)],
+        [
+            dict(type='ResizeEdge', scale=67),
+            dict(type='vit_plugin.FloorCenterCrop', crop_size=(64, 48)),
+        ],
     ],
 )
 @pytest.mark.filterwarnings('ignore')

@@ -78,7 +78,7 @@ NOT_RUN = {
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),
-    r'import json\nimport sys\n\nimport cv2\n|import openvino\n|g\+\+ -O2|\./detect': (
+    r'import json\nimport math\nimport sys\n\nimport cv2\n|import openvino\n|g\+\+ -O2|\./detect': (
         'needs an exported file: tests/deploy/test_deployment_page.py'
     ),
     r'python run_image_classification|vit-plugin (infer|convert) out |from transformers import p': (

@@ -480,6 +480,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
     'BandsPreprocessor': dict(mean=[1.0, 2.0, 3.0, 4.0], std=[1.0, 2.0, 3.0, 4.0]),
     'CutTile': dict(),
+    'FloorCenterCrop': dict(crop_size=(8, 6)),
     'MultiViewPreprocessor': dict(
         views=[dict(augments=[dict(type='RandomFlip', prob=0.5)], number=2)],
         mean=[1.0, 2.0, 3.0],

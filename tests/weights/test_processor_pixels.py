@@ -7,7 +7,7 @@ from vit_plugin.weights.processor_pixels import processor_pixels
 
 BILINEAR = dict(interpolation='bilinear', backend='pillow')
 BICUBIC = dict(interpolation='bicubic', backend='pillow')
-CROP = dict(type='CenterCrop', crop_size=(224, 224))
+CROP = dict(type='vit_plugin.FloorCenterCrop', crop_size=(224, 224))
 
 
 def edge(side):

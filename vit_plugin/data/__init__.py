@@ -12,6 +12,7 @@ from .subset import stratified_subset
 TRANSFORMS.import_later(
     {
         'CutTile': 'vit_plugin.detection.tiled_images',
+        'FloorCenterCrop': 'vit_plugin.data.center_crop',
         'LoadCachedImage': 'vit_plugin.data.images',
         'LoadImage': 'vit_plugin.data.images',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',

@@ -65,6 +65,9 @@ TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
     ('mmcv', 'CenterCrop'): lambda transform: (
         None if transform.auto_pad else dict(crop=list(transform.crop_size))
     ),
+    ('vit_plugin', 'FloorCenterCrop'): lambda transform: dict(
+        crop=list(transform.crop_size), rounding='floor'
+    ),
     ('torchvision', 'Resize'): _of_torchvision,
     ('torchvision', 'CenterCrop'): lambda transform: dict(crop=_pair(transform.size), fill=0),
     ('timm', 'ResizeKeepRatio'): _of_timm,

@@ -5,7 +5,8 @@ translates the pipeline that a checkpoint runs. A step is a dict:
 
 - ``resize``: a name of :data:`SIZES` and its arguments, with ``interpolation`` and ``backend``
   (``'cv2'`` or ``'pillow'``, whose results differ).
-- ``crop``: width and height of the middle part. ``fill`` (a value for each channel) is around an
+- ``crop``: width and height of the middle part. It begins at half of what is left over, rounded to
+  even or, with ``rounding`` (``'floor'``), down. ``fill`` (a value for each channel) is around an
   image that is smaller, which otherwise stays so.
 - ``pad``: width and height, or ``unit`` and ``least``: a multiple, at least so much. ``fill`` is at
   the right and at the bottom, with its fractions.
@@ -45,6 +46,7 @@ class Step(TypedDict, total=False):
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'box', 'hamming']
     backend: Literal['cv2', 'pillow']
     crop: Sides
+    rounding: Literal['floor']
     pad: Sides
     unit: PositiveInt
     least: PositiveInt
@@ -148,7 +150,7 @@ def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed
         elif 'resize' in step:
             placed = _resized(placed, after, step['interpolation'], step['backend'])
         elif 'crop' in step:
-            placed = _cropped(placed, after, step.get('fill'))
+            placed = _cropped(placed, after, step.get('fill'), 'rounding' in step)
         else:
             placed = _padded(placed, after, step['fill'])
     return placed
@@ -161,14 +163,15 @@ def _resized(placed: Placed, after: tuple[int, int], interpolation: str, backend
     return Placed(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
 
 
-def _cropped(placed: Placed, after: tuple[int, int], fill: Any) -> Placed:
+def _cropped(placed: Placed, after: tuple[int, int], fill: Any, down: bool) -> Placed:
     sides, wanted = np.array(placed.pixels.shape[1::-1]), np.array(after)
     pixels, offset = placed.pixels, placed.offset
     if (missing := (wanted - sides).clip(0)).any():
         before = missing // 2
         pixels = _on_canvas(pixels, sides + missing, before, fill)
         sides, offset = sides + missing, offset + before
-    left, top = (round(float(side)) for side in (sides - wanted) / 2)
+    whole = math.floor if down else round
+    left, top = (whole(float(side)) for side in (sides - wanted) / 2)
     pixels = pixels[top : top + wanted[1], left : left + wanted[0]]
     return Placed(pixels, placed.scale, offset - (left, top), pixels.shape[:2])
 

@@ -13,7 +13,10 @@ TOLERANCE = 3.0  # of 255: roundings of the same numbers
 RATIO = 1.05  # of deviations
 LARGEST_FRACTION = 1.5  # no mean of values to 255 is below, and none of values to 1 above
 STRETCH = 2.0  # of the sides of images, from one size to another
-CROPS = ('RandomCrop', 'RandomResizedCrop', 'CenterCrop', 'ResizeEdge', 'Resize', 'RandomResize')
+CROPS = (
+    'RandomCrop', 'RandomResizedCrop', 'CenterCrop', 'FloorCenterCrop', 'ResizeEdge', 'Resize',
+    'RandomResize',
+)  # fmt: skip
 
 Found = Iterator[tuple[str, str]]
 

@@ -15,6 +15,7 @@ from .processor_kinds import PROCESSORS, SHORTER
 FILE = 'preprocessor_config.json'
 INTERPOLATIONS = ('nearest', 'lanczos', 'bilinear', 'bicubic', 'box', 'hamming')  # of Pillow
 SUFFIXES = ('ImageProcessorFast', 'ImageProcessorPil', 'ImageProcessor', 'FeatureExtractor')
+CROP = 'vit_plugin.FloorCenterCrop'
 FROM_CONVNEXT = 384  # side from which ConvNeXt's processor crops nothing
 LARGER_OF_LEVIT = 256 / 224  # the shorter edge of LeViT's images over the one that is told
 Color = Annotated[Numbers, Len(3, 3)]
@@ -85,7 +86,7 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
         return [resize]
     if side >= FROM_CONVNEXT:
         return [dict(type='Resize', scale=(side, side), **method)]
-    return [resize, dict(type='CenterCrop', crop_size=(side, side))]
+    return [resize, dict(type=CROP, crop_size=(side, side))]
 
 
 def _larger(config: ForeignConfig, kind: str, side: int) -> int:
@@ -116,7 +117,7 @@ def _crop(config: ForeignConfig, kind: str) -> list[Section]:
     least = _larger(config, kind, min(_size(config, kind).values()))
     if config['do_resize'] and max(height, width) > least:
         raise config.refuse('crop_size', 'size', why='of which a crop would have an empty border')
-    return [dict(type='CenterCrop', crop_size=(width, height))]
+    return [dict(type=CROP, crop_size=(width, height))]
 
 
 def _colors(config: ForeignConfig) -> Section:
