@@ -1,4 +1,4 @@
-"""The hybrid encoder, and its twin convolutions as one."""
+"""The hybrid encoder, its twin convolutions as one, and the CNN before it."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from model_states import assert_all_learn
 from rejection import rejects
 from torch import nn
 
-from vit_plugin.models import HybridEncoder
+from vit_plugin.models import HGNetV2, HybridEncoder
 from vit_plugin.passes.precompute import precomputed
 
 
@@ -62,6 +62,21 @@ def test_twin_convolutions_are_one_for_an_export(kind):
 def test_errors(cfg, words):
     with rejects(words):
         encoder(**cfg)
+
+
+def test_a_cnn_is_loaded_by_timms_names():
+    import timm
+
+    theirs = timm.create_model('hgnetv2_b0', num_classes=0).eval()
+    ours = HGNetV2('B0').eval()
+    report = ours.load(theirs.state_dict())
+    images = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        wanted = theirs.forward_features(images)
+        torch.testing.assert_close(ours(images)[-1], wanted, rtol=0, atol=1e-5)
+    assert not report.initialized
+    with rejects("does not fit the model 'hgnetv2_b4' of timm"):
+        HGNetV2('B4', learnable_affine=False).load(theirs.state_dict())
 
 
 def test_other_maps():

@@ -29,6 +29,23 @@ def test_maps(arch, size):
     assert_all_learn(model)
 
 
+@pytest.mark.parametrize('arch', ['R+Ti/16', 'test_resnet+Ti/16'])
+def test_maps_of_a_hybrid_take_the_place_of_the_cnn(arch):
+    own = SpatialTuningAdapter(
+        arch=arch, img_size=64, out_indices=(0, 1, 2), out_channels=16, conv_inplane=None
+    )
+    maps = own(torch.rand(2, 3, 70, 90))
+    assert [tuple(level.shape[2:]) for level in maps] == [(9, 12), (5, 6), (3, 3)]
+    assert not len(own.detail)
+    sum(level.square().mean() for level in maps).backward()
+    assert_all_learn(own)
+
+
+def test_a_pure_transformer_has_no_such_maps():
+    with rejects(r'conv_inplane=None takes the maps of a CNN .* this stem has \(\)'):
+        SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 1, 2), conv_inplane=None)
+
+
 def test_weights_of_an_encoder_fit():
     vit = VisionTransformer(ARCH, 32, out_type='featmap')
     model = SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 1, 2), out_channels=16)

@@ -7,10 +7,11 @@ from timm.models.hgnet import HighPerfGpuStage, StemV2
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.loadable_module import LoadableModule
+from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.opening import Source
+from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report
 
 STEM_STRIDE = 4
@@ -87,6 +88,7 @@ class HGNetV2(LoadableModule):
     ) -> None:
         super().__init__(init_cfg)
         stem, stages = _read_arch(arch)
+        self.name = arch if isinstance(arch, str) else None
         if not {*out_indices} <= {*range(len(stages))}:
             raise ConfigError(
                 f'HGNetV2: out_indices={tuple(out_indices)} must be from 0 to {len(stages) - 1}.'
@@ -142,8 +144,24 @@ class HGNetV2(LoadableModule):
     def load(
         self, source: Source, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
     ) -> Report:
-        """Raise a ``ConfigError``: its weights are loaded with the whole detector."""
-        raise ConfigError('HGNetV2 is loaded with its detector; give the complete file.')
+        """Load a file of timm's model of this arch, such as ``timm://hgnetv2_b0.ssld_stage1_in1k``.
+
+        Args:
+            source: see :func:`~vit_plugin.models.load_weights`.
+            skip, source_grid: what a CNN does not take.
+
+        Raises:
+            ConfigError: if the file is of another model, or if the arch has no name.
+        """
+        if skip or source_grid:
+            raise ConfigError('HGNetV2: init_cfg takes no skip or source_grid; leave them out.')
+        if self.name is None:
+            raise ConfigError('HGNetV2 of an arch without a name is loaded with its detector.')
+        where, given = named_weights(source)
+        with naming(where):
+            fitted, report = fit_timm(self, f'hgnetv2_{self.name.lower()}', given)
+        self.load_state_dict(fitted, strict=False)
+        return report
 
 
 def _read_arch(arch: str | dict[str, Any]) -> tuple[Sequence[int], Sequence[Stage]]:

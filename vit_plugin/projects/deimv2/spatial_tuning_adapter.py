@@ -1,5 +1,6 @@
 """DEIMv2's backbone: a Vision Transformer, and four convolutions beside it (arXiv:2509.20787)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,11 +21,13 @@ class SpatialTuningAdapter(VisionTransformer):
     """A :class:`VisionTransformer` whose maps get details from a thin CNN, as in DEIMv2.
 
     The outputs of three blocks are resized to the maps of a CNN at strides 8, 16 and 32, joined
-    with them, and projected. The transformer may be pure or hybrid, and of any stride.
+    with them, and projected. The transformer may be pure or hybrid, and of any stride. The maps of
+    a hybrid's own CNN may take the place of those of the thin one.
 
     Args:
         out_channels: channels of the three outputs.
-        conv_inplane: channels of the CNN at stride 4.
+        conv_inplane: channels of the CNN at stride 4. None: there is none, and each output gets the
+            coarsest map of the hybrid's CNN that is no coarser, averaged to its stride.
         adapter_norm_cfg: the norms of the CNN and of the projections.
         **kwargs: see :class:`VisionTransformer`, with three ``out_indices`` and without
             ``out_type``.
@@ -41,7 +44,7 @@ class SpatialTuningAdapter(VisionTransformer):
     def __init__(
         self,
         out_channels: PositiveInt = 256,
-        conv_inplane: PositiveInt = 16,
+        conv_inplane: PositiveInt | None = 16,
         adapter_norm_cfg: NormConfig = dict(type='BN'),
         **kwargs: Any,
     ) -> None:
@@ -51,17 +54,34 @@ class SpatialTuningAdapter(VisionTransformer):
                 f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks, such '
                 f"as (3, 7, 11), and out_type={self.out_type!r} must be 'featmap'."
             )
+        if conv_inplane is None and len(self._own_maps()) < len(STRIDES):
+            raise ConfigError(
+                'SpatialTuningAdapter: conv_inplane=None takes the maps of a CNN with strides that '
+                f'divide 8, and this stem has {self.patch_embed.feature_strides}; give a number, '
+                'or an arch such as R50+B/16.'
+            )
         self.out_channels = out_channels
-        widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
-        before = [self.in_channels, *widths[:-1]]
+        widths, before = self._own_widths(), []
+        if conv_inplane is not None:
+            widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
+            before = [self.in_channels, *widths[:-1]]
         self.detail = nn.ModuleList(
             ConvNorm(inputs, outputs, 3, adapter_norm_cfg, stride=2)
-            for inputs, outputs in zip(before, widths, strict=True)
+            for inputs, outputs in zip(before, widths[: len(before)], strict=True)
         )
         self.fusions = nn.ModuleList(
             ConvNorm(self.embed_dims + width, out_channels, 1, adapter_norm_cfg)
-            for width in widths[1:]
+            for width in widths[-len(STRIDES) :]
         )
+
+    def _own_maps(self) -> list[int]:
+        """For each output, which map of the hybrid's CNN gives it details; nothing without one."""
+        strides = self.patch_embed.feature_strides
+        finer = [[i for i, own in enumerate(strides) if stride % own == 0] for stride in STRIDES]
+        return [found[-1] for found in finer if found]
+
+    def _own_widths(self) -> list[int]:
+        return [self.patch_embed.feature_channels[i] for i in self._own_maps()]
 
     @property
     def channels(self) -> tuple[int, ...]:
@@ -75,12 +95,23 @@ class SpatialTuningAdapter(VisionTransformer):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> three maps, from the finest."""
-        tokens, grid = self.features(images)
-        maps = (self.output(x, grid) for x in tokens)  # (B, C, h, w)
+        x, grid, own = self.patch_embed(images)
+        maps = (self.output(x, grid) for x in self.tokens(x, grid))  # (B, C, h, w)
+        details = self.details(images) if len(self.detail) else self._averaged(own, images)
         return tuple(
             fuse(torch.cat((_resized(x, detail), detail), dim=1))
-            for fuse, x, detail in zip(self.fusions, maps, self.details(images), strict=True)
+            for fuse, x, detail in zip(self.fusions, maps, details, strict=True)
         )
+
+    def _averaged(self, own: Sequence[Tensor], images: Tensor) -> list[Tensor]:
+        """Maps of the hybrid's CNN (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""
+        found = []
+        for stride, i in zip(STRIDES, self._own_maps(), strict=True):
+            ratio = stride // self.patch_embed.feature_strides[i]
+            x = F.avg_pool2d(own[i], ratio, ratio, ceil_mode=True)
+            rows, columns = (-(-side // stride) for side in images.shape[2:])
+            found.append(x[:, :, :rows, :columns])  # without what a stem pads
+        return found
 
     def details(self, images: Tensor) -> list[Tensor]:
         """Images (B, in_channels, H, W) -> maps of the CNN at strides 8, 16 and 32."""
