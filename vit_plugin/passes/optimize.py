@@ -6,6 +6,7 @@ from torch import nn
 from .channels_last import use_channels_last, use_contiguous
 from .fold import fold, unfold
 from .onednn import use_onednn, use_torch
+from .twins import merge, split
 
 
 def optimize(
@@ -14,9 +15,10 @@ def optimize(
     """Make a model faster on its device, for inference.
 
     Names, parameters and state dict stay the same. The outputs stay the same up to rounding. On a
-    CPU, standardized kernels and position tables are computed once, oneDNN computes the GELU of an
-    MLP within its first product where that is faster, and a ResNet has another memory format on
-    some processors. On other devices there is nothing to do yet, nor for a model in training mode.
+    CPU, standardized kernels and position tables are computed once, twin convolutions are one,
+    oneDNN computes the GELU of an MLP within its first product where that is faster, and a ResNet
+    has another memory format on some processors. On other devices there is nothing to do yet, nor
+    for a model in training mode.
 
     Args:
         model: the model, or any module that contains it. It is changed in place.
@@ -34,6 +36,7 @@ def optimize(
         use_channels_last(model)
         use_onednn(model)
         fold(model, frozen)
+        merge(model, frozen)
     return model
 
 
@@ -44,6 +47,7 @@ def restore(model: nn.Module) -> nn.Module:
         The model.
     """
     unfold(model)
+    split(model)
     use_torch(model)
     use_contiguous(model)
     return model

@@ -7,6 +7,7 @@ from rejection import rejects
 from torch import nn
 
 from vit_plugin.models import HGNetV2, HybridEncoder
+from vit_plugin.passes.optimize import optimize, restore
 from vit_plugin.passes.precompute import precomputed
 
 
@@ -49,6 +50,36 @@ def test_twin_convolutions_are_one_for_an_export(kind):
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max().item())
     assert [*neck.state_dict()] == names
+
+
+@pytest.mark.parametrize('frozen', [False, True])
+@pytest.mark.parametrize('kind', ['csp', 'split'])
+def test_twin_convolutions_are_one_after_optimize(kind, frozen):
+    """As long as they rest: a write, a training or a restored model shows."""
+    neck = encoder(kind=kind)
+    neck(maps())  # statistics
+    neck.eval()
+    names, convs = [*neck.state_dict()], [one for one in neck.modules() if hasattr(one, 'single')]
+    with torch.no_grad():
+        wanted = neck(maps())
+        optimize(neck, frozen=frozen)
+        for _ in range(2):
+            for one, other in zip(neck(maps()), wanted, strict=True):
+                torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max())
+        assert all(one.forward.cached for one in convs)
+        convs[0].conv1.conv.weight.mul_(2)
+        changed = neck(maps())
+        restore(neck)
+        assert not any('forward' in vars(one) for one in convs)
+        for one, other in zip(changed, neck(maps()), strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max())
+    assert [*neck.state_dict()] == names
+
+
+def test_twin_convolutions_learn_after_optimize():
+    neck = optimize(encoder(kind='split').eval()).train()
+    sum(out.square().mean() for out in neck(maps())).backward()
+    assert_all_learn(neck)
 
 
 @pytest.mark.parametrize(

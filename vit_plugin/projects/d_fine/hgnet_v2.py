@@ -144,7 +144,7 @@ class HGNetV2(LoadableModule):
     def load(
         self, source: Source, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
     ) -> Report:
-        """Load a file of timm's model of this arch, such as ``timm://hgnetv2_b0.ssld_stage1_in1k``.
+        """Load a file of timm's model of this arch, such as ``timm://hgnetv2_b0.ssld_stage2_ft_in1k``.
 
         Args:
             source: see :func:`~vit_plugin.models.load_weights`.
