@@ -30,7 +30,7 @@ class Single:
         cached = self.cached  # other threads may replace self.cached
         if cached is None or not self._same(cached[0], tensors):
             with torch.inference_mode(False):
-                self.cached = cached = self._state(tensors), module.single()  # type: ignore[operator]
+                self.cached = cached = self._state(tensors), module.single()
         return cached[1](x)
 
     def _rests(self, tensors: list[Tensor]) -> bool:
