@@ -56,6 +56,15 @@ def test_more_maps_than_the_backbone_gives():
         check_channels(model)
 
 
+def test_pooling_of_maps_needs_maps(tiny):
+    backbone = dict(tiny, type='vit_plugin.VisionTransformer', out_type='cls_token')
+    for name in ('GlobalAveragePooling', 'mmpretrain.GlobalAveragePooling'):
+        model = dict(backbone=backbone, neck=dict(type=name))
+        with rejects(f'model.neck: {name} takes maps, and the backbone returns none; set'):
+            check_channels(model)
+    check_channels(dict(model, backbone=dict(backbone, out_type='featmap')))
+
+
 def pooled(tiny: dict, neck: dict, **backbone) -> dict:
     return dict(
         backbone=dict(tiny, type='vit_plugin.VisionTransformer', **backbone),

@@ -364,6 +364,10 @@ FAULTS = {
         several(sets('model.neck', None), sets('model.decode_head.in_channels', [32, 32])),
         *('takes a pyramid, and its 2 maps all have the stride 8', 'SimpleFPN'),
     ),
+    'pooling of a ResNet': (
+        *('maps', 'mmpretrain', sets('model.neck', dict(type='GlobalAveragePooling'))),
+        *('GlobalAveragePooling takes maps', 'set model.neck=None'),
+    ),
     'keys of Swin': (
         'custom keys',
         'mmdet',

@@ -14,6 +14,7 @@ from vit_plugin.models.layers.outputs import MAPS
 from vit_plugin.models.protocol import HasStrides
 
 POOLING = 'vit_plugin.TokenPooling'
+TAKES_MAPS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # of MMPretrain, after a CNN
 WIDTHS = ('in_channels', 'embed_dim')  # of what a part takes; the second is MAE's
 COARSEST_SIDE = 128  # elements of the coarsest map, which necks halve without a rest
 COARSEST = 64  # larger strides depend on the size of the image, since small maps are rounded
@@ -85,7 +86,7 @@ def check_channels(model: Mapping) -> None:
     are compared with. Also sets the number of tokens before the patches in a ``TokenPooling``.
 
     Raises:
-        ConfigError: if a width, a stride or the number of maps differs.
+        ConfigError: if a width, a stride or the number of maps differs, or if there are no maps.
     """
     backbone = model.get('backbone') or {}
     if not str(backbone.get('type')).startswith('vit_plugin.'):
@@ -98,6 +99,11 @@ def check_channels(model: Mapping) -> None:
     for field, neck in parts_of(model, 'neck'):
         if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
             _settle_prefix_tokens(neck, built)
+        if str(neck.get('type')).rpartition('.')[2] in TAKES_MAPS and not outputs.strides:
+            raise ConfigError(
+                f'{field}: {neck["type"]} takes maps, and the {outputs.source} returns none; set '
+                f'{field}=None, or out_type of the backbone to {MAPS[0]!r}.'
+            )
         _compare(field, neck, outputs)
         made = outputs.through(neck)
         if made is None:
