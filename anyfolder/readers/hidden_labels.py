@@ -12,11 +12,12 @@ from pathlib import Path
 from anyfolder.errors import InputError, UnclearError
 
 from .class_names import class_name
+from .column_titles import GROUP_TITLE
 from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
 from .label_tables import find_tables, names_in
 from .records import Records
-from .table_columns import GROUP_TITLE, ImageTable
+from .table_columns import ImageTable
 
 Rows = Mapping[Path, list[Mapping[str, str]]]  # of each image
 

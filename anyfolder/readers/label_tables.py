@@ -8,15 +8,17 @@ from typing import NamedTuple
 from anyfolder.errors import InputError, UnclearError
 
 from .class_names import class_name
+from .column_titles import BOX_TITLES
 from .findings import MAX_STRAY_SHARE, Findings
 from .identity import OTHER_ZEROS
 from .image_tree import Tree
 from .label_values import names_reader
 from .named_folders import NamedFolders
 from .records import ImageRecord, Records
+from .split_columns import fold_note
 from .split_lines import is_list_name
-from .table_columns import BOX_TITLES, ON_CELLS, ImageTable, find_table
-from .tables import TABLE_SUFFIXES, Row
+from .table_columns import ImageTable, find_table
+from .tables import ON_CELLS, TABLE_SUFFIXES, Row
 
 SAMPLE_LABELS = (
     'submission'  # in file names of Kaggle's sample submissions, whose labels are made up
@@ -145,8 +147,8 @@ def _read(
     if table.group_title:
         what = 'columns whose images of one value are kept in one split'
         findings.warn(what, f'{table.group_title} of {file.name}')
-    if table.splits and table.splits.note:
-        findings.warn(*table.splits.note)
+    if note := fold_note(file, table.rows):
+        findings.warn(*note)
     for row in table.rows:
         own = table.split_said(row) if table.splits else split
         found = table.match(row, tree.index, own)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection
 from anyfolder.errors import UnclearError
 
 from .class_names import class_name, warn_merged
+from .column_titles import LABEL_TITLES
 from .findings import Findings
 from .label_structures import structure_reader
-from .table_columns import LABEL_TITLES, ImageTable
+from .table_columns import ImageTable
 
 PLURAL_TITLES = (
     'labels',

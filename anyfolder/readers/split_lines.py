@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from anyfolder.errors import InputError
 from anyfolder.text import LONGEST_IN_LIST, read_lines
 
+from .column_titles import label_column
 from .findings import Findings
 from .image_tree import Tree
 from .named_folders import NamedFolders
+from .split_columns import SPLIT_CODES, fold_note
 from .splits import FILLERS, Split, split_in, split_of, words_in
-from .table_columns import SPLIT_CODES, find_table, label_column
+from .table_columns import find_table
 from .tables import TABLE_SUFFIXES
 
 LIST_SUFFIXES = ('.txt', '.lst', '.csv', '.tsv', '')
@@ -100,8 +102,8 @@ def _of_table(
     split, table = split_in(file.stem), find_table(tree, file, folders)
     if not table or not (table.splits or split):
         return
-    if table.splits and table.splits.note:
-        findings.warn(*table.splits.note)
+    if table.splits and (note := fold_note(file, table.rows)):
+        findings.warn(*note)
     label = label_column(table.others)
     for row in table.rows:
         if own := table.split_said(row) if table.splits else split:

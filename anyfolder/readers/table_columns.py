@@ -1,83 +1,29 @@
-"""The columns of a table of images: their names, their classes and their splits."""
+"""Tables of images: the column that names these, and what the others say."""
 
-import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from anyfolder.errors import InputError, UnclearError
 from anyfolder.pixels.image_files import IMAGE_SUFFIXES
 from anyfolder.wording import option
 
+from .column_titles import (
+    BOX_TITLES,
+    GROUP_TITLE,
+    IMAGE_TITLES,
+    LABEL_TITLES,
+    label_column,
+    label_columns,
+)
 from .identity import Index
 from .image_tree import Tree
 from .json_tables import rows_in_json
 from .named_folders import Folders, NamedFolders
-from .splits import SPLITS, Split, split_in, split_of
-from .tables import FIRST_ROWS, Row
-
-IMAGE_TITLES = (
-    'file',
-    'filename',
-    'file_name',
-    'image',
-    'image_id',
-    'imageid',
-    'image_name',
-    'path',
-    'img',
-    'name',
-    'id',
-)
-LABEL_TITLES = (
-    'label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed',
-    'choice',  # of Label Studio
-)  # fmt: skip
-# Titles such as Finding Labels and class_name, and ClassId, used if there is none of these.
-LABEL_TITLE = re.compile(rf'(^|[ _-])({"|".join(LABEL_TITLES)})([ _-]names?)?$', re.IGNORECASE)
-CLASS_ID_TITLE = re.compile(
-    r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE
-)
-# Columns of what images have in common that must be in one split, such as patient_id.
-GROUP_TITLE = re.compile(
-    r'(patient|subject|participant|lesion|video|clip|sequence)([ _-]?(id|name))?', re.IGNORECASE
-)
-SPLIT_TITLES = ('split', 'set', 'subset', 'part', 'partition')
-CODED_TITLE = 'partition'  # CelebA's column of split codes
-SPLIT_CODES: dict[str, Split] = {'0': 'train', '1': 'val', '2': 'test'}
-SPLIT_FLAG = 'is_'  # prefix of a boolean column for one split, such as is_valid
-# A column of numbers of folds, of which each validates once, and a value of it.
-FOLD_TITLE = re.compile(r'((cv|k)[ _-]?)?folds?([ _-]?(id|idx|no|number))?', re.IGNORECASE)
-LEAST_FOLDS = 3  # two may be the images to train on and to validate, in either order
-FOLD = re.compile(r'(?:fold)?[ _-]?(\d{1,3})(?:\.0)?', re.IGNORECASE)
-BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
-ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
-
-
-class SplitColumn(NamedTuple):
-    """The column of splits in a table.
-
-    Attributes:
-        title: of the column.
-        codes: what values stand for that are no words, such as numbers of folds.
-        note: what was decided of it, and the example, for :meth:`.Findings.warn`; or nothing.
-    """
-
-    title: str
-    codes: Mapping[str, Split] = {}
-    note: tuple[str, str] | None = None
-
-    def said(self, row: Row) -> Split | None:
-        """The split that a row says."""
-        value, name = row[self.title], self.title.casefold()
-        if name.startswith(SPLIT_FLAG) and (flag := split_in(name)):
-            if value.casefold() in ON_CELLS:
-                return flag
-            return 'val' if flag == 'train' else 'train'
-        return self.codes.get(value) or split_of(value)
+from .split_columns import SplitColumn, fold_column, is_split_title, split_column
+from .splits import Split, split_of
+from .tables import FIRST_ROWS, OFF_CELLS, ON_CELLS, Row
 
 
 @dataclass
@@ -145,8 +91,11 @@ class ImageTable:
     @cached_property
     def others(self) -> list[str]:
         """The columns that may be of labels."""
-        taken = (self.images, self.splits and self.splits.title, self.within)
-        return [name for name in self.rows[0] if name not in taken and not _is_split_title(name)]
+        folds = fold_column(self.rows)
+        taken = (
+            self.images, self.within, self.splits and self.splits.title, folds and folds.title
+        )  # fmt: skip
+        return [name for name in self.rows[0] if name not in taken and not is_split_title(name)]
 
     @cached_property
     def flags(self) -> list[str]:
@@ -252,86 +201,3 @@ def _is_within(table: ImageTable, column: str, tree: Tree) -> bool:
     table = replace(table, within=column)
     found = [table.match(row, tree.index) for row in table.rows[:FIRST_ROWS]]
     return 2 * sum(len(images) == 1 for images in found) > len(found)
-
-
-def label_column(columns: Sequence[str]) -> str | None:
-    """Of the columns but that of images, that of labels: by its name, or the only one."""
-    if len(named := label_columns(columns)) == 1:
-        return named[0]
-    return columns[0] if len(columns) == 1 else None
-
-
-def label_columns(columns: Sequence[str]) -> list[str]:
-    """The columns that are named as labels: of those with the surest names, one or several."""
-    exact = [name for name in columns if name.casefold() in LABEL_TITLES][:1]
-    return exact or next(
-        (
-            found
-            for form in (LABEL_TITLE, CLASS_ID_TITLE)
-            if (found := [name for name in columns if form.search(name)])
-        ),
-        [],
-    )
-
-
-def split_column(file: Path, rows: Sequence[Row]) -> SplitColumn | None:
-    """The column of splits, if there is one: by its title, or because all its values are splits.
-
-    Of folds, the first one validates, and the others are to train on.
-
-    Raises:
-        InputError: if it has the name and no such value.
-    """
-    named = next(filter(_is_split_title, rows[0]), None)
-    if named is None:
-        if (title := next(filter(FOLD_TITLE.fullmatch, rows[0]), None)) and (
-            folds := _folds(file, rows, title)
-        ):
-            return folds
-        names = (name for name in rows[0] if name.casefold() not in LABEL_TITLES)
-        title = next((name for name in names if all(_is_split(row[name]) for row in rows)), None)
-        return SplitColumn(title) if title else None
-    found = SplitColumn(named, SPLIT_CODES if named.casefold() == CODED_TITLE else {})
-    if not any(map(found.said, rows)):
-        values = Counter(row[named] for row in rows).most_common()
-        raise UnclearError(
-            f'the column {named!r} of {str(file)!r} has values such as '
-            f'{rows[0][named]!r}, none of which is train, val or test; write these, or rename the '
-            'column.',
-            format='table',
-            labels=[file],
-            columns=dict(split=named),
-            splits={split: value for split, (value, _) in zip(SPLITS, values, strict=False)},
-        )
-    return found
-
-
-def _folds(file: Path, rows: Sequence[Row], title: str) -> SplitColumn | None:
-    """A column of folds, None if its values are no numbers of these, or are of too few."""
-    values = {row[title] for row in rows}
-    numbers = {value: int(fold[1]) for value in values if (fold := FOLD.fullmatch(value))}
-    first = min(numbers.values(), default=0)
-    codes: dict[str, Split] = {
-        value: 'val' if number == first else 'train' for value, number in sorted(numbers.items())
-    }
-    if len(numbers) < len(values - {''}) or len({*numbers.values()}) < LEAST_FOLDS:
-        return None
-    splits = {split: [one for one in codes if codes[one] == split] for split in ('train', 'val')}
-    what = (
-        'columns of folds, of which the first validates and the others are trained on; for '
-        "another one, write them into a layout's columns and splits"
-    )
-    return SplitColumn(
-        title, codes, (what, f'columns: {{split: {title}}}, splits: {splits} of {file}')
-    )
-
-
-def _is_split(value: str) -> bool:
-    """True for the name of a split, not for a path with one."""
-    return split_of(value) is not None and not {*'/\\.'} & {*value}
-
-
-def _is_split_title(column: str) -> bool:
-    """True for a column such as split, or is_valid with true and false."""
-    name = column.casefold()
-    return name in SPLIT_TITLES or (name.startswith(SPLIT_FLAG) and split_in(name) is not None)

@@ -14,6 +14,7 @@ from anyfolder.text import lines_in, read_lines, read_text
 
 TABLE_SUFFIXES = ('.csv', '.tsv', '.jsonl')
 SEPARATORS = ',;\t|'  # between columns
+ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # in lower case
 FIRST_ROWS = 20  # rows from which the separator and the meaning of columns are inferred
 LINE_ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..column_titles import IMAGE_TITLES, LABEL_TITLES
 from ..records import Instance
-from ..table_columns import IMAGE_TITLES, LABEL_TITLES, split_column
+from ..split_columns import fold_note, split_column
 from ..tables import Row
 from .image_lists import NO_BOX
 from .json_values import is_yes, stated_size
@@ -65,7 +66,7 @@ def parse_box_table(rows: Sequence[Row], file: Path) -> Parsed:
     if objects and all(max(found.box) <= 1 for found in objects):
         for found in objects:
             found.relative = True
-    noted = [Fault(*splits.note)] if splits and splits.note else []
+    noted = [Fault(*note)] if (note := fold_note(file, rows)) else []
     return Parsed([*images.values()], faults=[*faults.values(), *noted])
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from anyfolder.bounded import json_in
 
+from ..column_titles import LABEL_TITLES
 from ..geometry import circle
 from ..records import Instance
-from ..table_columns import LABEL_TITLES
 from ..tables import Row
 from .json_values import Json, is_ignored, is_yes, text_of
 from .parsed import Fault, Parsed, ParsedImage

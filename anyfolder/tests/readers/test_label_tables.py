@@ -524,6 +524,31 @@ def test_what_is_no_fold_says_no_split(tmp_path, values):
     assert sizes_of(found) == [18, 2, 0]
 
 
+def test_two_folds_are_not_read_but_by_the_lines_of_the_note(tmp_path):
+    write_flat(tmp_path, 20)
+    rows = [f'{i}.jpg,{"ab"[i // 2 % 2]},{i % 2}' for i in range(20)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,fold', *rows]))
+    [note] = [note for note in anyfolder.read(tmp_path).notes if 'folds' in note.what]
+    assert note.what.startswith('columns of two folds, which are not read')
+    said = "columns: {split: fold}, splits: {'train': ['1'], 'val': ['0']} of "
+    assert [example.startswith(said) for example in note.examples] == [True]
+    assert sizes_of(read(tmp_path)) == [18, 2, 0]
+    lines = (
+        'format: table', "images: 'train/*.jpg'", 'labels: labels.csv',
+        'columns: {image: file, class: label, split: fold}', "splits: {train: ['1'], val: ['0']}",
+    )  # fmt: skip
+    (tmp_path / 'anyfolder.yaml').write_text('\n'.join(lines))
+    found = anyfolder.read(tmp_path)
+    assert [len(images) for images in found.splits.values()][:2] == [10, 10]
+
+
+def test_two_folds_are_no_class_beside_columns_of_classes(tmp_path):
+    write_flat(tmp_path, 20)
+    rows = [f'{i}.jpg,{i % 2},{1 - i % 2},{i // 2 % 2}' for i in range(20)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,cat,dog,fold', *rows]))
+    assert read(tmp_path).classes == ('cat', 'dog')
+
+
 def test_a_column_of_folds_is_no_column_of_classes(tmp_path):
     write_flat(tmp_path, 20)
     rows = [f'{i}.jpg,{i // 4}' for i in range(20)]

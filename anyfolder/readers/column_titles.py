@@ -1,0 +1,52 @@
+"""Titles of columns in tables of images: of their names, classes, groups and boxes."""
+
+import re
+from collections.abc import Sequence
+
+IMAGE_TITLES = (
+    'file',
+    'filename',
+    'file_name',
+    'image',
+    'image_id',
+    'imageid',
+    'image_name',
+    'path',
+    'img',
+    'name',
+    'id',
+)
+LABEL_TITLES = (
+    'label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed',
+    'choice',  # of Label Studio
+)  # fmt: skip
+# Titles such as Finding Labels and class_name, and ClassId, used if there is none of these.
+LABEL_TITLE = re.compile(rf'(^|[ _-])({"|".join(LABEL_TITLES)})([ _-]names?)?$', re.IGNORECASE)
+CLASS_ID_TITLE = re.compile(
+    r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE
+)
+# Columns of what images have in common that must be in one split, such as patient_id.
+GROUP_TITLE = re.compile(
+    r'(patient|subject|participant|lesion|video|clip|sequence)([ _-]?(id|name))?', re.IGNORECASE
+)
+BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
+
+
+def label_column(columns: Sequence[str]) -> str | None:
+    """Of the columns but that of images, that of labels: by its name, or the only one."""
+    if len(named := label_columns(columns)) == 1:
+        return named[0]
+    return columns[0] if len(columns) == 1 else None
+
+
+def label_columns(columns: Sequence[str]) -> list[str]:
+    """The columns that are named as labels: of those with the surest names, one or several."""
+    exact = [name for name in columns if name.casefold() in LABEL_TITLES][:1]
+    return exact or next(
+        (
+            found
+            for form in (LABEL_TITLE, CLASS_ID_TITLE)
+            if (found := [name for name in columns if form.search(name)])
+        ),
+        [],
+    )
