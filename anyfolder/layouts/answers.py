@@ -4,15 +4,12 @@ A reader that cannot know what is meant raises an ``UnclearError`` with the keys
 would have told it. Here they are completed by what is in the folder, and end the message.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from anyfolder.errors import InputError, UnclearError
 from anyfolder.readers.box_formats import formats_of
@@ -23,23 +20,20 @@ from anyfolder.readers.mask_pairs import masked_images
 from anyfolder.readers.mask_values import NOT_LABELED, values_of
 from anyfolder.readers.name_files import find_names, find_settings
 from anyfolder.readers.table_columns import find_table
-from anyfolder.readers.tables import TABLE_SUFFIXES
 from anyfolder.sampling import evenly_spaced
 
+from .answered_lines import lines_with_boxes
 from .class_codes import code_of
-from .columns import NOTHING
 from .layout import FILE, layout_of
 from .layout_keys import KEYS
 from .layout_labels import key_of_format
-from .likely_columns import GAP, likely_columns
+from .layout_text import as_lines
 from .patterns_of_files import paired_patterns, patterns_of
 
 FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
+ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']  # of keys
+assert {*ORDER} <= KEYS.keys()
 MAX_LETTERS = 3000  # of lines in a message
-TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of files of lines
-OF_WIDTHS = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)  # the title of a column
-SIZES = dict(right='width', bottom='height')
-MOST_FILES = 50  # whose lines are looked at
 MOST_MASKS = 50  # whose values are looked at
 FEW = 100  # below which values of masks are numbers of classes rather than grays
 
@@ -83,7 +77,8 @@ def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | N
         content['format'] = FORMAT_OF.get(task, '')
     try:
         _complete_format(content, tree)
-        _complete_lines(content, tree)
+        if content['format'] == 'table' and 'labels' not in content:
+            content |= lines_with_boxes(tree)
         _complete_labels(content, tree, folder)
         _complete_table(content, tree)
         if 'class' in content.get('columns', ()) and (
@@ -106,75 +101,6 @@ def _complete_format(content: Content, tree: Tree) -> None:
         found = formats_of(tree, with_tables=True)[0]
         content['format'] = key_of_format(found.format)
         content.setdefault('labels', [*found.files])
-
-
-def _complete_lines(content: Content, tree: Tree) -> None:
-    """The files of lines with boxes, and what their columns most likely are."""
-    if content['format'] != 'table' or 'labels' in content:
-        return
-    found = _lines_of_one(tree) or next(
-        filter(None, map(partial(_rows_of, tree), tree.others)), None
-    )
-    if not found:
-        raise ValueError('no lines with boxes')
-    content |= found
-
-
-def _lines_of_one(tree: Tree) -> Content | None:
-    """The files of lines that are of one image each, with their columns."""
-    texts = [file for file in tree.others if file.suffix.lower() in TEXTS]
-    found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
-    images = list(found.image_of.items())
-    chosen = [images[i] for i in evenly_spaced(len(images), MOST_FILES)]
-    sizes = _sizes([image for _, image in chosen], tree)
-    lines = [
-        (line, size)
-        for (file, _), size in zip(chosen, sizes, strict=True)
-        for line in tree.contents.lines(file)
-    ]
-    columns = likely_columns(lines) if lines else None
-    return dict(labels=[*found.image_of], **columns) if columns else None
-
-
-def _rows_of(tree: Tree, file: Path) -> Content | None:
-    """A table that names an image in each row, with its other columns."""
-    table = find_table(tree, file) if file.suffix.lower() in TABLE_SUFFIXES else None
-    if table is None or table.of_folders:
-        return None
-    rows = table.rows if table.has_header else table.rows[1:]
-    rows = [rows[i] for i in evenly_spaced(len(rows), MOST_FILES)]
-    found = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
-    sizes = _sizes([image for _, image in found], tree)
-    titles = [
-        title
-        for title in table.rows[0]
-        if title != table.images and not _are_sizes([row[title] for row, _ in found], sizes)
-    ]
-    lines = [
-        (' '.join(GAP.sub('_', row[title]) or '_' for title in titles), size)
-        for (row, _), size in zip(found, sizes, strict=True)
-    ]
-    columns = likely_columns(lines) if lines else None
-    if not columns:
-        return None
-    named = dict(zip(columns['columns'], titles, strict=True))
-    if OF_WIDTHS.search(named.get('right', '')):  # large boxes may be corners, too
-        named = {SIZES.get(name, name): title for name, title in named.items()}
-    columns['columns'] = {name: title for name, title in named.items() if name != NOTHING}
-    return dict(labels=[file], **columns)
-
-
-def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
-    """True for the cells of a column of the widths, or of the heights, of images."""
-    return any(
-        all(cell == str(size[side]) for cell, size in zip(cells, sizes, strict=True))
-        for side in (0, 1)
-    )
-
-
-def _sizes(images: Sequence[Path], tree: Tree) -> list[Sequence[int]]:
-    """Width and height of images, 0 of those that cannot be read."""
-    return [probe.size if probe else (0, 0) for probe in tree.probes.at(images)]
 
 
 def _complete_labels(content: Content, tree: Tree, folder: Path) -> None:
@@ -260,32 +186,3 @@ def _images(content: Content, tree: Tree, folder: Path) -> Any:
 
 def _one_or_more(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else values
-
-
-ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']
-assert {*ORDER} <= KEYS.keys()
-
-
-END = '...\n'  # of a document, behind text alone
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes nothing as ``~``, and what is the same again rather than by an anchor."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Dumper.add_representer(
-    type(None), lambda dumper, _: dumper.represent_scalar('tag:yaml.org,2002:null', '~')
-)
-
-
-def as_lines(content: Mapping[str, Any]) -> str:
-    """A layout as YAML, a key on each line."""
-    lines = []
-    for key, value in content.items():
-        options = dict(default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e6)
-        text = yaml.dump(value, Dumper=_Dumper, **options)
-        lines.append(f'{key}: {text.removesuffix(END).strip()}\n')
-    return ''.join(lines)

@@ -1,6 +1,5 @@
 """What the columns of a table are: their names by a layout, and what each name means."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,7 +40,6 @@ SHAPES = (
 OF_SHAPES = {name for shape in SHAPES for name in shape}
 LISTS = ('points', 'flags')  # of all that is left of a line
 NUMBERS = {*OF_SHAPES, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
-NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?')
 
 
 @dataclass(frozen=True)

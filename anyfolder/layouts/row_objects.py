@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from anyfolder.readers.findings import Findings
 from anyfolder.readers.records import Instance
+from anyfolder.readers.tables import NUMBER
 
 from .box_units import BoxUnits
 from .class_codes import ClassCodes
-from .columns import CORNERS, NUMBER, NUMBERS, OF_SHAPES
+from .columns import CORNERS, NUMBERS, OF_SHAPES
 from .layout_rows import ImageRows
 from .table_rows import ON, Row
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from anyfolder.errors import InputError
 from anyfolder.readers.label_structures import text_of_key
-from anyfolder.readers.tables import read_objects
+from anyfolder.readers.tables import NUMBER, read_objects
 from anyfolder.text import read_text
 
-from .columns import LISTS, NOTHING, NUMBER, NUMBERS, REST, Columns
+from .columns import LISTS, NOTHING, NUMBERS, REST, Columns
 from .nearest import did_you_mean
 
 MARKS = (',', ';', '\t', '|', ' ')  # between values; a blank stands for any number of blanks

@@ -67,8 +67,8 @@ def read_annotated_folder(
             f'{str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
             'nor a .json of COCO, LabelMe, CreateML or BDD100K, nor a table with xmin, ymin, xmax '
             'and ymax, nor labels/*.txt as YOLO with the names of the images'
-            f'{others}; put the boxes there, or leave out {option("task")} for a folder of '
-            'classes.',
+            f'{others}; put the boxes there, or give {option("task", "classification")} for '
+            'folders of classes.',
             format='table',
         )
     return read_format(tree, formats, skip_invalid, with_masks)

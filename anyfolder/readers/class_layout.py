@@ -86,15 +86,34 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
 def _without_copies(
     tree: Tree, classes: Mapping[str, Below], findings: Findings
 ) -> dict[str, Below]:
-    """The folders of classes without one that has folders of these again, and no image beside."""
+    """The folders of classes without one that has the images in folders of these again.
+
+    Raises:
+        InputError: if one has folders of all others, with other images.
+    """
     copies = [
         name
         for name, below in classes.items()
         if len(below) > 1 and below.keys() == classes.keys() - {name}
     ]
-    what = 'folders left out, which have the folders of all classes again'
+    for name in copies:
+        for label, images in classes[name].items():
+            known = {_name_and_size(path) for paths in classes[label].values() for path in paths}
+            other = next((path for path in images if _name_and_size(path) not in known), None)
+            if other:
+                raise UnclearError(
+                    f'{str(tree.folder / name)!r} has the folders of all classes again, with other '
+                    f'images such as {str(other)!r}; put these into the folders of their classes, '
+                    'or name the folders train, val and test, with a folder of each class in them.',
+                    images='**/{class}/*',
+                )
+    what = 'folders left out, which have the images of all classes again'
     findings.warn_all(what, (tree.folder / name for name in copies))
     return {name: below for name, below in classes.items() if name not in copies}
+
+
+def _name_and_size(path: Path) -> tuple[str, int]:
+    return path.name, path.stat().st_size
 
 
 def _without_results(

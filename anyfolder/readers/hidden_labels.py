@@ -10,12 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from anyfolder.errors import InputError, UnclearError
+from anyfolder.wording import option
 
 from .class_names import class_name
 from .column_titles import GROUP_TITLE
 from .findings import MAX_STRAY_SHARE, Findings
 from .image_tree import Tree
 from .label_tables import find_tables, names_in
+from .likely_boxes import may_have_boxes
 from .records import Records
 from .table_columns import ImageTable
 
@@ -31,8 +33,8 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
         findings: gets tables of few images that say other classes.
 
     Raises:
-        InputError: if a table of most images says other classes, or may say them where the names of
-            the folders are numbers.
+        InputError: if a table of most images says other classes, may say them where the names of
+            the folders are numbers, or may have boxes of other classes.
     """
     folder_of = {record.path: record.labels[0] for record in records}
     found = []
@@ -40,6 +42,8 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
         found = [(table, _rows_of(table, tree, folder_of)) for table in find_tables(tree)]
     most = 2 * sum(len(rows) for _, rows in found) > len(records)
     for table, rows in found:
+        if 2 * len(rows) > len(records) and may_have_boxes(table, tree):
+            _check_boxes(table, rows, folder_of)
         if rows and (fault := _fault(table, rows, folder_of)):
             if most:
                 raise UnclearError(fault, format='table', labels=[table.file])
@@ -51,6 +55,28 @@ def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
         elif rows and table.is_of_classes:
             what = 'tables left out, which agree with the folders of classes, maybe by other names'
             findings.leave_out_files(what, [table.file])
+
+
+def _check_boxes(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> None:
+    """Raise an ``UnclearError`` unless the objects have the classes that the folders have."""
+    pairs = (
+        {(row[column], folder_of[image]) for image, own in rows.items() for row in own}
+        for column in table.rows[0]
+    )
+    if any(_are_one_to_one(found) for found in pairs):
+        return
+    shown = ', '.join([*rows.values()][-1][0].values())
+    raise UnclearError(
+        f'{str(table.file)!r} may have boxes of the images, as in {shown!r}, which lie in folders '
+        f'such as {next(iter(folder_of.values()))!r}; to read the boxes give '
+        f'{option("task", "detection")}, and if the folders are the classes, move the table away.',
+        format='folders',
+    )
+
+
+def _are_one_to_one(pairs: Collection[tuple[str, str]]) -> bool:
+    firsts, seconds = zip(*pairs, strict=True)
+    return len(pairs) == len({*firsts}) == len({*seconds}) > 1
 
 
 def has_table_of_groups(tree: Tree) -> bool:

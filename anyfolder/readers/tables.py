@@ -18,6 +18,8 @@ ON_CELLS, OFF_CELLS = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # in lower ca
 FIRST_ROWS = 20  # rows from which the separator and the meaning of columns are inferred
 LINE_ABOVE = re.compile(r'\s*$|#|//|"?sep=(.)"?\s*$', re.IGNORECASE)  # lines before the header
 
+NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?')  # in a cell
+
 Row = Mapping[str, str]
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from public_scene import Scene
-from unclear_scenes import UNCLEAR, box_table, box_table_without_header
+from unclear_scenes import UNCLEAR, box_table, box_table_without_header, boxes_beside_folders
 
 import anyfolder
 from anyfolder.errors import InputError
-from anyfolder.layouts.answers import as_lines
+from anyfolder.layouts.layout_text import as_lines
 from anyfolder.layouts.patterns_of_files import paired_patterns, patterns_of
 
 READERS = Path(anyfolder.__file__).parent / 'readers'
@@ -70,7 +70,12 @@ def test_yolo_with_left_upper_corners_is_one_question(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('write', 'first'), [(box_table, (0, 0, 20, 15)), (box_table_without_header, (10, 8, 9, 7))]
+    ('write', 'first'),
+    [
+        (box_table, (0, 0, 20, 15)),
+        (box_table_without_header, (10, 8, 9, 7)),
+        (boxes_beside_folders, (0, 0, 20, 15)),
+    ],
 )
 def test_a_table_of_boxes_is_read_by_the_lines_of_its_question(tmp_path, write, first):
     write(Scene(tmp_path))

@@ -558,7 +558,21 @@ def test_a_folder_with_all_classes_again_is_left_out(tmp_path):
     found = read(tmp_path)
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
     assert len(found.train + found.val) == 12
-    assert notes_of(found)['folders left out, which have the folders of all classes again'] == 1
+    assert notes_of(found)['folders left out, which have the images of all classes again'] == 1
+
+
+@pytest.mark.parametrize('change', [{'name': 'other.png'}, {'bytes': b'a'}])
+def test_a_folder_with_other_images_of_all_classes_is_a_question(tmp_path, change):
+    write_digits(tmp_path)
+    shutil.copytree(tmp_path, tmp_path.parent / 'more')
+    image = tmp_path.parent / 'more/digit 1/001.png'
+    if 'name' in change:
+        image.rename(image.with_name(change['name']))
+    else:
+        image.write_bytes(image.read_bytes() + change['bytes'])
+    shutil.move(tmp_path.parent / 'more', tmp_path / 'more')
+    with rejects("more' has the folders of all classes again, with other images such as .*digit 1"):
+        read(tmp_path)
 
 
 def test_a_class_with_one_of_the_other_classes_within_stays(tmp_path):

@@ -196,3 +196,37 @@ def test_a_table_that_contradicts_the_folder_of_one_image_does_not_agree(tmp_pat
     [(what, count)] = notes_of(read(tmp_path))
     assert what.startswith('tables left out, which say other classes than the folders')
     assert count == 1
+
+
+@pytest.mark.parametrize(
+    ('row', 'count'),
+    [
+        ('{path},1,2,5,7,{other}', 3),  # of few images
+        ('{path},1,2,5,7,{folder}', 18),  # boxes of the classes that the folders are
+        ('{path},1,2,5', 18),
+        ('{path},0.1,0.2,0.6,0.1,{other}', 18),  # a box would exceed its image
+        ('{path},1,2,50,70,{other}', 18),
+    ],
+)
+def test_folders_are_classes_beside_numbers_that_are_no_boxes_of_others(tmp_path, row, count):
+    names = ('cat', 'dog', 'fox', 'owl', 'ant', 'bee')
+    paths = patients(tmp_path, '{}')
+    for i, name in enumerate(names):
+        (tmp_path / str(i)).rename(tmp_path / name)
+    rows = [
+        row.format(
+            path=names[int(path[0])] + path[1:], folder=names[int(path[0])], other='ab'[i % 2]
+        )
+        for i, path in enumerate(paths[:count])
+    ]
+    (tmp_path / 'boxes.csv').write_text('\n'.join(rows))
+    assert read(tmp_path).classes == tuple(sorted(names))
+
+
+@pytest.mark.parametrize('header', ['', 'file,x1,y1,x2,y2,class\n'])
+def test_a_table_of_boxes_beside_folders_is_a_question(tmp_path, header):
+    paths = patients(tmp_path)
+    rows = [f'{path},1,2,5,7,{"ab"[i % 2]}' for i, path in enumerate(paths)]
+    (tmp_path / 'boxes.csv').write_text(header + '\n'.join(rows))
+    with rejects(r"boxes.csv' may have boxes of the images, as in 'p05/52.png, 1, 2, 5, 7, b'"):
+        read(tmp_path)

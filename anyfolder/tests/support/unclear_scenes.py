@@ -40,6 +40,13 @@ def shared_folders(scene: Scene) -> None:
             scene.images(*(f'{part}/{kind}/{part}{i}.jpg' for i in range(3)))
 
 
+def classes_again(scene: Scene) -> None:
+    """More images of all classes, beside the folders of these."""
+    for part in ('', 'more/'):
+        for kind in ('sea', 'street'):
+            scene.images(*(f'{part}{kind}/{part[:1]}{i}.jpg' for i in range(4)))
+
+
 def only_test(scene: Scene) -> None:
     for kind in ('sea', 'street'):
         scene.images(*(f'test/{kind}/{kind}{i}.jpg' for i in range(4)))
@@ -118,6 +125,15 @@ def box_table_without_header(scene: Scene) -> None:
     """As makesense.ai writes it."""
     scene.images(*(f'images/{i}.jpg' for i in range(12)))
     rows = (f'{("car", "bus")[i % 2]},{10 + i},{8 + i},9,7,{i}.jpg,40,30' for i in range(12))
+    scene.text('boxes.csv', *rows)
+
+
+def boxes_beside_folders(scene: Scene) -> None:
+    """A table of boxes without a header beside folders that may be classes."""
+    names = [f'{("sea", "street")[i // 6]}/{i}.jpg' for i in range(12)]
+    scene.images(*names)
+    kinds = 'car', 'bus'
+    rows = (f'{name},{i},{i},{i + 20},{i + 15},{kinds[i % 2]}' for i, name in enumerate(names))
     scene.text('boxes.csv', *rows)
 
 
@@ -270,6 +286,7 @@ def several_divisions(scene: Scene) -> None:
 UNCLEAR = [
     Unclear(split_words, 'classification', 'classes or parts', ('sea', 'street'), 12),
     Unclear(shared_folders, 'classification', 'classes or parts', ('sea', 'street'), 12),
+    Unclear(classes_again, 'classification', 'classes again', ('sea', 'street'), 16),
     Unclear(only_test, 'classification', "no folder 'train'", ('sea', 'street'), 8),
     Unclear(only_test_by_list, 'classification', 'none to train on', ('sea', 'street'), 8),
     Unclear(no_label_column, 'classification', 'none of them is called label', ('mel', 'nv'), 24),
@@ -282,6 +299,8 @@ UNCLEAR = [
     ),
     Unclear(two_tables, 'classification', 'say other classes', ('a', 'b'), 24),
     Unclear(table_beside_folders, 'classification', 'labels.csv', ('benign', 'malignant'), 12),
+    Unclear(boxes_beside_folders, 'classification', 'may have boxes', ('sea', 'street'), 12),
+    Unclear(boxes_beside_folders, 'detection', 'has no boxes', ('bus', 'car'), 12),
     Unclear(lines_with_boxes, 'detection', 'has no boxes', ('Car', 'Van'), 6),
     Unclear(box_table, 'detection', 'has no boxes', ('bus', 'car'), 12),
     Unclear(box_table_without_header, 'detection', 'has no boxes', ('bus', 'car'), 12),

@@ -1,0 +1,30 @@
+"""A layout as the text of its file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+END = '...\n'  # of a document, behind text alone
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes nothing as ``~``, and what is the same again rather than by an anchor."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    type(None), lambda dumper, _: dumper.represent_scalar('tag:yaml.org,2002:null', '~')
+)
+
+
+def as_lines(content: Mapping[str, Any]) -> str:
+    """A layout as YAML, a key on each line."""
+    lines = []
+    for key, value in content.items():
+        options = dict(default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e6)
+        text = yaml.dump(value, Dumper=_Dumper, **options)
+        lines.append(f'{key}: {text.removesuffix(END).strip()}\n')
+    return ''.join(lines)

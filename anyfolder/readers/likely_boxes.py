@@ -1,0 +1,110 @@
+"""Which columns of lines most likely are boxes, to be asked and not to be relied on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from anyfolder.sampling import evenly_spaced
+
+from .column_titles import BOX_TITLES
+from .image_tree import Tree
+from .table_columns import ImageTable
+from .tables import NUMBER
+
+MAINLY = 0.95  # of the lines
+ROUNDED = 2.0  # pixels by which a box may exceed its image
+ROUNDED_SHARE = 0.01  # of the side of an image, by which one of shares may
+MOST_LINES = 50  # that are looked at in a table
+Names = tuple[str, str, str, str]
+EDGES: tuple[Names, Names] = ('left', 'top', 'right', 'bottom'), ('left', 'top', 'width', 'height')
+CENTER = ('x', 'y', 'width', 'height')
+
+
+class Cells(NamedTuple):
+    """Some rows of a table whose images are there.
+
+    Attributes:
+        titles: of the columns but those of images and their sizes.
+        rows: the values of each row in these columns.
+        sizes: width and height of the image of each in pixels, 0 if it cannot be read.
+    """
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    sizes: Sequence[Sequence[int]]
+
+
+def cells_of(table: ImageTable, tree: Tree) -> Cells:
+    """What stands beside the names of images in at most :data:`MOST_LINES` rows."""
+    rows = table.rows if table.has_header else table.rows[1:]
+    rows = [rows[i] for i in evenly_spaced(len(rows), MOST_LINES)]
+    found = [(row, images[0]) for row in rows if (images := table.match(row, tree.index))]
+    sizes = sizes_of([image for _, image in found], tree)
+    titles = [
+        title
+        for title in table.rows[0]
+        if title != table.images and not _are_sizes([row[title] for row, _ in found], sizes)
+    ]
+    return Cells(titles, [[row[title] for title in titles] for row, _ in found], sizes)
+
+
+def sizes_of(images: Sequence[Path], tree: Tree) -> list[Sequence[int]]:
+    """Width and height of images in pixels, 0 of those that cannot be read."""
+    return [probe.size if probe else (0, 0) for probe in tree.probes.at(images)]
+
+
+def may_have_boxes(table: ImageTable, tree: Tree) -> bool:
+    """True for a table with titles of boxes, or without titles and with four numbers that fit."""
+    if table.has_header:
+        return not BOX_TITLES.isdisjoint(map(str.casefold, table.others))
+    cells = cells_of(table, tree)
+    return bool(cells.rows) and likely_box(np.array(cells.rows), cells.sizes) is not None
+
+
+def likely_box(texts: np.ndarray, sizes: Sequence[Sequence[int]]) -> tuple[int, Names] | None:
+    """The first column of four that are a box, and their names; None without such columns.
+
+    Four numbers in a row are a box if they lie in their images. Of several such rows the one with
+    the largest boxes counts.
+
+    Args:
+        texts: the values (N, C).
+        sizes: width and height of the image of each line in pixels (N, 2).
+    """
+    numeric, found = are_numeric(texts), []
+    for start in range(texts.shape[1] - 3):
+        if all(numeric[start : start + 4]):
+            numbers = texts[:, start : start + 4].astype(float)
+            boxes = _boxes(numbers, np.array(sizes, float))
+            found += [(area, start, names) for names, area in boxes]
+    return max(found)[1:] if found else None
+
+
+def are_numeric(texts: np.ndarray) -> list[bool]:
+    """Whether all values of a column are numbers, for each column of (N, C)."""
+    return [all(map(NUMBER.fullmatch, column)) for column in texts.T]
+
+
+def _are_sizes(cells: Sequence[str], sizes: Sequence[Sequence[int]]) -> bool:
+    """True for the cells of a column of the widths, or of the heights, of images."""
+    return any(
+        all(cell == str(size[side]) for cell, size in zip(cells, sizes, strict=True))
+        for side in (0, 1)
+    )
+
+
+def _boxes(numbers: np.ndarray, sizes: np.ndarray) -> list[tuple[Names, float]]:
+    """What four numbers (N, 4) may be in images of these sizes (N, 2), with the mean area."""
+    first, second = numbers[:, :2], numbers[:, 2:]
+    if (numbers <= 1).all():
+        within = (second > 0) & (np.abs(2 * first - 1) + second <= 1 + 2 * ROUNDED_SHARE)
+        return [(CENTER, 1.0)] if within.all(axis=1).mean() >= MAINLY else []
+    found: list[tuple[Names, float]] = []
+    corners = (second > first).all()  # rarely true of sizes
+    for names, sides in ((EDGES[0], second - first), (EDGES[1], second)):
+        within = (first >= -ROUNDED) & (sides > 0) & (first + sides <= sizes + ROUNDED)
+        if within.all(axis=1).mean() >= MAINLY and (names == EDGES[0]) == corners:
+            found.append((names, float((sides.prod(axis=1) / sizes.prod(axis=1)).mean())))
+    return found
