@@ -1,12 +1,16 @@
 """Images with boxes or polygons by a layout: of tables, files in a format, or numbered masks."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from anyfolder.readers.build_listing import BOXES, build_listing
+from anyfolder.readers.findings import Findings
 from anyfolder.readers.geometry import box_of_mask
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.mask_values import values_of
@@ -18,10 +22,11 @@ from .box_units import BoxUnits
 from .class_codes import ClassCodes
 from .laid_out_folder import LaidOutFolder
 from .layout_labels import parsed_images
-from .paired_maps import paired_maps
+from .paired_maps import maps_by_fields
 from .row_objects import name_object, objects_in
 
 Found = dict[Path, ImageRecord]
+Masks = Mapping[Path, Sequence[Path]]  # of each image
 
 
 def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
@@ -35,13 +40,16 @@ def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:
         InputError: see :func:`~anyfolder.readers.build_listing.build_listing`.
     """
     layout, findings, names = folder.layout, folder.findings, list[str]()
+    masks = _masks_of(folder) if layout.format == 'objects' else {}
     is_certain = layout.units is not None or layout.format in ('table', 'objects')
-    kinds = {'table': _of_tables, 'objects': _of_masks}
-    records = kinds.get(folder.layout.format, _of_files)(folder, names)
+    if masks:
+        records = {path: ImageRecord(path, origin=str(found[0])) for path, found in masks.items()}
+    else:
+        records = (_of_tables if layout.format == 'table' else _of_files)(folder, names)
 
     def compare(records: Records) -> Records:
         if folder.layout.format == 'objects':
-            records = _with_pixels(records, folder)
+            records = _with_pixels(records, folder.codes, masks, findings)
         check_instances(records, findings, with_masks, is_certain)
         empty = (record.path for record in records if not record.instances)
         findings.warn_all('images without an object', empty)
@@ -83,17 +91,24 @@ def _of_files(folder: LaidOutFolder, names: list[str]) -> Found:
     return found
 
 
-def _of_masks(folder: LaidOutFolder, names: list[str]) -> Found:
-    return paired_maps(folder)
+def _masks_of(folder: LaidOutFolder) -> Masks:
+    """The masks of each image: one that numbers its objects, or several."""
+    found = defaultdict[Path, list[Path]](list)
+    for path, mask, _ in maps_by_fields(folder):
+        found[path].append(mask)
+    return found
 
 
-def _with_pixels(records: Records, folder: LaidOutFolder) -> Records:
-    """The images with an object for each value of their mask that has a name."""
-    probe = partial(_probe_objects, codes=folder.codes)
-    probed = list(probe_maps(records, probe, 'masks', folder.findings))
-    for record, objects in probed:
-        record.instances, record.mask = objects, None
-    return [record for record, _ in probed]
+def _with_pixels(records: Records, codes: ClassCodes, masks: Masks, findings: Findings) -> Records:
+    """The images with an object for each value of their masks that has a name."""
+    each = [replace(record, mask=mask) for record in records for mask in masks[record.path]]
+    objects = defaultdict[Path, list[list[Instance]]](list)
+    for one, found in probe_maps(each, partial(_probe_objects, codes=codes), 'masks', findings):
+        objects[one.path].append(found)
+    whole = [record for record in records if len(objects[record.path]) == len(masks[record.path])]
+    for record in whole:
+        record.instances = [*chain(*objects[record.path])]
+    return whole
 
 
 def _probe_objects(mask: Path, codes: ClassCodes) -> tuple[Sequence[int], list[Instance]]:

@@ -12,7 +12,7 @@ from .layout_files import LayoutImages, PlacedFile
 def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
     """The images that have a map, by their paths. Two maps of an image are rejected."""
     found: dict[Path, ImageRecord] = {}
-    pairs = _in_tables(folder) if folder.layout.format == 'table' else _by_fields(folder)
+    pairs = _in_tables(folder) if folder.layout.format == 'table' else maps_by_fields(folder)
     for path, file, origin in pairs:
         first = found.setdefault(path, ImageRecord(path, mask=file, origin=origin))
         if first.mask != file:
@@ -22,7 +22,8 @@ def paired_maps(folder: LaidOutFolder) -> dict[Path, ImageRecord]:
     return found
 
 
-def _by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
+def maps_by_fields(folder: LaidOutFolder) -> Iterator[tuple[Path, Path, str]]:
+    """Each image with a map that has the fields of its path, and where this is from."""
     for file in folder.labels:
         if path := folder.of_one(file):
             folder.stated[path] = file.fields

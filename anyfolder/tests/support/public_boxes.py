@@ -317,6 +317,23 @@ def penn_fudan(scene: Scene) -> None:
     scene.text('PennFudanPed/readme.txt', 'PNGImages: All the database images')
 
 
+def nuclei(scene: Scene, folder: str = '') -> None:
+    """The Data Science Bowl 2018."""
+    for i in range(6):
+        place = f'{folder}{i:064x}'
+        scene.images(f'{place}/images/{i:064x}.png')
+        for k, (left, top) in enumerate([(5, 6), (20 + i, 10)]):
+            mask = np.zeros((30, 40), np.uint8)
+            mask[top : top + 8, left : left + 10] = 255
+            scene.array(f'{place}/masks/{2 * i + k:064x}.png', mask)
+
+
+def nuclei_beside_others(scene: Scene) -> None:
+    nuclei(scene, 'stage1_train/')
+    scene.images(f'stage1_test/{9:064x}/images/{9:064x}.png')
+    scene.text('stage1_train_labels.csv', 'ImageId,EncodedPixels', f'{0:064x},1 5 31 5')
+
+
 def stanford_cars(scene: Scene) -> None:
     kinds = 'AM General Hummer SUV 2000', 'Ram C-V Cargo Van'
     for split, count in (('train', 6), ('test', 2)):
@@ -418,6 +435,14 @@ PUBLIC_BOXES = [
     Public(
         'Penn-Fudan', penn_fudan, 'detection', ('pedestrian',), (5, 1, 0), held_out=True,
         boxes=dict(pedestrian=(30, 2, 7, 27)),
+    ),
+    Public(
+        'Data-Science-Bowl-2018', nuclei, 'instance', ('nucleus',), (5, 1, 0), held_out=True,
+        boxes=dict(nucleus=(5, 6, 10, 8)), notes=('nucleus',),
+    ),
+    Public(
+        'Data-Science-Bowl-2018', nuclei_beside_others, 'detection', ('nucleus',), (5, 1, 0),
+        held_out=True, boxes=dict(nucleus=(20, 10, 10, 8)), notes=('stage1_test',),
     ),
     Public(
         'Stanford-Cars-folders', stanford_cars, 'detection', CARS, (5, 1, 2), held_out=True,
