@@ -77,7 +77,7 @@ def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | N
         content['format'] = FORMAT_OF.get(task, '')
     try:
         _complete_format(content, tree)
-        if content['format'] == 'table' and 'labels' not in content:
+        if content['format'] == 'table' and not {'labels', 'pairs'} & content.keys():
             content |= lines_with_boxes(tree)
         _complete_labels(content, tree, folder)
         _complete_table(content, tree)

@@ -107,6 +107,16 @@ def table_beside_folders(scene: Scene) -> None:
     scene.text('labels.csv', 'file,label', *rows)
 
 
+def texts_with_classes(scene: Scene, name: str = '{}.txt') -> None:
+    for i in range(12):
+        scene.images(f'photos/{i}.jpg')
+        scene.text(f'photos/{name.format(i)}', ('cat', 'dog')[i % 2])
+
+
+def texts_after_names(scene: Scene) -> None:
+    texts_with_classes(scene, '{}.jpg.txt')
+
+
 def lines_with_boxes(scene: Scene) -> None:
     for i in range(6):
         scene.images(f'images/{i}.jpg')
@@ -299,6 +309,8 @@ UNCLEAR = [
     ),
     Unclear(two_tables, 'classification', 'say other classes', ('a', 'b'), 24),
     Unclear(table_beside_folders, 'classification', 'labels.csv', ('benign', 'malignant'), 12),
+    Unclear(texts_with_classes, 'classification', 'may have the class of', ('cat', 'dog'), 12),
+    Unclear(texts_after_names, 'classification', 'may have the class of', ('cat', 'dog'), 12),
     Unclear(boxes_beside_folders, 'classification', 'may have boxes', ('sea', 'street'), 12),
     Unclear(boxes_beside_folders, 'detection', 'has no boxes', ('bus', 'car'), 12),
     Unclear(lines_with_boxes, 'detection', 'has no boxes', ('Car', 'Van'), 6),

@@ -1,0 +1,28 @@
+"""Texts that are of one image each, and have its class alone. They are asked, not relied on."""
+
+from pathlib import Path
+
+from anyfolder.errors import InputError
+from anyfolder.sampling import evenly_spaced
+
+from .findings import Findings
+from .image_tree import Tree
+
+MOST_TEXTS = 50  # that are read
+
+
+def texts_of_classes(tree: Tree) -> list[tuple[Path, Path]]:
+    """Images with the text of each, if these have one line each, which several images share."""
+    texts = [file for file in tree.others if file.suffix.lower() == '.txt']
+    found = tree.index.pair({file: [file.stem] for file in texts}, Findings(skip_invalid=True))
+    pairs = [(image, file) for file, image in found.image_of.items()]
+    if 2 * len(pairs) <= len(tree.images):
+        return []
+    chosen = [pairs[i][1] for i in evenly_spaced(len(pairs), MOST_TEXTS)]
+    try:
+        lines = [[line for line in tree.contents.lines(file) if line.strip()] for file in chosen]
+    except InputError:  # notes in another encoding
+        return []
+    names = {tuple(found) for found in lines}
+    shared = 2 <= len(names) <= len(lines) / 2 and all(len(found) == 1 for found in lines)
+    return pairs if shared else []
