@@ -7,6 +7,7 @@ import numpy as np
 from anyfolder.errors import InputError
 from anyfolder.wording import option
 
+from .array_masks import check_array_masks
 from .box_folders import BACKGROUND_SHAPE, read_format
 from .box_formats import formats_of
 from .findings import Findings
@@ -25,6 +26,7 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
     """Masks drawn from the polygons of objects."""
     forms = formats_of(tree)
     if not forms:
+        check_array_masks(tree)
         findings.check()  # of images and masks whose names are not the same
         raise InputError(
             f"{str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "

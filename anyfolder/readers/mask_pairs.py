@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from .array_masks import array_masks
 from .findings import Findings
 from .identity import Index, stem_and_suffix
 from .image_tree import Tree
@@ -53,6 +54,8 @@ def has_masks(tree: Tree) -> bool:
 
     Where names do not say what all folders are, their pixels do: classes may be called as masks.
     """
+    if array_masks(tree):
+        return True
     kinds = set(map(kind_by_name, tree.images_in))
     if 'mask' in kinds and '' not in kinds:
         return 'image' in kinds

@@ -1,0 +1,47 @@
+"""Masks as NumPy arrays, which are refused with the code that writes them as PNG."""
+
+from pathlib import Path
+
+from anyfolder.errors import InputError
+from anyfolder.pixels.arrays import header_in, length_of
+
+from .findings import Findings
+from .image_tree import Tree
+from .map_sets import kind_by_name
+
+
+def array_masks(tree: Tree) -> list[Path]:
+    """The arrays ``.npy`` in folders of masks that have the names of images, if all are of numbers.
+
+    An array is of numbers if it is (H, W) in integers or booleans.
+    """
+    arrays = [
+        file
+        for file in tree.others
+        if file.suffix.lower() == '.npy' and kind_by_name(tree.parts(file)) == 'mask'
+    ]
+    found = tree.index.pair({file: [file.stem] for file in arrays}, Findings(skip_invalid=True))
+    paired = [*found.image_of]
+    return paired if 2 * len(paired) > len(arrays) and all(map(_is_of_numbers, paired)) else []
+
+
+def check_array_masks(tree: Tree) -> None:
+    """Raise a ``InputError`` for masks as arrays, with the code that writes them as PNG."""
+    if not (found := array_masks(tree)):
+        return
+    raise InputError(
+        f'{str(found[0])!r} is a mask as an array, and masks are read as images; write them as PNG '
+        f'of 16 bits, in the folder {str(tree.folder)!r}, by: `import numpy as np, pathlib; '
+        "from PIL import Image; [Image.fromarray(np.load(f).astype('uint16'))"
+        ".save(f.with_suffix('.png')) for f in pathlib.Path()"
+        f".rglob('{found[0].parent.name}/*.npy')]`."
+    )
+
+
+def _is_of_numbers(file: Path) -> bool:
+    try:
+        with file.open('rb') as content:
+            header = header_in(content, length_of(content))
+    except (OSError, ValueError):
+        return False
+    return len(header.shape) == 2 and header.dtype.kind in 'biu'
