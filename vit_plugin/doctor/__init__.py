@@ -4,6 +4,7 @@ A check is a row of a table and a function of what was built once.
 """
 
 from .checks import CHECKS, Check, diagnose
-from .examined import Examined, examine
+from .examined import Examined
+from .subject import examine
 
 __all__ = ['CHECKS', 'Check', 'Examined', 'diagnose', 'examine']

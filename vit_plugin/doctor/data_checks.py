@@ -13,7 +13,8 @@ from vit_plugin.config.sections import CONFIG_SECTIONS, check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.models.classes import check_classes
 
-from .examined import Examined, sections_of
+from .examined import Examined
+from .named_weights import sections_of
 
 BATCHES = 4  # whose labels are read
 SHARE = 0.9  # of the images in one class, from which on batches of one class are likely

@@ -7,7 +7,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
 from vit_plugin.zoo.data_config import stated_pixels
 
-from .examined import STARTS, Examined, file_name
+from .examined import Examined
+from .named_weights import STARTS, file_name
 
 TOLERANCE = 3.0  # of 255: roundings of the same numbers
 RATIO = 1.05  # of deviations

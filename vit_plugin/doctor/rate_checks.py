@@ -9,7 +9,8 @@ from torch import nn
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.report import shortened_list
 
-from .examined import STARTS, Examined
+from .examined import Examined
+from .named_weights import STARTS
 from .weight_checks import NORMS
 
 DECAYED = ('layer_decay_rate', 'decay_rate', 'layer_decay')  # settings of layer-wise decay

@@ -11,7 +11,8 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.plan import ENCODER
 from vit_plugin.weights.report import shortened_list
 
-from .examined import STARTS, Examined, Source, file_name
+from .examined import Examined
+from .named_weights import STARTS, Source, file_name
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
 WITHOUT_NORM = 'DPT'  # beginning of the names of heads that read features without the last norm

@@ -1,0 +1,115 @@
+"""A model after the framework's own order of initialization, compared with one of another seed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import torch
+from mmengine.runner import load_checkpoint
+from torch import nn
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.models.loadable_module import LoadableModule
+from vit_plugin.weights.hub import offline
+from vit_plugin.weights.report import Report
+
+from .named_weights import INIT, STARTS, Source, file_name, leave_out
+
+WRAPPED = r'^module\.'  # names in a checkpoint of several processes, as MMEngine's runner reads it
+
+
+class Initialized(NamedTuple):
+    """A model after the framework's own order of initialization: ``init_weights``, ``load_from``.
+
+    Attributes:
+        model: the model.
+        before: names of the parameters with random values after ``init_weights``, that is, with
+            other values for another seed.
+        after: the same after ``load_from``, too.
+        reports: on what was loaded into modules of this package, by the place of its source.
+        replaced: names of what ``load_from`` gave other values than such a source, by its place.
+        errors: sentences on what could not be loaded, by the place of its source.
+    """
+
+    model: nn.Module
+    before: frozenset[str]
+    after: frozenset[str]
+    reports: Mapping[str, Report]
+    replaced: Mapping[str, list[str]]
+    errors: Mapping[str, str]
+
+
+class Initialization(NamedTuple):
+    """Initializes a model as a runner does.
+
+    Attributes:
+        build: makes the model.
+        sources: the weights that its config names.
+        building: a context in which names are the framework's.
+        errors: gets sentences on what could not be loaded, by the place of its source.
+    """
+
+    build: Callable[[], nn.Module]
+    sources: Sequence[Source]
+    building: Callable[[], AbstractContextManager[None]]
+    errors: dict[str, str]
+
+    def run(self) -> Initialized:
+        """Initialize two models with different seeds, and compare them."""
+        first, second = self._initialize(0), self._initialize(1)
+        before = _differing(first, second)
+        reports = self._reports(second)
+        start, replaced = self.sources[-1], {}
+        if start.at in STARTS and start.opened:
+            self._try(start.at, _start, first, start.name)
+            changed = _differing(first, second) - before
+            for source in self.sources:
+                if report := reports.get(source.at):
+                    names = (f'{source.module}.{name}' for name in report.matched)
+                    replaced[source.at] = [name for name in names if name in changed]
+            self._try(start.at, _start, second, start.name)
+        after = _differing(first, second)
+        return Initialized(first, before, after, reports, replaced, self.errors)
+
+    def _initialize(self, seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        with self.building():
+            model = self.build()
+        named = [source for source in self.sources if source.at not in STARTS]
+        for source in named:
+            if source.at.endswith(INIT) and not source.opened:
+                leave_out(model.get_submodule(source.module))
+        files = sorted({file_name(source.name) for source in named if source.opened})
+        self._try(f'init_weights ({", ".join(files)})', model.init_weights)
+        return model
+
+    def _reports(self, model: nn.Module) -> dict[str, Report]:
+        """Load what ``init_cfg`` names again, to learn what became of every key."""
+        reports = {}
+        for source in self.sources:
+            named = source.opened and source.at.endswith(INIT) and not self.errors
+            part = model.get_submodule(source.module) if named else None
+            if isinstance(part, LoadableModule):
+                with self.building():
+                    reports[source.at] = part.load_entry(source.entry)
+        return reports
+
+    def _try(self, at: str, call: Callable[..., Any], *args: Any) -> None:
+        try:
+            with self.building(), offline():
+                call(*args)
+        except Exception as error:  # noqa: BLE001  of any framework's class
+            self.errors[at] = f'{error}' if isinstance(error, ConfigError) else first_line(error)
+
+
+def _start(model: nn.Module, name: str) -> None:
+    """Load a checkpoint as MMEngine's runner does for ``load_from``."""
+    load_checkpoint(model, name, 'cpu', logger='silent', revise_keys=[(WRAPPED, '')])
+
+
+def _differing(first: nn.Module, second: nn.Module) -> frozenset[str]:
+    """The parameters of a model that have other values than those of the same model."""
+    others = dict(second.named_parameters())
+    return frozenset(
+        name for name, value in first.named_parameters() if not torch.equal(value, others[name])
+    )

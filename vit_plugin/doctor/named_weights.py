@@ -1,0 +1,130 @@
+"""The weights that a config names: in constructors, in ``init_cfg``, and for the runner."""
+
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.config import ConfigDict
+from mmengine.model.weight_init import PretrainedInit
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.hub import offline
+from vit_plugin.weights.opening import Checkpoint, may_be_here, open_checkpoint
+
+INIT = 'init_cfg'
+STARTS = ('load_from', 'begin_from')  # of a runner, the first that is given
+OFFLINE = 'offline mode'  # in errors of the hub's library within `offline`
+
+
+class Source(NamedTuple):
+    """Weights that a config names.
+
+    Attributes:
+        at: the place in the config.
+        module: the name of the module that they are for; of the whole model, ''.
+        name: where they are.
+        entry: the section that names them.
+        opened: the checkpoint, or None if it is not on this machine.
+        error: why it cannot be read, or nothing.
+    """
+
+    at: str
+    module: str
+    name: str
+    entry: Mapping[str, Any]
+    opened: Checkpoint | None
+    error: str = ''
+
+    def has(self, parameter: str) -> bool:
+        """True for the name of a parameter of this module."""
+        return not self.module or parameter.startswith(f'{self.module}.')
+
+
+def named_weights(
+    model: nn.Module | None, config: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Iterator[Source]:
+    """The weights that a config names, in the order in which they are read.
+
+    Args:
+        model: what was built of it, without values. None: only the config is searched.
+        config: its section ``model``.
+        settings: all of it.
+    """
+    for at, section in sections_of(config, 'model'):
+        file = _file_of(section)
+        if file or section.get('pretrained') is True:
+            name = file or f'timm://{section.get("model_name")}'
+            yield _source(at, at.removeprefix('model.'), name, section)
+    for name, module in model.named_modules() if model else ():
+        for entry in _entries(module):
+            at = '.'.join(filter(None, ('model', name, INIT)))
+            yield _source(at, name, str(entry['checkpoint']), entry)
+    if key := next((key for key in STARTS if settings.get(key)), None):
+        yield _source(key, '', str(settings[key]), {})
+
+
+def _source(at: str, module: str, name: str, entry: Mapping[str, Any]) -> Source:
+    opened, error = None, ''
+    try:
+        if may_be_here(name):
+            with offline():
+                opened = open_checkpoint(name)
+    except ConfigError as found:
+        if '://' not in name or OFFLINE not in f'{found}':
+            error = f'{found}'
+    return Source(at, module, name, entry, opened, error)
+
+
+def _entries(module: nn.Module) -> list[Mapping[str, Any]]:
+    """The entries of a module's ``init_cfg`` that name weights."""
+    given = getattr(module, 'init_cfg', None) or []
+    entries = [given] if isinstance(given, Mapping) else given
+    kinds = ('Pretrained', PretrainedInit)
+    return [one for one in entries if one.get('type') in kinds and one.get('checkpoint')]
+
+
+def leave_out(module: Any) -> None:
+    """Leave out the weights that a module names, which are not here."""
+    given = module.init_cfg
+    entries = [given] if isinstance(given, Mapping) else given
+    named = _entries(module)
+    module.init_cfg = [one for one in entries if one not in named]
+
+
+def sections_of(value: Any, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """All sections in a config, with their places."""
+    if isinstance(value, Mapping):
+        yield at, value
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value)
+    for key, part in inner:
+        if isinstance(part, (Mapping, list, tuple)):
+            yield from sections_of(part, f'{at}.{key}')
+
+
+def _file_of(section: Mapping[str, Any]) -> str:
+    """The file that timm takes the weights of a model from, if a section names one."""
+    kwargs = section.get('model_kwargs')
+    overlay = kwargs.get('pretrained_cfg_overlay') if isinstance(kwargs, Mapping) else None
+    return str(overlay.get('file') or '') if isinstance(overlay, Mapping) else ''
+
+
+def without_downloads(model: Mapping[str, Any], keep: Container[str] = ()) -> ConfigDict:
+    """A config of a model to build, whose constructors load no weights but at these places."""
+
+    def part(value: Any, at: str) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(part(one, f'{at}.{i}') for i, one in enumerate(value))
+        if not isinstance(value, Mapping):
+            return value
+        changed = {key: part(one, f'{at}.{key}') for key, one in value.items()}
+        if changed.get('pretrained') is True and at not in keep:
+            changed['pretrained'] = False
+        return changed
+
+    return ConfigDict(part(model, 'model'))
+
+
+def file_name(source: str) -> str:
+    """A source of weights, without the folders of a machine."""
+    return source if '://' in source else Path(source).name
