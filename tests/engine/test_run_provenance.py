@@ -19,7 +19,8 @@ from vit_plugin.engine import Runner
 from vit_plugin.engine.run_provenance import record_of_run
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.provenance import carried, of_file, read_text_record
+from vit_plugin.weights.carried_records import carried, of_file
+from vit_plugin.weights.provenance import read_text_record
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

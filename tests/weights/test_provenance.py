@@ -8,19 +8,15 @@ import pytest
 import torch
 
 from vit_plugin.weights import open_checkpoint
+from vit_plugin.weights.carried_records import append_to, carried, of_address, of_exported, of_file
 from vit_plugin.weights.licenses import OWNED, kind_of, owned
 from vit_plugin.weights.provenance import (
     DEEPEST,
     KEY,
     Provenance,
-    append_to,
     begun_with,
-    carried,
     converted,
     made_of,
-    of_address,
-    of_exported,
-    of_file,
     read_record,
     read_text_record,
 )

@@ -11,8 +11,8 @@ from tiny_models import TINY, randomize
 
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights.carried_records import of_file
 from vit_plugin.weights.opening import Checkpoint
-from vit_plugin.weights.provenance import of_file
 from vit_plugin.weights.put_back import changed_tensors, put_back
 
 REGISTERS = dict(encoder=dict(reg_token=2, layer_scale_init_value=0.1))

@@ -79,7 +79,8 @@ def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance'
     import torch
     from safetensors.torch import save_file
 
-    from vit_plugin.weights.provenance import KEY, append_to
+    from vit_plugin.weights.carried_records import append_to
+    from vit_plugin.weights.provenance import KEY
 
     if suffix == '.safetensors':
         save_file(weights, path, {KEY: record.text()})
@@ -144,7 +145,8 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
 
 def record_of(args: Namespace, checkpoint: 'Checkpoint') -> 'Provenance':
     """Where the weights of the file that is written come from."""
-    from vit_plugin.weights.provenance import converted, of_checkpoint
+    from vit_plugin.weights.carried_records import of_checkpoint
+    from vit_plugin.weights.provenance import converted
 
     return converted(of_checkpoint(checkpoint), str(args.out), args.license or '')
 

@@ -117,7 +117,8 @@ def main(args: Namespace) -> None:
     from vit_plugin.deploy.pipeline_steps import facts_of, pixel_steps_of
     from vit_plugin.deploy.runtimes import RUNTIMES
     from vit_plugin.inference.saved_model import find_checkpoint
-    from vit_plugin.weights.provenance import converted, of_address
+    from vit_plugin.weights.carried_records import of_address
+    from vit_plugin.weights.provenance import converted
 
     warnings.simplefilter('ignore')  # the exporters' own
     sources = [path for path in (args.config, args.checkpoint) if path]

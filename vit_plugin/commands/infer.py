@@ -128,7 +128,7 @@ def predictor(model: Any, args: Namespace) -> Callable[[Sequence[Any]], Sequence
 def say_where_from(args: Namespace) -> None:
     """Print the chain of weights that those of a file were made of."""
     from anyfolder.terminal import printable
-    from vit_plugin.weights.provenance import of_address, of_exported
+    from vit_plugin.weights.carried_records import of_address, of_exported
 
     if Path(args.checkpoint).suffix in ('.pt2', *RUNTIMES):
         record = of_exported(Path(args.checkpoint))

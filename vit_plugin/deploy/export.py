@@ -17,7 +17,8 @@ from vit_plugin.errors import ConfigError, named_line, rejecting
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed
-from vit_plugin.weights.provenance import Provenance, append_to
+from vit_plugin.weights.carried_records import append_to
+from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import Deployed, Outputs
 from .onnx_file import Run, external_weights, write_onnx

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.carried_records import of_address
 from vit_plugin.weights.hub import weights_in
-from vit_plugin.weights.provenance import Provenance, begun_with, made_of, of_address
+from vit_plugin.weights.provenance import Provenance, begun_with, made_of
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 
 from .checkpoints.chosen import checkpoint_in

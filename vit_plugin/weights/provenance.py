@@ -1,29 +1,17 @@
 """Where weights come from: a record that each file carries, through trainings and conversions."""
 
 import json
-import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from anyfolder.text import read_text
 from vit_plugin import __version__
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.project import declared
 
-from .hub import CARD, offline, timm_name
-from .licenses import kind_of, owned
-from .opening import Checkpoint, may_be_here, open_checkpoint
+from .licenses import kind_of
 
 KEY = 'provenance'  # of a checkpoint's meta, and of the metadata of other files
 DEEPEST, LONGEST, MOST = 32, 500, 1000  # links below one another, letters of a text, links
-CHUNK = 1 << 20  # bytes that are read at once
-ZIP_COMMENT = 60_000  # bytes that the end of a zip archive holds
 
 
 @dataclass(frozen=True)
@@ -132,138 +120,6 @@ def read_text_record(text: str) -> Provenance | None:
         return read_record(json.loads(text)) if text else None
     except (ValueError, RecursionError):
         return None
-
-
-def carried(checkpoint: Checkpoint) -> Provenance | None:
-    """The record that a checkpoint carries: in its meta, or in the metadata of its file."""
-    if (record := read_record(checkpoint.meta.get(KEY))) is not None:
-        return record
-    path = checkpoint.path
-    return of_file(path) if path is not None and path.is_file() else None
-
-
-def of_file(path: Path) -> Provenance | None:
-    """The record in the metadata of a file: safetensors, ONNX, or an archive of torch or numpy."""
-    if path.suffix == '.safetensors':
-        from safetensors import safe_open
-
-        with safe_open(path, framework='numpy') as file:
-            return read_text_record((file.metadata() or {}).get(KEY, ''))
-    if path.suffix == '.onnx':
-        with needed_by('A file in ONNX'):
-            import onnxruntime
-        session = onnxruntime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
-        return read_text_record(session.get_modelmeta().custom_metadata_map.get(KEY, ''))
-    if path.suffix == '.xml':
-        with needed_by("A file in OpenVINO's format"):
-            import openvino
-        model = openvino.Core().read_model(str(path))
-        return read_text_record(str(model.rt_info[KEY].value) if model.has_rt_info([KEY]) else '')
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            return read_text_record(archive.comment.decode(errors='replace'))
-    return None
-
-
-def append_to(path: Path, record: Provenance) -> None:
-    """Write a record at the end of an archive of torch or numpy, whose readers pass over it."""
-    text = record.text().encode()
-    if zipfile.is_zipfile(path) and len(text) <= ZIP_COMMENT:
-        with zipfile.ZipFile(path, 'a') as archive:
-            archive.comment = text
-
-
-def of_checkpoint(checkpoint: Checkpoint) -> Provenance:
-    """The record of a checkpoint that is open, with its hash."""
-    return _completed(carried(checkpoint), str(checkpoint.source), checkpoint.path)
-
-
-def of_exported(path: Path) -> Provenance:
-    """The record of a file in ONNX, or of an archive of ``torch.export``, with its hash."""
-    return _completed(of_file(path), str(path), path)
-
-
-def of_address(address: str, download: bool = True) -> Provenance:
-    """The record of weights at a path, at an address or in a hub, as far as they can be read.
-
-    Args:
-        address: where they are.
-        download: whether to fetch what is not on this machine. Else its name and address tell.
-    """
-    if timm_name(address) is None:  # whose weights are read by building their model
-        with suppress(ConfigError), nullcontext() if download else offline():
-            if download or may_be_here(address):
-                return of_checkpoint(open_checkpoint(address, payload=False))
-    return _completed(None, address, None)
-
-
-def _completed(record: Provenance | None, address: str, path: Path | None) -> Provenance:
-    """A record with the name of its file now, and what others state of the license."""
-    name = address if '://' in address else Path(address).name
-    names = [address, name, *([path.name] if path else [])]
-    record = replace(record or Provenance(name), source=name, sha256=digest(path) if path else '')
-    if record.license:
-        return record
-    license, stated = record_license(names, path)
-    return replace(record, license=license, stated=stated)
-
-
-def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
-    """The license of weights of others, and who states it; empty if nobody does.
-
-    Args:
-        names: their addresses and names of files.
-        path: their file. A card of the hub may be beside it.
-    """
-    for name in names:
-        if (of_timm := timm_name(name)) is not None:
-            from timm.models import get_pretrained_cfg
-
-            try:
-                found = getattr(get_pretrained_cfg(of_timm), 'license', None)
-            except RuntimeError:  # of an unknown tag
-                continue
-            if found:
-                return found, 'timm'
-    for offered, (license, _, address) in declared('offered').items():
-        if {offered, address} & {*names}:
-            return license.lower(), address
-    if path and (license := _of_card(path.with_name(CARD))):
-        return license, CARD
-    if row := owned(names):
-        return row.license, row.page
-    return '', ''
-
-
-def _of_card(card: Path) -> str:
-    """The license in the head of a card of the hub, or nothing."""
-    if not card.is_file():
-        return ''
-    head = read_text(card).partition('\n---')[0]
-    found = {
-        key: value.strip(' "\'')
-        for key, value in re.findall(r'(?m)^(license|license_name): *(\S.*)$', head)
-    }
-    name = found.get('license', '')
-    return (found.get('license_name', name) if name == 'other' else name)[:LONGEST]
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file, or of the manifest of a checkpoint folder."""
-    file = path / 'manifest.json' if path.is_dir() else path
-    if not file.is_file():
-        return ''
-    status = file.stat()
-    return _digest(str(file), status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: str, changed: int, size: int) -> str:
-    found = sha256()
-    with open(path, 'rb') as file:
-        while part := file.read(CHUNK):
-            found.update(part)
-    return found.hexdigest()
 
 
 def made_of(

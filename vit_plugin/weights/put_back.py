@@ -19,10 +19,11 @@ from torch import Tensor
 from anyfolder.complete import new_folder, replacing
 from vit_plugin.errors import ConfigError, naming
 
+from .carried_records import append_to, of_checkpoint
 from .hub import HUB_CONFIG, HUB_FILES
 from .lora import BASE, has_adapters, merged
 from .opening import Checkpoint
-from .provenance import KEY, Provenance, append_to, converted, of_checkpoint
+from .provenance import KEY, Provenance, converted
 from .published import LIGHTNING, bare
 from .reading.files import find_tensors
 from .reading.lazy import Weights

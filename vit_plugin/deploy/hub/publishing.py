@@ -21,8 +21,9 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
+from vit_plugin.weights.carried_records import of_address
 from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
-from vit_plugin.weights.provenance import KEY, Provenance, converted, of_address
+from vit_plugin.weights.provenance import KEY, Provenance, converted
 
 from .card import Card
 from .libraries import LIBRARIES, Library, difference, tolerance_of
