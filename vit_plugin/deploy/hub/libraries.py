@@ -4,23 +4,31 @@ A library's config is written by ours, from the sizes of the model. Whether it i
 not derived but tried: the folder is read, and its outputs are compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from vit_plugin.deploy.deployed_module import relative_difference
+from vit_plugin.errors import ConfigError
 from vit_plugin.inference.load import load
 from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.backbones.wrapped import WrappedBackbone
 
-from .hub_folder import PLAIN_STEM, HubFolder, Outputs, outputs_of
-from .timm_folder import read_by_timm, timm_folders
-from .transformers_folder import read_by_transformers, transformers_folders
+from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, outputs_of
+from .timm_folder import read_by_timm, timm_classes, timm_folders
+from .transformers_folder import (
+    read_by_transformers,
+    transformers_classes,
+    transformers_folders,
+)
 
 # Shares of the largest output by which others may differ: of float32, and where more is rounded,
 # as in timm's hybrids, whose eps of their own a deep ResNet makes more of.
 TOLERANCE, LOOSE = 1e-4, 1e-2
+LINEAR = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
 
 
 class Library(NamedTuple):
@@ -29,19 +37,21 @@ class Library(NamedTuple):
     Attributes:
         name: its name on the hub.
         folders: model and pixels -> the folders that may be the same model, the likeliest first.
+        classes: a config, the names of classes and the pixels -> a config with these.
         readers: the folder and its config -> outputs. None where the reader is not installed.
         example: how the folder is read, in Python.
     """
 
     name: str
     folders: Callable[[TrainedModel, Mapping[str, Any]], Iterator[HubFolder]]
+    classes: Callable[[Mapping[str, Any], Sequence[str], Mapping[str, Any]], dict[str, Any]]
     readers: tuple[Callable[[Path, Mapping[str, Any]], Outputs | None], ...]
     example: str
 
 
 def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
     """What this package computes with a folder of another library."""
-    classifies = 'id2label' in config
+    classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
     return lambda images: outputs_of(trained, images)
 
@@ -50,16 +60,46 @@ LIBRARIES = {
     'timm': Library(
         'timm',
         timm_folders,
+        timm_classes,
         (read_by_timm,),
         "import timm\n\nmodel = timm.create_model('{timm}', pretrained=True).eval()",
     ),
     'hf': Library(
         'transformers',
         transformers_folders,
+        transformers_classes,
         (read_by_ours, read_by_transformers),
         "from transformers import pipeline\n\nprint(pipeline('{task}', '{name}')('photo.jpg'))",
     ),
 }
+
+
+def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
+    """The folders of a library that may be the same model, the likeliest first.
+
+    Args:
+        trained: the model.
+        form: a key of :data:`LIBRARIES`.
+        pixels: see :func:`~vit_plugin.deploy.hub.preprocessing.data_config_of`.
+
+    Raises:
+        ConfigError: if there are none.
+    """
+    model, library = trained.model, LIBRARIES[form]
+    backbone = model.backbone
+    if isinstance(backbone, VisionTransformer):
+        yield from library.folders(trained, pixels)
+        return
+    kind = type(backbone).__name__
+    if not isinstance(backbone, WrappedBackbone):
+        raise ConfigError(f'its backbone is a {kind}, whose own names --to vit_plugin keeps')
+    if backbone.library != form:
+        raise ConfigError(f'its {kind} holds a model of {LIBRARIES[backbone.library].name}')
+    head = model.head.state_dict() if model.with_head else {}
+    if backbone.out_type != 'pooled' or model.with_neck or {*head} != {*LINEAR}:
+        raise ConfigError(f'{library.name} has no such classifier on the maps of its {kind}')
+    config, weights = backbone.with_classifier(*(head[name] for name in LINEAR))
+    yield HubFolder(library.classes(config, class_names(trained), pixels), weights)
 
 
 @torch.no_grad()
@@ -80,5 +120,6 @@ def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:
         trained: the model.
         dtype: that of the weights that are written, if it is another.
     """
-    is_plain = type(trained.model.backbone.patch_embed).__name__ == PLAIN_STEM
+    stem = getattr(trained.model.backbone, 'patch_embed', None)
+    is_plain = stem is None or type(stem).__name__ == PLAIN_STEM
     return TOLERANCE if is_plain and dtype in (None, 'float32') else LOOSE

@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError, first_line, rejecting
 from vit_plugin.inference.load import load
 from vit_plugin.inference.saved_model import find_checkpoint
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.models import VisionTransformer
+from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
 from vit_plugin.weights.carried_records import of_address
@@ -26,7 +26,7 @@ from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.provenance import KEY, Provenance, converted
 
 from .card import Card
-from .libraries import LIBRARIES, Library, difference, tolerance_of
+from .libraries import LIBRARIES, Library, difference, folders_of, tolerance_of
 from .preprocessing import data_config_of, processor_of
 from .run_files import check_own
 
@@ -157,6 +157,8 @@ def _write(
         written = Written(None, {}, why=', and '.join(dict.fromkeys(reasons)))
         (folder / PROCESSOR).unlink(missing_ok=True)
         _write_weights(folder, trained.model.state_dict(), dtype, record)
+    if written.library and isinstance(trained.model.backbone, WrappedBackbone):
+        return written  # by whose config the folder is read here too
     entry = dict(
         version=__version__,
         config=_config_text(trained),
@@ -179,12 +181,9 @@ def _for_library(
         raise ConfigError('--to vit_plugin asks for its own names')
     if trained.task != 'classification':
         raise ConfigError(f'this is a model of {trained.task}')
-    if not isinstance(trained.model.backbone, VisionTransformer):
-        kind = type(trained.model.backbone).__name__
-        raise ConfigError(f'its backbone is a {kind}, whose own names --to vit_plugin keeps')
     library, pixels = LIBRARIES[form], data_config_of(trained)
     reasons = []
-    for config, weights in library.folders(trained, pixels):
+    for config, weights in folders_of(trained, form, pixels):
         _write_weights(folder, weights, dtype, record)
         _write_json(folder / HUB_CONFIG, config)
         _write_json(folder / PROCESSOR, processor_of(pixels))

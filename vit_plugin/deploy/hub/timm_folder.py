@@ -1,6 +1,6 @@
 """A trained model as a folder of timm: a model that timm has, with other sizes as arguments."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,23 +61,29 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
     weights, left = FORMATS[_format_of(name)].export(state, backbone.num_heads)
     if left:
         raise ConfigError(f'timm has no name for {left[0]}')
-    facts = dict(num_classes=len(classes), **(dict(label_names=classes) if classes else {}))
     config = dict(
         architecture=name,
         num_features=backbone.embed_dims,
         **(dict(global_pool=pooling) if pooling else {}),
         model_args=settings,
-        **facts,
         pretrained_cfg=dict(
-            pixels,
-            num_classes=len(classes),
             fixed_input_size=True,
             pool_size=None,
             first_conv=None,
             classifier=['head', 'head_dist'] if SECOND_TOKEN in state else 'head',
         ),
     )
-    yield HubFolder(config, weights)
+    yield HubFolder(timm_classes(config, classes, pixels), weights)
+
+
+def timm_classes(
+    config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A config of timm with the names of the classes, and with what images are."""
+    number = dict(num_classes=len(classes))
+    named = dict(label_names=[*classes]) if classes else {}
+    shown = dict(pixels, **number, **config['pretrained_cfg'])
+    return dict(config, **number, **named, pretrained_cfg=shown)
 
 
 def _format_of(name: str) -> str:

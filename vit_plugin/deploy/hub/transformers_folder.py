@@ -1,7 +1,7 @@
 """A trained model as a folder of transformers, by the table with which such folders are read."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +125,19 @@ def _config(
     }
     if kind.towers:
         own = dict(vision_config=dict(own, model_type=f'{name}_vision_model'))
-    labels = dict(
+    config = dict(architectures=[title], model_type=name, **own, dtype='float32')
+    return transformers_classes(config, classes) if 'Classification' in title else config
+
+
+def transformers_classes(
+    config: Mapping[str, Any], classes: Sequence[str], pixels: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A config of transformers with the names of the classes. Images have a file of their own."""
+    return dict(
+        config,
         id2label={str(i): label for i, label in enumerate(classes)},
         label2id={label: i for i, label in enumerate(classes)},
     )
-    named = labels if 'Classification' in title else {}
-    return dict(architectures=[title], model_type=name, **own, **named, dtype='float32')
 
 
 def _pooled(
@@ -186,8 +193,8 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
     except ImportError:
         return None
     (title,), name = config['architectures'], config['model_type']
-    classifies, kind = 'Classification' in title, IMAGE_KINDS[config['model_type']]
-    form, prefix = FORMATS[kind.names[0]], kind.names[1]
+    classifies, kind = 'Classification' in title, IMAGE_KINDS.get(name)
+    form, prefix = kind.names if kind else ('hf', '')
     automatic = AutoModelForImageClassification if classifies else AutoModel
     model, found = automatic.from_pretrained(folder, output_loading_info=True)
     # No output that is compared depends on a pooler after the encoder, or on a mask token.
@@ -195,11 +202,12 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
         key
         for keys in found.values()
         for key in map(str, keys)
-        if not form.why_ignored(key, prefix) and (classifies or not key.startswith('pooler.'))
+        if not (kind and FORMATS[form].why_ignored(key, prefix))
+        and (classifies or not key.startswith('pooler.'))
     ]
     if wrong:
         raise ConfigError(f'transformers has no place or no value for {min(wrong)}')
-    pooling = kind.poolings[title]
+    pooling = kind.poolings[title] if kind else None
 
     def outputs(images: Tensor) -> Tensor:
         given = model(pixel_values=images)

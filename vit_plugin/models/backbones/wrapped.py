@@ -1,6 +1,7 @@
 """What backbones that hold a model of another library share."""
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from torch import Tensor
 from typing_extensions import Self
@@ -14,11 +15,13 @@ class WrappedBackbone(LoadableModule):
     """A backbone computed by another library's module, whose frozen parts stay in eval mode.
 
     Attributes:
+        library: the library's name in ``convert --to``.
         frozen: the names of the modules that are fully frozen.
         channels: channels of each output.
         num_layers: how many outputs the model has: blocks of an encoder of one width, or stages.
     """
 
+    library: ClassVar[str]
     frozen: tuple[str, ...] = ()
     channels: tuple[int, ...]
     num_layers: int
@@ -28,6 +31,19 @@ class WrappedBackbone(LoadableModule):
         """Images (B, in_channels, H, W) -> the vector (B, C) and the map (B, C', h, w) behind it.
 
         The vector is that of ``out_type='pooled'``. There may be no map.
+        """
+        raise NotImplementedError
+
+    def with_classifier(
+        self, weight: Tensor, bias: Tensor
+    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The library's own classifier of a vector: its config and its weights, by its names.
+
+        Args:
+            weight, bias: of the linear layer (num_classes, C), (num_classes, ).
+
+        Raises:
+            ConfigError: if the library has no such classifier.
         """
         raise NotImplementedError
 

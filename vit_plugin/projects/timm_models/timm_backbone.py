@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from mmengine.logging import print_log
 from timm.models import group_parameters
@@ -31,6 +31,9 @@ from vit_plugin.zoo.feature_maps import (
     feature_modules,
     norms_maps,
 )
+
+# What timm's `pretrained_cfg` says of a model, beside the pixels and the weights.
+OF_MODEL = ('fixed_input_size', 'pool_size', 'first_conv', 'classifier')
 
 
 @MODELS.register_module()
@@ -71,6 +74,7 @@ class TimmBackbone(WrappedBackbone):
             not take an option.
     """
 
+    library = 'timm'
     renamed_arguments = {'name': 'model_name=...'}
 
     def __init__(
@@ -145,6 +149,25 @@ class TimmBackbone(WrappedBackbone):
             images, indices=1, norm=self.norm, output_fmt='NCHW'
         )
         return self.model.forward_head(features), maps[-1]
+
+    def with_classifier(
+        self, weight: Tensor, bias: Tensor
+    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        pixels: Any = self.model.pretrained_cfg
+        name = pixels['classifier']
+        options: dict[str, Any] = {}
+        if self.in_channels != pixels['input_size'][0]:
+            options['in_chans'] = self.in_channels
+        if self.img_size != tuple(pixels['input_size'][1:]):
+            options['img_size'] = list(self.img_size)
+        config = dict(
+            architecture=pixels['architecture'],
+            num_features=self.embed_dims,
+            model_args=options,
+            pretrained_cfg={key: pixels.get(key) for key in OF_MODEL},
+        )
+        head = {f'{name}.weight': weight, f'{name}.bias': bias}
+        return config, {**self.model.state_dict(), **head}
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters without weight decay, from timm's model.

@@ -1,9 +1,12 @@
 """Models of transformers without their classifiers: images to the vectors that these take."""
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
 
 from .pooled_kinds import POOLED
 
@@ -56,6 +59,31 @@ def classifiers_of(config: 'PreTrainedConfig') -> list[str]:
         return []
     with torch.device('meta'):
         return _linear_layers(_classifier(config))
+
+
+def classifier_model(model: 'PreTrainedModel', weight: Tensor, bias: Tensor) -> 'PreTrainedModel':
+    """A :func:`pooled_model` with this linear layer as its classifier, or as each of them.
+
+    Raises:
+        ConfigError: if transformers has no class of this kind with a classifier, or none with a
+            bias.
+    """
+    config = deepcopy(model.config)
+    names = classifiers_of(config)
+    if not names:
+        raise ConfigError(f'transformers has no classifier on a {config.model_type}')
+    config.num_labels = len(weight)
+    built = _classifier(config)
+    wanted = built.state_dict()
+    given = model.state_dict()
+    for name in names:
+        given[f'{name}.weight'] = weight
+        if f'{name}.bias' in wanted:
+            given[f'{name}.bias'] = bias
+        elif bias.any():
+            raise ConfigError(f'the classifier of a {config.model_type} has no bias')
+    built.load_state_dict(given)
+    return built
 
 
 def _classifier(config: 'PreTrainedConfig') -> 'PreTrainedModel':

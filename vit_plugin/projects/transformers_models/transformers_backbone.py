@@ -1,12 +1,16 @@
 """Any model of transformers that returns feature maps or a vector of an image."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
 from mmengine.logging import print_log
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig
@@ -15,11 +19,12 @@ from vit_plugin.models.backbones.layered import frozen_modules, read_frozen_stag
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import other_sizes
 from vit_plugin.registry import MODELS
+from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, shortened_list
 
 from .backbone_config import backbone_config
-from .pooled_model import last_map, pooled_model, vectors
+from .pooled_model import classifier_model, last_map, pooled_model, vectors
 
 SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
 OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
@@ -59,6 +64,7 @@ class TransformersBackbone(WrappedBackbone):
             or if it does not take an option.
     """
 
+    library = 'hf'
     renamed_arguments = {'model_name': 'config=...'}
 
     def __init__(
@@ -109,6 +115,15 @@ class TransformersBackbone(WrappedBackbone):
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
         outputs = self.model(images, output_hidden_states=True)
         return vectors(outputs), last_map(outputs, images, self.model.config)
+
+    def with_classifier(
+        self, weight: Tensor, bias: Tensor
+    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        model = classifier_model(self.model, weight, bias)
+        with TemporaryDirectory() as folder, _quiet():
+            model.save_pretrained(folder, max_shard_size='1TB')
+            config = json.loads(Path(folder, HUB_CONFIG).read_text(encoding='utf-8'))
+            return config, load_file(Path(folder, HUB_WEIGHTS))
 
     def no_weight_decay(self) -> set[str]:
         """Names of positions and tokens. transformers does not list them, nor norms or biases."""
