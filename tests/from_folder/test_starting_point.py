@@ -4,7 +4,11 @@ import subprocess
 import sys
 
 import pytest
+import timm
 import torch
+
+from vit_plugin.from_folder.schedule import STEM
+from vit_plugin.from_folder.starting_point import SMALL, StartingPoint
 
 PROGRAM = """
 import sys, warnings
@@ -32,3 +36,14 @@ def test_weights_of_a_detector_need_no_compiled_ops(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == 'Ti/16'
+
+
+@pytest.mark.parametrize(('arch', 'kind'), [('test_resnet+Ti/16', 'stem'), ('Ti/16', 'fine_tuned')])
+def test_new_blocks_on_a_trained_stem_are_a_start_of_their_own(arch, kind, tmp_path):
+    path = tmp_path / 'cnn.pth'
+    torch.save(timm.create_model('test_resnet').state_dict(), path)
+    start = StartingPoint(arch, str(path), (0, SMALL))
+    assert start.kind == kind
+    parts = {name for name, _ in start.meta_backbone(64).named_parameters()}
+    name = STEM.removeprefix('backbone.')
+    assert any(part.startswith(name) for part in parts) == (kind == 'stem')

@@ -170,8 +170,8 @@ class TaskModel(NamedTuple):
         title: in words, with an article.
         build: the facts -> entries of ``model``, among them ``backbone``.
         base: its config in ``_base_/models`` of the framework, which these entries change.
-        schedules: changes of the task's schedule, by the kind of start: ``small``, ``scratch`` and
-            ``fine_tuned``.
+        schedules: changes of the task's schedule, by the kind of start: ``small``, ``scratch``,
+            ``stem`` and ``fine_tuned``.
         arch: of the backbone where no flag gives one. Nothing: the task's own.
         side: of the squares that images are stretched to in pixels, unless a flag gives another.
         stretched: whether images are stretched to one size.

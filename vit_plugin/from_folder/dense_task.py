@@ -21,6 +21,7 @@ COMPLETE: tuple[str, ...] = ('detection', 'instance', 'segmentation')
 SCHEDULES = dict(
     small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
     scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
+    stem=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12, stem_rate=0.1),
     fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
 )
 HOOKS: Sequence[Mapping[str, Any]] = (  # of the runtimes in _base_, since a list replaces another

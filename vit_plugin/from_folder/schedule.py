@@ -17,6 +17,9 @@ def muon(rate: float, weight_decay: float) -> Section:
     return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
 
 
+STEM = 'backbone.patch_embed.backbone'  # the CNN of a stem, by its name in a model
+
+
 class Schedule(NamedTuple):
     """How long a model of some kind is trained, and how fast it learns.
 
@@ -28,6 +31,7 @@ class Schedule(NamedTuple):
         length: epochs that the schedule is written for; its warm-up is one of them.
         weight_decay: of all but norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
+        stem_rate: factor of the rate of the stem's CNN.
         optimizer: the section of a config for a rate and a weight decay.
         clip: the largest norm of a step's gradient.
     """
@@ -40,6 +44,7 @@ class Schedule(NamedTuple):
     length: int
     weight_decay: float = 0.05
     layer_decay: float = 1.0
+    stem_rate: float = 1.0
     optimizer: Callable[[float, float], Section] = adamw
     clip: float = 1.0
 
@@ -100,11 +105,14 @@ def training_sections(
             min_delta=1e-4,
             patience=patience,
         )
+    paramwise: Section = dict(layer_decay_rate=schedule.layer_decay, flat_decay_mult=0.0)
+    if schedule.stem_rate != 1:
+        paramwise['custom_keys'] = {STEM: dict(lr_mult=schedule.stem_rate)}
     return dict(
         optim_wrapper=dict(
             type='vit_plugin.OptimWrapper',
             constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-            paramwise_cfg=dict(layer_decay_rate=schedule.layer_decay, flat_decay_mult=0.0),
+            paramwise_cfg=paramwise,
             optimizer=schedule.optimizer(schedule.rate_for(batch_size), schedule.weight_decay),
             clip_grad=dict(max_norm=schedule.clip),
         ),

@@ -14,7 +14,7 @@ from vit_plugin.arguments import look_up
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.saved_model import saved_config
-from vit_plugin.models import VisionTransformer
+from vit_plugin.models import TimmEmbed, VisionTransformer
 from vit_plugin.models.layers.map_sizes import maps_of, other_sizes
 from vit_plugin.registry import MODELS as OURS
 from vit_plugin.weights.hub import is_of_hub
@@ -116,7 +116,19 @@ class StartingPoint:
     @property
     def kind(self) -> str:
         """The key of a task's schedules."""
-        return 'small' if self.is_small else 'scratch' if self.from_scratch else 'fine_tuned'
+        if self.is_small:
+            return 'small'
+        return 'scratch' if self.from_scratch else 'stem' if self.is_stem else 'fine_tuned'
+
+    @cached_property
+    def is_stem(self) -> bool:
+        """True if the weights are of the CNN of the stem, on which the blocks begin anew."""
+        if self.wrapped or not (self.arch and self.weights):
+            return False
+        stem = self.meta_backbone(0).patch_embed
+        if not isinstance(stem, TimmEmbed):
+            return False
+        return stem.is_alone_in(open_checkpoint(self.weights).weights)
 
     @property
     def title(self) -> str:

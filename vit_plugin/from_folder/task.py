@@ -28,6 +28,7 @@ from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
 
 Pipeline = list[Section]
+STARTS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
 LEAST = 2  # pixels of a side; the frameworks cannot pack a single one that is mirrored
 
 
@@ -206,7 +207,7 @@ class Task:
         train, test = len(listing.train), len(listing.parts['test'])
         steps = math.ceil(self.passes('train') / self.batch_size)
         purpose = self.held_out if listing.held_out else 'to validate'
-        start = 'From scratch' if self.start.from_scratch else 'Fine-tuned'
+        start = STARTS.get(self.start.kind, 'From scratch')
         text = (
             f'{counted(train, "image")} to train on, {counted(len(listing.val), "image")} {purpose}'
             + f', {counted(test, "image")} for vit-plugin test' * bool(test)
