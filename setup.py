@@ -74,7 +74,7 @@ class ReproducibleArchive(sdist):
 opencv = 'opencv-contrib-python-headless'
 onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.6', opencv]
 
-# What the tests need, and what else a change to the code needs.
+# Packages for the tests, and for a change to the code.
 test = [
     'pytest',
     'hypothesis',

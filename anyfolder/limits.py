@@ -14,7 +14,7 @@ from anyfolder.errors import InputError
 
 VARIABLE = 'ANYFOLDER_LIMITS'  # environment variable; 10 raises all limits tenfold
 
-# What a file, or one thing in it, may have at most. Annotations may be large: COCO's largest file
+# The most that a file, or one thing in it, may have. Annotations may be large: COCO's largest file
 # has 0.5 GB and 4 million lists and objects. Files that only name or configure are small.
 LIMITS = {
     'bytes of text': 1 << 30,

@@ -14,7 +14,7 @@ ENCODINGS = {
     b'\xfe\xff': 'utf-16',
     b'\xef\xbb\xbf': 'utf-8-sig',
 }  # by their first bytes
-# What else text may be, shown where it is not known: of Chinese, Japanese, Korean, Russian, and
+# Other encodings, shown if that of a text is not known: Chinese, Japanese, Korean, Russian, and
 # Central and Western European languages.
 OTHERS = ('gb18030', 'big5', 'cp932', 'cp949', 'cp1251', 'cp1250', 'cp1252')
 # A letter of Western Europe between those of ASCII, or two within a word. Letters of other scripts

@@ -13,7 +13,7 @@ from typing import Any
 Words = Callable[[str, Any], str]  # of the name of an option and a value, or None
 
 
-# What is no option here, and may be one in a program around the readers: a clause with the value.
+# Clauses with a value that is no option here, and may be one in a program around the readers.
 CLAUSES = {'window': 'best seen with black and white at {}'}
 
 

@@ -89,7 +89,7 @@ def backbones(cfg: Any, path: str = 'model') -> Iterator[tuple[str, dict]]:
     """The path and the config of every Vision Transformer of MMPretrain's in a model."""
     if isinstance(cfg, dict):
         if str(cfg.get('type')).rpartition('.')[2] in KINDS:
-            # Which the host takes out.
+            # The host takes it out.
             yield path, {name: value for name, value in cfg.items() if name != 'pretrained'}
         for name, value in cfg.items():
             yield from backbones(value, f'{path}.{name}')

@@ -26,7 +26,7 @@ from vit_plugin.deploy.export import export
 from vit_plugin.measure.benchmark.measure import interleaved
 from vit_plugin.passes import optimize
 
-# Of each family that is exported one recipe, with the height and the width of the image.
+# One recipe of each family that is exported, with the height and the width of the image.
 RECIPES = {
     'lw-detr_hybrid-vit-d4-w192_1xb4-20e_bccd': (192, 256),
     'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd': (192, 256),
@@ -62,7 +62,7 @@ def main() -> None:
         model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
         model.test_cfg.update(mode='whole')  # a segmentor's windows are not a graph
         if hasattr(model.backbone, 'queries'):
-            # As after training.
+            # The state after training.
             model.backbone.queries.set_probs([0.0] * len(model.backbone.queries.attn_mask_probs))
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, 'model.onnx')

@@ -34,7 +34,7 @@ from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.predictions import Prediction
 
-# Of a probability or of a map's pixels; pixels of a box.
+# Largest difference of a probability or share of a map's pixels; pixels of a box.
 MOST, MOST_SHIFT = 1e-3, 0.1
 STRETCH = [dict(type='Resize', scale=(96, 64), keep_ratio=False)]
 KEEP = [dict(type='Resize', scale=(320, 200), keep_ratio=True)]
@@ -49,7 +49,7 @@ TESTS: dict[str, Test] = {
     'divisor 32, other value, BGR': Test(KEEP, dict(size_divisor=32, pad_val=0.7), rgb=False),
     'float, pillow off': Test(KEEP, dict(size_divisor=32), loader=dict(to_float32=True)),
 }
-# What only some families are asked for: their pipelines have one form.
+# Tests of some families alone: their pipelines have one form.
 CLASSIFIERS_TESTS: dict[str, Test] = {
     'edge and crop': Test(
         [

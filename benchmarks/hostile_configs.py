@@ -130,7 +130,7 @@ CONFIG: dict[str, Any] = dict(
     visualizer=dict(type='UniversalVisualizer'),
     custom_hooks=[],
 )
-# Where a class is put, and what is done with the checkpoint.
+# Places of a class, and what is done with the checkpoint.
 PLACES = {
     **dict.fromkeys(
         (
@@ -644,7 +644,7 @@ def by_name(campaign: Campaign, names: Mapping[str, Any]) -> None:
         taken = False
         for place, use in PLACES.items():
             admitted = campaign.attempt(place, dict(type=name), use) != REFUSED
-            # Of a data set, a prediction takes the names of its classes.
+            # A prediction takes the names of the classes from a data set.
             built = admitted and place != 'test_dataloader.dataset'
             if built and not taken and not campaign.only_table:
                 for argument in arguments:

@@ -32,7 +32,7 @@ from benchmarks.tiny_run import WIDE, tiny_cfg
 
 SIGNALS = dict(kill=signal.SIGKILL, term=signal.SIGTERM, usr1=signal.SIGUSR1)
 STARTS = 12  # of a round, at most
-# What a save is named until it is whole.
+# Names of a save until it is whole.
 WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')
 
 
@@ -173,7 +173,7 @@ def run_round(
             if wait_for_the_moment(process, folder, draw.uniform(0, 0.3) * seconds, in_a_save):
                 hit(process, SIGNALS[kind])
                 done.hits += 1
-                # What it could not complete is left behind.
+                # It leaves behind what it could not complete.
                 done.in_a_save += kind == 'kill' and is_saving(folder)
                 continue
         if process.wait(timeout=300):

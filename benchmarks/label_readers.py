@@ -40,7 +40,7 @@ class NotReadableError(Exception):
     """The library has no reader for such a folder."""
 
 
-# What a library reads, and what gives it in the common form: that is not measured.
+# The result of a library, and what gives it in the common form, which is not measured.
 Read = tuple[Any, Callable[[Any], Iterable[Labeled]]]
 
 

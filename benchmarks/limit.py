@@ -105,7 +105,7 @@ def candidates(func: Any, args: tuple, options: tuple) -> Iterator[Callable[[], 
     if func in (ATTENTION, ATTENTION_BACKWARD):
         query = args[0].tensor(torch.contiguous_format).flatten(0, 1)
         scores = torch.randn(*query.shape[:2], query.shape[1])
-        # Of the scores and of the values, and in the backward two for each.
+        # One product for the scores, one for the values, and in the backward two for each.
         turns = 1 if func is ATTENTION else 2
         yield lambda: [(query @ query.mT, scores @ query) for _ in range(turns)]
 

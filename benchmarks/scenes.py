@@ -139,7 +139,7 @@ def models() -> dict[str, dict]:
         **CLASSES,
     )
     pixels, decoder = head.pixel_decoder, head.transformer_decoder
-    # As many as EoMT has blocks with queries.
+    # EoMT has as many blocks with queries.
     for part, layers in ((pixels.encoder, 3), (decoder, 3)):
         part.num_layers = layers
         for cfg in part.layer_cfg.values():

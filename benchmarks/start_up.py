@@ -80,7 +80,7 @@ for _ in range(2):
     print(time.time() - start)
 """
 
-# What a training of boxes says -> words of the first line that says it.
+# A stage of a training of boxes -> words of the first line that says it.
 SAID = {
     'the first word': '',
     'its memory': 'of memory',

@@ -79,7 +79,7 @@ def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> 
     randomize(model)
     model.to(dtype)
     if rope is not None and not getattr(model, 'rope_mixed', False):
-        # As in every float32 model; timm computes angles of models in float64 otherwise.
+        # Every float32 model has them so; timm computes angles of models in float64 otherwise.
         rope.float()
         randomize(rope)
     return model

@@ -29,7 +29,7 @@ os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 settings.register_profile('same', derandomize=True, deadline=None)
 settings.load_profile('same')
 
-# As in MMEngine's runs. The processes that Python 3.14 starts by default cannot import a test.
+# MMEngine's runs fork. The processes that Python 3.14 starts by default cannot import a test.
 multiprocessing.set_start_method('fork', force=True)
 
 if 'PYTEST_XDIST_WORKER' in os.environ:  # several processes share the processor

@@ -45,8 +45,7 @@ VITS = tuple(
 )
 COCO = 118000  # training images, as the schedules count them
 
-# Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed
-# precision.
+# Settings of dense recipes that have them: few layers, proposals and queries, no mixed precision.
 SMALL = {
     'model.data_preprocessor.pad_size_divisor': 32,
     'model.data_preprocessor.size': (64, 64),
@@ -74,8 +73,8 @@ NO_GRAPH = {
     'mask2former': 'torch.export cannot trace this model',
 }
 
-# Of dense and self-supervised recipes those that are built and stepped every time, one of each
-# kind; the others nightly.
+# Dense and self-supervised recipes that are built and stepped every time, one of each kind; the
+# others nightly.
 QUICK = (
     'mask-rcnn_hybrid',
     'retinanet_hybrid-vit-d4',
@@ -131,7 +130,7 @@ def test_there_are_recipes_of_each_kind():
     [
         ('vit-d24-w256-p4_1xb256-180e_cifar100-folder', 100, 12_862_820),
         ('vit-d6-w256-p4_1xb256-180e_cifar10-folder', 10, 3_328_778),
-        # As published, with the outputs of the other.
+        # The published number, with the outputs of the other.
         ('vit-d6-w256-p4_1xb256-180e_cifar10-folder', 100, 3_374_948),
     ],
 )

@@ -39,8 +39,8 @@ def test_importing_changes_nothing_outside(changed, room):
 
 
 HOSTS = ('mmpretrain', 'mmdet', 'mmseg')
-# What an import leaves to those who need it.
-# MMEngine imports transformers where it is installed, and that imports torchao.
+# Packages that an import leaves to those who need them. MMEngine imports transformers where it is
+# installed, and that imports torchao.
 TORCHAO = () if find_spec('transformers') else ('torchao',)
 LEFT = {
     'vit_plugin; dir(vit_plugin)': ('torch', 'mmengine', 'timm', 'numpy', *HOSTS),

@@ -96,7 +96,7 @@ def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
     assert 'models' in code or done.stderr.count('\n') == 1
 
 
-# What a command needs at least. It is parsed before anything is imported.
+# The least that a command needs. It is parsed before anything is imported.
 LEAST = {
     'convert_weights': ['a.npz', '--out', 'b.pth'],
     'embed': ['a.pth', 'b.jpg', '--out', 'o.npz'],

@@ -21,9 +21,9 @@ def test_every_registered_class_is_tried():
         }.items()
         if cls.__module__.startswith('vit_plugin.') and isinstance(cls, type)
     }
-    # Whose arguments are those of MMEngine's, a whole config: tests/support/bad_calls.py.
+    # Its arguments are those of MMEngine's, a whole config: tests/support/bad_calls.py.
     names -= {'Runner'}
-    # Which need files, and a run: tests/data, tests/from_folder.
+    # These need files, and a run: tests/data, tests/from_folder.
     names -= {'DepthMaps', 'HuggingFaceImages', 'TiledCocoDataset', 'VolumeSlices'}
     names -= {'SlicedTestLoop', 'SlicedValLoop'}
     names -= {'FasterCocoMetric'}  # whose arguments are those of MMDetection's

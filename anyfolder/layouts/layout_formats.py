@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 BOXES = ('detection', 'instance', 'segmentation')  # masks are drawn from polygons
-# Of anyfolder.readers.formats.table.FORMATS, in a word.
+# The formats of anyfolder.readers.formats.table.FORMATS, in a word.
 ROWS = (
     'coco',
     'cvat',
@@ -19,7 +19,7 @@ ROWS = (
     'bdd100k',
     'huggingface',
 )
-# Of anyfolder.readers.formats.public_formats, by what their objects have.
+# The formats of anyfolder.readers.formats.public_formats, by what their objects have.
 PUBLIC = dict(
     widerface=('detection',), crowdhuman=('detection',), xview=('detection',), deepfashion2=BOXES
 )

@@ -16,7 +16,7 @@ from anyfolder.readers.tables import read_objects
 from .laid_out_folder import LaidOutFolder
 from .layout_files import PlacedFile
 
-# What a suffix stands for, see Format. The functions take what reads JSON and XML once for all.
+# Readers of each suffix, see Format. They take what reads JSON and XML once for all.
 CONTENTS: dict[str, Callable[[FileContents, Path], Any]] = {
     '.json': lambda contents, file: contents.json(file),
     '.geojson': lambda contents, file: contents.json(file),

@@ -60,7 +60,7 @@ class LayoutSplits:
         for path, value in values.items():
             if split := of_value[value]:
                 stated[path].add(split)
-        # Of several, the one furthest from training.
+        # If there are several, the one furthest from training.
         self.found = {path: max(splits, key=SPLITS.index) for path, splits in stated.items()}
 
     def _split_of(self, value: str) -> Split | None:

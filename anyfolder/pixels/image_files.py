@@ -32,7 +32,7 @@ IMAGE_SUFFIXES = (
     '.pgm',
     '.pbm',
 )
-# What operating systems leave in folders.
+# Files that operating systems leave in folders.
 OS_METADATA = (
     'thumbs.db',
     'desktop.ini',

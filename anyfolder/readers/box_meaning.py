@@ -42,7 +42,7 @@ REMEDIES = {
     ('xywh', 'center'): 'add half of the width and height to left and top',
     ('xyxy', 'center'): 'write their center, right minus left and bottom minus top',
 }
-# What is wrong and the remedy: where pixels are stated, and where shares of the image are.
+# The fault and its remedy if pixels are stated, and if shares of the image are.
 UNITS = (
     ('have values from 0 to 1', 'multiply them by the width and height of their image'),
     (

@@ -30,8 +30,8 @@ MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
 NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a name with a number behind one with a digit
 SAMPLED_NAMES = 200  # of files, most of which must be of a form
 DIGIT = re.compile(r'\d')
-# What comes before a frame of a video (as VoTT, Roboflow and video tools name them), a word that is
-# numbered, and an image that Roboflow has augmented, in names of files.
+# Groups in names of files: a video before its frame (as VoTT, Roboflow and video tools name it), a
+# numbered word, and an image that Roboflow has augmented.
 NAME_FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (

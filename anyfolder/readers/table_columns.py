@@ -167,7 +167,7 @@ def _with_numbers(tree: Tree, table: ImageTable, names: Sequence[str]) -> ImageT
     tried = table.rows[:FIRST_ROWS]
     named = [name for name in names if name.casefold() in IMAGE_TITLES]
     groups = [name for name in names if GROUP_TITLE.fullmatch(name)]
-    # Of other titles, such as BraTS21ID, a number of its own in each row is a name.
+    # Under other titles, such as BraTS21ID, a number of its own in each row is a name.
     keys = [name for name in names if len({row[name] for row in table.rows}) == len(table.rows)]
 
     def images(name: str) -> Sequence[Path]:

@@ -29,7 +29,7 @@ def run_command(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
 
     def run(line: str, *arguments: object) -> Done:
         monkeypatch.setattr(sys, 'argv', sys.argv)  # which a command sets
-        # As the launcher's flag sets it, and does not take it back.
+        # The launcher's flag sets it, and does not take it back.
         monkeypatch.setenv('LOCAL_RANK', '0')
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
             kind._instance_dict.clear()  # of an earlier run, whose folder they write to

@@ -205,7 +205,7 @@ def test_a_whole_model_predicts_the_same_from_any_container(
     for checkpoint, told in (
         (tmp_path / 'digits.safetensors', '7 1.00'),
         (tmp_path / 'digits.npz', '7 1.00'),
-        # Which says what its classes are.
+        # The file says what its classes are.
         ('http://localhost/digits.pth', 'digit 7 1.00'),
     ):
         infer(checkpoint, image, '--config', DIGITS)

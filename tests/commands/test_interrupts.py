@@ -21,7 +21,7 @@ SHORT = (
     'train_dataloader.num_workers=2',
     'val_dataloader.num_workers=2',
 )
-# Where a run waits to be interrupted. It is imported by the config.
+# Points where a run waits to be interrupted. It is imported by the config.
 PAUSES = """
 import os, time
 from pathlib import Path

@@ -84,9 +84,9 @@ VARIATIONS: dict[str, dict] = {
     ),
 }
 SIZES = {'fixed': SIZE, '--dynamic': None}
-# Whose graph depends on the size.
+# Their graphs depend on the size.
 NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicubic_dinov2"}
-# What the others are parts of, or have been seen to break; the whole table is nightly.
+# The others are parts of these, or these have been seen to break; the whole table is nightly.
 QUICK = {
     ('all of these', 'fixed', '.onnx'),
     ("pos_embed='learned'", '--dynamic', '.pt2'),
@@ -151,7 +151,7 @@ def test_it_is_the_classifier_with_its_preprocessing(train, arch):
         dict(cfg.model, data_preprocessor=dict(cfg.data_preprocessor, type='ClsDataPreprocessor'))
     )
     whole.load_state_dict(torch.load(path))
-    # As they are read: BGR.
+    # Images are read in BGR.
     inputs = whole.eval().data_preprocessor(dict(inputs=images.flip(1)))['inputs']
     with torch.no_grad():
         assert torch.equal(model(images), whole(inputs))

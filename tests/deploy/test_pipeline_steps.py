@@ -172,7 +172,7 @@ def test_the_size_of_training_where_that_of_a_test_is_open(scale, img_size, unit
 @pytest.mark.parametrize(
     ('scale', 'size', 'width', 'height', 'expected'),
     [
-        # As in the pipeline, but for the padding
+        # Like the pipeline, but for the padding
         ((192, 144), (160, 192), 640, 480, (192, 144)),
         ((192, 144), (160, 192), 500, 500, (144, 144)),
         ((192, 144), (160, 192), 640, 320, (192, 96)),

@@ -17,7 +17,7 @@ from vit_plugin.engine.same_ranks import (
     facts_of_data,
 )
 
-# What the second of two ranks has of its own, and the sentence that both end with.
+# A setting of the second of two ranks, and the sentence that both end with.
 DIFFERENT = {
     'train_dataloader.batch_size': (
         8,

@@ -98,7 +98,7 @@ def test_the_memory_grows_with_the_batch(caplog, monkeypatch):
     needed = memory.Needed(model, step, torch.zeros(2, 512, 256), 2)
     parameters = 2 * 256 * 1024 + 1024 + 256
     assert needed.learned == 3 * 4 * parameters
-    # Of an image the two maps, and what the backward makes of them.
+    # The two maps of an image, and what the backward makes of them.
     assert 512 * 1280 * 4 <= needed.per_image <= 3 * 512 * 1280 * 4
     assert all(part.grad is None for part in model.parameters())
     logger = logging.getLogger('of memory')

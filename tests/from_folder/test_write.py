@@ -115,7 +115,7 @@ def test_with_weights_it_is_fine_tuning(folder):
     assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size) == (3, 4)
     assert cfg.model.backbone.img_size == 32
     assert 0 < cfg.optim_wrapper.paramwise_cfg.layer_decay_rate < 1
-    # As timm tests this model.
+    # timm tests this model so.
     assert [step.type for step in cfg.test_pipeline[1:3]] == ['ResizeEdge', 'CenterCrop']
     assert (
         read_config(write_config(request_for(weights='weights.pth'))).model.backbone.img_size == 160
@@ -390,7 +390,7 @@ def test_what_was_left_out_is_in_a_report(folder, capsys):
 
 @pytest.mark.nightly
 def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
-    # Which is scikit-learn's, where there is no such folder.
+    # Without such a folder, scikit-learn's.
     cfg = read_config(write_config(Request('digits')))
     assert '1618 images to train on, 179 images held out' in capsys.readouterr().out
     check_config(cfg)
@@ -503,7 +503,7 @@ def test_rare_classes_and_an_early_end(folder):
 
 
 @needs_mmdet
-# Of MMDetection's masks.
+# MMDetection's masks warn.
 @pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')
 @pytest.mark.parametrize('arch', ['', pytest.param(ARCH, marks=pytest.mark.nightly)])
 def test_objects_with_outlines_are_learned(folder, arch):

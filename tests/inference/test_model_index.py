@@ -69,7 +69,7 @@ def test_operations_by_hand(written):
     """
     width, tokens, blocks = 768, 197, 12
     stem, head = 196 * 3 * 16**2 * width, 1000 * width
-    # Of one token, the rest is proj and MLP.
+    # The rest of one token is proj and MLP.
     qkv, attention, rest = 3 * width**2, 2 * tokens * width, 9 * width**2
     whole = tokens * (qkv + attention + rest)
     last = tokens * qkv + attention + rest

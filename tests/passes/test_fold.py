@@ -75,7 +75,7 @@ PARAMETERS = [
 ]
 
 
-# Of these, what a frozen model sees too.
+# Changes that a frozen model sees, too.
 SEEN = {'in place', 'data replaced', 'parameter replaced', 'loaded'}
 
 
@@ -166,7 +166,7 @@ def test_what_learns_gets_its_gradient(tiny_hybrid):
     assert_all_learn(model)
 
 
-# Of vmap over attention and the max-pool.
+# vmap over attention and the max-pool warns.
 @pytest.mark.filterwarnings('ignore:There is a performance drop')
 def test_ensembles(tiny_hybrid):
     images = torch.randn(IMAGES)

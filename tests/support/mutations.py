@@ -60,7 +60,7 @@ def _nested(state: State, chance: random.Random) -> Any:
     return content
 
 
-# What is done to a tensor, then what is done to a whole checkpoint.
+# Changes of a tensor, then those of a whole checkpoint.
 TENSORS = {
     'sparse': lambda x, chance: x.to_sparse(),
     'scalar': lambda x, chance: x.flatten()[0].clone(),

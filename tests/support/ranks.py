@@ -37,7 +37,8 @@ def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any
 
 
 def _rank(rank: int, count: int, folder: str, function: Callable[..., None], args: tuple) -> None:
-    # What other tests left is not destroyed here, where the threads of its extensions do not run.
+    # Objects of other tests are not destroyed here, where the threads of their extensions do not
+    # run.
     gc.freeze()
     rendezvous = f'file://{folder}/rendezvous_of_{function.__name__}'
     with Path(folder, f'crash_of_rank_{rank}.txt').open('w') as trace:

@@ -693,7 +693,7 @@ def tensors(value: Any) -> Iterator[Tensor]:
         yield from tensors(list(value.values()))
 
 
-# What each object does with a tiny input.
+# Each object gets a tiny input.
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 DEPTHS = torch.rand(2, 1, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {

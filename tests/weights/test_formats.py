@@ -314,7 +314,7 @@ def test_other_models_of_timm_are_refused(name, way):
     )
     assert key in theirs.state_dict()
     ours = tiny(**ours)
-    # Of what is not of an encoder torch tells.
+    # torch names what is not of an encoder.
     with pytest.raises((ConfigError, RuntimeError), match=re.escape(key)):
         load_weights(ours, theirs.state_dict()) if way == 'load_weights' else ours.load_state_dict(
             theirs.state_dict()

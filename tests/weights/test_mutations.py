@@ -43,7 +43,7 @@ def by_conversion(tiny: dict, content: Any, path: Path) -> None:
     export(recognize(open_checkpoint(path).weights), 'timm', 2)
 
 
-# What a damaged checkpoint is given to: as a file, but for the two that take what is in memory.
+# Readers of a damaged checkpoint: as a file, but for the two that take what is in memory.
 ENTRIES: dict[str, Callable[[dict, Any, Path], Any]] = {
     'load_weights': lambda tiny, content, path: load_weights(VisionTransformer(**tiny), path),
     'init_cfg': lambda tiny, content, path: VisionTransformer(
@@ -79,7 +79,7 @@ def never(entry: str, name: str) -> bool:
     """Whether such a checkpoint must not load: weights of integers, and too few under names that
     are not ours.
     """
-    # What of our own names is missing, torch tells where it is asked to be strict.
+    # torch names what is missing of our own names if it is asked to be strict.
     if 'one block less' in name:
         return entry in ('load_weights', 'init_cfg') or (
             entry == 'load_from' and 'vit_plugin' not in name

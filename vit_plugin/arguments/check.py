@@ -69,7 +69,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
         if outer:
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
         remedy = suggestion(name, known, takes='it takes')
-        # As of a base config's other class.
+        # The others may be left from a base config with another class.
         if len([path for path in values if path not in signature.fields]) > 1:
             remedy += (
                 ' To drop the arguments that a base config has for another class, add '

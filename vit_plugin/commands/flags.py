@@ -90,7 +90,7 @@ def a_folder(*suffixes: str) -> Callable[[str], Path]:
     return path
 
 
-# What several commands take, once. A command may say in another `help` what it is for there.
+# Flags of several commands. A command may say in another `help` what one is for there.
 FLAGS: dict[str, dict[str, Any]] = {
     'checkpoint': dict(
         metavar='CHECKPOINT',

@@ -24,7 +24,7 @@ from vit_plugin.suggestions import suggestion
 
 from .data import LOADER_SECTIONS, check_dataset, check_metric
 
-# What takes a section of a config: the registry of its type, a class or function, or what MMEngine
+# A section of a config is taken by the registry of its type, a class or function, or what MMEngine
 # reads from a dict.
 CONFIG_SECTIONS: dict[str, Any] = {
     **dict.fromkeys(LOADER_SECTIONS, DataLoader),
@@ -64,7 +64,7 @@ SECTION_PARTS: dict[str, Any] = {
 }
 # The data loader of a section, where the name does not say it.
 PURPOSES = {'optim_wrapper': 'train', 'param_scheduler': 'train'}
-# What a part asks of the machine.
+# Checks of what a part needs from the machine.
 NEEDS = {root.DATASETS: check_dataset, root.METRICS: check_metric}
 # Entries that MMEngine takes out before it calls the reader, besides the type.
 TAKEN_OUT: dict[str, tuple[str, ...]] = {

@@ -52,7 +52,7 @@ class Deployed(nn.Module):
         pixels = ((images - self.image_mean) / self.image_std).to(self.dtype)
         if sizes is None:
             return pixels
-        # As products, which more runtimes take than booleans.
+        # Products, since more runtimes take them than booleans.
         rows, columns = (
             (torch.arange(images.shape[2 + axis], device=images.device) < sizes[:, axis, None]).to(
                 pixels

@@ -19,8 +19,8 @@ from .exported_model import ExportedModel
 
 # Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
 SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
-# Of a class's score or of a map's pixels. Rounding has much less. Boxes are not refused, since
-# rounding chooses others where scores tie.
+# Largest difference of a class's score, or share of a map's pixels. Rounding has much less. Boxes
+# are not refused, since rounding chooses others where scores tie.
 MOST_APART = 0.01
 TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 FRAMEWORKS = ('mmcv', 'mmdet', 'mmpretrain', 'mmseg')
-# Where ops are, and what cannot be imported without them.
+# Packages with ops, and those that cannot be imported without them.
 NEED_OPS = ('mmcv.ops.', 'mmcv.cnn.bricks.transformer.', 'mmdet.')
 ABSENT = object()
 

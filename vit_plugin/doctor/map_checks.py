@@ -10,7 +10,7 @@ from vit_plugin.models.protocol import HasStrides
 
 from .examined import Examined
 
-# What halves the resolution from one map to the next, or expects it of its input.
+# Necks that halve the resolution from one map to the next, or expect it of their input.
 PYRAMIDS = {
     *('FPN', 'PAFPN', 'FPN_CARAFE', 'NASFPN', 'BFP', 'HRFPN', 'ChannelMapper', 'YOLOXPAFPN'),
     *('UPerHead', 'FPNHead', 'SegformerHead', 'LRASPPHead', 'MSDeformAttnPixelDecoder'),

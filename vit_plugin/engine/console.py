@@ -29,7 +29,7 @@ SHOWN_LIVE = (  # in a terminal
     'per class results:',
     '+-',  # the table of these
 )
-# What pycocotools prints of its own steps.
+# Lines that pycocotools prints about its own steps.
 CHATTER = (
     'loading annotations into memory',
     'Loading and preparing results',

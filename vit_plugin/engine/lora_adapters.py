@@ -126,7 +126,7 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
     afterward.
     """
     source = runner._load_from
-    # What is resumed replaces all weights; without it, the run begins from these.
+    # A resumed checkpoint replaces all weights; without one, the run begins from these.
     if runner._resume:
         source = None if source else runner.cfg.get('begin_from')
     checkpoint = open_checkpoint(source) if source else None

@@ -16,7 +16,7 @@ SETTINGS = {
     'sharding': (Sharding, "group='node'"),
 }
 DDP = 'sharding takes the place of DDP, whose option this is; leave one of them out'
-# What a setting does not go together with, and why.
+# Two settings that exclude each other, and why.
 CONFLICTS = {
     ('lora', 'sharding'): (
         'a frozen model needs neither gradients nor optimizer state to shard; leave sharding out, '

@@ -18,11 +18,11 @@ from vit_plugin.weights.report import shortened_list
 
 from .distributed import from_rank_0
 
-# What ranks may have of their own: where their files are, and what only changes the speed.
+# Ranks may differ in where their files are, and in what only changes the speed.
 RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 END = 1 << 16  # bytes of a file
 SAMPLES = 10_000  # of a data set that are compared
-# What is known of a data set, by the name of its loader.
+# Facts about a data set, before the name of its loader.
 CLASSES, NUMBER, CONTENT, BYTES = (
     'the classes of ',
     'the number of samples of ',

@@ -70,7 +70,7 @@ class BaseOptimWrapper(OptimWrapper):
 
         Sharded gradients are averaged over the ranks only before an optimizer step.
         """
-        # Of `fully_shard`; MMEngine does it for DDP.
+        # A method of `fully_shard`; MMEngine does it for DDP.
         if hasattr(model, 'set_requires_gradient_sync'):
             model.set_requires_gradient_sync(self.should_sync())
         with super().optim_context(model):

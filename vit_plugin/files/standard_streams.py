@@ -8,7 +8,8 @@ from typing import Any
 
 INTERRUPTED = 130  # the status after Ctrl-C: 128 and the number of the signal, as of any command
 UNREAD = 141  # the same of a command whose reader has ended
-# Of a pipe or a terminal without a reader. A full disk is another matter: what is lost counts.
+# Errors of a pipe or a terminal without a reader. A full disk is another matter: what is lost
+# counts.
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 
 

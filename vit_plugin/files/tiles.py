@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 OVERLAP = 0.2  # of a tile, with each of its neighbors
-# Of a box, from which on its part in a tile is an object there, as with the tools of DOTA.
+# Share of a box from which on its part in a tile is an object there, as in DOTA's tools.
 ENOUGH = 0.7
 VISIBLE = 8  # pixels: side of a square as large as the smallest object that is seen in the whole
 

@@ -14,7 +14,8 @@ from typing import Any
 from anyfolder.terminal import printable, printable_lines
 
 FORMULA = ('=', '+', '-', '@')  # how a formula begins in Excel, LibreOffice and Google Sheets
-# Of Markdown, and of what GitHub, the hub and Gradio add; a backslash takes the meaning of each.
+# Characters of Markdown, and those that GitHub, the hub and Gradio add; a backslash takes the
+# meaning of each.
 SYNTAX = re.compile(r'([\\`*_\[\]<>#|~&$@]|:(?=//)|(?<=www)\.)', re.IGNORECASE)
 
 

@@ -139,7 +139,7 @@ def _mask2former(facts: ModelFacts) -> Section:
     return model | dict(backbone=backbone, neck=neck, panoptic_head=head)
 
 
-# Of models with queries; not measured.
+# Models with queries; not measured.
 QUERIES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),

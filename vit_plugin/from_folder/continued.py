@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 
 from .task import counted
 
-# Where a model says its number of classes: its sections and their arguments.
+# Sections of a model that say its number of classes, and their arguments.
 COUNTS = {
     'bbox_head': 'num_classes',
     'backbone': 'num_classes',

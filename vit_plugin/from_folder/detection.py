@@ -24,7 +24,7 @@ from .task import Pipeline, counted, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
 MASK_BYTES = 8 << 30  # of the masks of an image
-# Of the scale, where an image is seen so often that it is learned by heart otherwise.
+# Range of the scale if an image is seen so often that it would be learned by heart.
 JITTER, OFTEN = (0.8, 1.25), 20
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from anyfolder.wording import as_flag, worded
 from vit_plugin.errors import ConfigError
 
-# What is no flag of the same name.
+# Options whose flags have other names.
 FLAGS = {
     'decode_all': 'train --check',
     'window': 'read by LoadImage(window={}) in training and prediction; change it in the config',

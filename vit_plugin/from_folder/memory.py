@@ -13,8 +13,8 @@ from vit_plugin.measure.planning.tracing import memory_tracker
 
 GIB = 1 << 30
 IMAGES = 2  # of the step that is traced; a batch norm of small maps takes no single one
-# What is taken beside the tensors that are traced: buffers of libraries, and gaps between tensors.
-# On a CPU as measured (docs/benchmarks.md), on a GPU as a plan reserves it.
+# Memory beside the tensors that are traced: buffers of libraries, and gaps between tensors. On a
+# CPU as measured (docs/benchmarks.md), on a GPU as a plan reserves it.
 OVERHEAD = dict(cpu=1.5, cuda=1.1)
 STATES = 2  # values of AdamW for each that is learned; Muon keeps fewer
 

@@ -19,7 +19,7 @@ from .detection import Detection
 from .task import Pipeline
 
 MAPS = 'panoptic'  # in the work directory
-# Of the metric that a run is judged by.
+# The metric that a run is judged by.
 QUALITY = 'coco_panoptic/PQ'
 
 

@@ -37,7 +37,7 @@ SHOWN = 4  # images in the picture of features
 CROP = 224  # pixels of a large view of a model that is continued
 BACKBONE = 'backbone.'  # the prefix in weights of a whole model
 CONTINUED = 'continued'  # the folder of what is written in the form of the weights
-# What a checkpoint has besides the backbone.
+# Names in a checkpoint that are not those of the backbone.
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
 

@@ -21,7 +21,7 @@ class Request:
     data: str  # folder of the images
     task: str = DEFAULT_TASK  # a key of TASKS
     model: str = ''  # a key of models_of(task); default: its first
-    # Of the backbone, see vit_plugin.arch.parse_arch; default: of the weights, or a small hybrid.
+    # The backbone, see vit_plugin.arch.parse_arch; default: that of the weights, or a small hybrid.
     arch: str = ''
     weights: str | None = None  # a path, a run, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses

@@ -110,7 +110,7 @@ class Task:
             request.depth_scale,
         )
 
-    # What a subclass has.
+    # Parts that a subclass provides.
 
     @cached_property
     def listing(self) -> Listing:
@@ -168,7 +168,7 @@ class Task:
     def write_maps(self, folder: Path) -> None:
         """Write the maps that go with the lists, if there are any, into the work directory."""
 
-    # What follows from the request and the data.
+    # Facts that follow from the request and the data.
 
     @cached_property
     def schedule(self) -> Schedule:

@@ -27,7 +27,7 @@ class Prediction:
     # Every class of a classifier; the class of each box; the classes in a segmentor's map.
     labels: np.ndarray
     names: list[str]  # of these classes
-    # Of each name: probability of the class, score of the box, or share of the image.
+    # For each name: probability of the class, score of the box, or share of the image.
     scores: np.ndarray
     # (boxes, 4): left, top, right and bottom in pixels of the image.
     boxes: np.ndarray | None = None

@@ -19,7 +19,7 @@ class PreparedImage(NamedTuple):
 
     image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalized
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
-    # What the image shows, in RGB at its own resolution, if that is known.
+    # The image in RGB at its own resolution, if that is known.
     photograph: np.ndarray | None = None
     beside: bool = True  # whether pictures of it begin with the image itself
 

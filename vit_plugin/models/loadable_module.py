@@ -14,7 +14,7 @@ from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.published_run import as_run
 from vit_plugin.weights.report import Report
 
-# Of MMEngine's entry, and of `load`.
+# Keys of MMEngine's entry, and of `load`.
 KEYS = {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
 
 

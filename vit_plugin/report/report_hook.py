@@ -117,7 +117,7 @@ class ReportHook(Hook):
                 self._outcomes = kind(classes_of(dataset), len(dataset))
                 head = getattr(unwrapped(runner.model), 'decode_head', None)
                 self._outcomes.target = getattr(head, 'target', None)
-            # As MMEngine's sampler deals them; the last ones are repetitions.
+            # MMEngine's sampler deals them in this order; the last ones are repetitions.
             position = self._position * world + rank
             seen = position < len(dataset) and position not in left_out
             if self._outcomes is not None and seen:

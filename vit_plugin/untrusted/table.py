@@ -66,7 +66,7 @@ class Place(NamedTuple):
     words: Mapping[str, str] = {}
 
 
-# What the recipes of detectors and of queries import, in this order.
+# Imports of the recipes of detectors and of queries, in this order.
 IMPORTED = ('vit_plugin.detection', 'mmdet.models')
 DATA_MODULES = """
 mmengine.dataset mmpretrain.datasets mmdet.datasets mmseg.datasets vit_plugin.data
@@ -163,7 +163,7 @@ PLACES = dict(
         ),
         others='taken',
     ),
-    # What a prediction takes of a data set: its classes and its pipeline.
+    # A prediction takes the classes and the pipeline of a data set.
     described=Place(
         'data set',
         (root.DATASETS,),
@@ -258,7 +258,7 @@ PLACES = dict(
             use_mp_eval
             """
         ),
-        # Where results are written is said by --out.
+        # The place of results is said by --out.
         unused='collect_dir format_only out_file_path outfile_prefix output_dir',
     ),
     loop=Place(

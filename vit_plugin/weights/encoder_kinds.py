@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .foreign_config import ConfigKind
 from .transformers_config import INITIAL, MASKS, RATES, STAGES, transformers_kind
 
-# What the maps of a backbone are. A model that returns tokens does not read it.
+# Entries about the maps of a backbone. A model that returns tokens does not read them.
 MAPS: Mapping[str, Any] = dict(STAGES, apply_layernorm=True, reshape_hidden_states=True)
 _DINOV2: Mapping[str, Any] = dict(
     hidden_size=768,

@@ -185,7 +185,7 @@ def from_hugging_face(name: str) -> Path:
     for file in HUB_FILES:
         try:
             found = Path(hf_hub_download(name, file))
-            # What comes to lie next to it.
+            # The files that it names lie next to it.
             for other in sorted({*files_of(found).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
             for config in (*HUB_CONFIGS, CARD):

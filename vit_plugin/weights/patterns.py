@@ -25,7 +25,7 @@ class Pattern:
         expression, position = '', 0
         self.offsets: dict[str, int] = {}
         tokens = list(_TOKEN.finditer(text))
-        # What each key that matches begins and ends with.
+        # Each key that matches begins and ends with these.
         self.start = text[: tokens[0].start()] if tokens else text
         self.end = text[tokens[-1].end() :] if tokens else text
         for token in tokens:

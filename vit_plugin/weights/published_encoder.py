@@ -29,7 +29,7 @@ ACTIVATIONS: dict[str, Section] = {
     'swish': dict(type='SiLU'),
     'tanh': dict(type='Tanh'),
 }
-# Which of queries, keys and values have a bias -> our `qkv_bias`.
+# A bias of queries, of keys, of values -> our `qkv_bias`.
 QKV_BIASES: dict[tuple[bool, ...], Any] = {
     (True, True, True): True,
     (True, False, True): 'qv',

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 from .published import DEFAULT_NAME, Published
 
 NO_CLASS = ('N/A', '__background__')  # rows of COCO's 91 that are no class
-# What a test runs on, until other data is given.
+# A test runs on this until other data is given.
 COCO = dict(
     type='CocoDataset',
     data_root='data/coco/',

@@ -73,7 +73,7 @@ def backbone_of(
     return part
 
 
-# What the class `BackboneConfigMixin` adds: blocks by their numbers, and the same by their names.
+# Entries of the class `BackboneConfigMixin`: blocks by their numbers, and the same by their names.
 STAGES: Mapping[str, Any] = dict(out_indices=None, out_features=None, stage_names=None)
 
 

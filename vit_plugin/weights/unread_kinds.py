@@ -38,7 +38,7 @@ TWO_HEADS = (
     'without a teacher'
 )
 TEXT_OR_SOUND = 'no model here reads it; give an image encoder, a classifier or a detector'
-# What is said of models of each `model_type`.
+# The sentence about models of each `model_type`.
 REASONS: Mapping[str, str] = {
     kind: why
     for kinds, why in (
@@ -65,7 +65,7 @@ REASONS: Mapping[str, str] = {
     for kind in kinds.split()
 }
 
-# What is said of classes of models whose names end so, whatever their type.
+# The sentence about classes whose names end so, whatever their type.
 OF_CLASSES = {
     'ForSemanticSegmentation': MASKS,
     'ForUniversalSegmentation': MASKS,

@@ -128,7 +128,7 @@ def _of_files(name: str, find: Callable[[str], str | Path]) -> Section | None:
         try:
             content = read_json(find(file))
             content = content[entry] if entry else content
-        # Of the hub, of the library that asks it, or of the file.
+        # An error of the hub, of the library that asks it, or of the file.
         except Exception as error:  # noqa: BLE001
             reason = type(error).__name__
             if reason == 'LocalEntryNotFoundError':  # without a network

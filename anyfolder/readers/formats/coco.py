@@ -97,7 +97,7 @@ def _instance(name: str, found: Json, origin: str) -> Instance:
         mask or None,
         are_ignored(properties),
         found.get('area'),
-        # Of CVAT in the attributes, of other programs beside the box.
+        # CVAT has it in the attributes, other programs beside the box.
         next((value for key, value in properties if key == 'rotation' and value), None),
         origin,
     )

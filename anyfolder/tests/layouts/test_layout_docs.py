@@ -15,7 +15,7 @@ from anyfolder.layouts.layout_keys import KEYS
 ROOM = Path(anyfolder.__file__).parent
 PAGE = ROOM.parent / 'docs/data.md'
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason='the page is in the repository alone')
-# What an example of a key needs around it to be a layout.
+# Lines that make a layout of the example of a key.
 AROUND = dict(
     when='format: coco\nlabels: a.json',
     task='format: coco\nlabels: a.json',

@@ -344,7 +344,7 @@ def test_what_cannot_be_trained_on_is_one_sentence(tmp_path, spoil, words):
     assert str(error.value).count('. ') == 0
 
 
-# What people report in public threads.
+# Folders from public threads.
 
 
 @pytest.mark.parametrize(

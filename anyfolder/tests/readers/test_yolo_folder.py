@@ -184,7 +184,7 @@ def test_an_object_may_be_all_of_an_image_of_one_pixel(tmp_path):
     assert boxes_of(read(tmp_path)) == {('dot', 0, 0, 1, 1): 4}
 
 
-# Where the splits are.
+# Places of the splits.
 
 
 def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path):

@@ -89,6 +89,6 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = val_dataloader
-# As the authors count: by volume, in voxels, with their rule for organs that are not there.
+# The authors count so: by volume, in voxels, with their rule for organs that are not there.
 val_evaluator = dict(type='vit_plugin.SurfaceMetric', absent='transunet')
 test_evaluator = val_evaluator

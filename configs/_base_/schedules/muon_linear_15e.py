@@ -4,7 +4,7 @@ The filters of a pooled ResNet keep their norm.
 """
 
 filters = dict(lr_mult=1.7, fixed_norm=True, momentum=0.6)
-# Of norms, biases and LayerScale: AdamW has larger steps than Muon.
+# Norms, biases and LayerScale: AdamW has larger steps than Muon.
 vectors = dict(lr_mult=0.2, decay_mult=0.0)
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',

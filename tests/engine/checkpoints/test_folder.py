@@ -55,7 +55,7 @@ def flip(file: Path) -> None:
     file.write_bytes(content)
 
 
-# What a disk does to the second rank's file after it was written, and what is said of it.
+# Damage to the second rank's file after it was written, and the sentence about it.
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     'other bytes': (flip, 'rank 0: shard-00002.safetensors has other content'),
     'short': (lambda file: os.truncate(file, 100), 'rank 0: shard-00002.safetensors has 100 bytes'),

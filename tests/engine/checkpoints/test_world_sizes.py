@@ -17,7 +17,7 @@ from vit_plugin.weights.reading.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
-# What every run draws the same for any number of processes.
+# Settings with which every run draws the same for any number of processes.
 OPTIONS = {
     'model.train_cfg': None,
     'model.backbone.drop_rate': 0.0,

@@ -128,7 +128,7 @@ def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_l
     assert (
         f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} parameters' in of_frozen
     )
-    # Of MMEngine.
+    # MMEngine's own line for each tensor.
     assert [line.split()[0] for line in of_frozen if 'skipped' in line] == [
         '.cls_token',
         '.pos_embed',

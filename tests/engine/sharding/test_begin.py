@@ -21,7 +21,7 @@ from vit_plugin.models.layers import StdConv2d
 from vit_plugin.passes import optimize
 from vit_plugin.passes.fold import Folded
 
-# What every run draws the same for any number of processes.
+# Settings with which every run draws the same for any number of processes.
 EXACT = {
     'model.train_cfg': None,
     'model.backbone.drop_rate': 0.0,

@@ -43,7 +43,7 @@ CASES = {
 }
 MASK = torch.zeros(2, 8, 8).index_fill_(1, torch.arange(4), 1.0)
 PREDICTIONS = [(torch.randn(2, 4, 4), torch.randn(2, 4, 8, 8))]  # of an EoMT
-# What a step computes, where it is not in `WORKS` or takes another way.
+# Steps of parts that are not in `WORKS` or take another way.
 FORWARD: dict[str, Callable[[Any], Any]] = {
     'MAEViT, masked': lambda part: part(IMAGES)[0],
     'SimMIMViT, masked': lambda part: part(IMAGES, mask=MASK),

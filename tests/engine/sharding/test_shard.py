@@ -132,7 +132,7 @@ def test_whole_tensors_load_into_any_module(tiny):
 
 def test_only_this_ranks_part_is_copied():
     with pretended_ranks(4, rank=2):
-        # Of the six rows, two for each of the first ranks and none for the last.
+        # The first ranks have two of the six rows each, and the last has none.
         model = nn.Linear(3, 6)
         target = next(fully_shard(model, mesh=Sharding().mesh('cpu')).parameters())
         for whole in (torch.arange(18.0).view(6, 3), torch.arange(18).double().view(6, 3)):

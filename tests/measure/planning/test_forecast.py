@@ -127,7 +127,7 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
         )
 
     step()
-    # Of kernels' own scratch the plan knows nothing. A CPU's in bfloat16 have more of it, which two
+    # The plan knows nothing of kernels' own scratch. A CPU's in bfloat16 have more of it, which two
     # blocks do not hide.
     assert planned_peak == pytest.approx(
         peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05

@@ -270,7 +270,7 @@ def of_integers(weights: dict) -> dict:
     return {**weights, key: (weights[key] * 30).to(torch.int8)}
 
 
-# What the model of a checkpoint has more, what becomes of its weights, and what is said of them.
+# More of a checkpoint's model, the fate of its weights, and the sentence about them.
 WRONG = [
     *(
         (theirs, dict, f'computes something else.*{argument}')
@@ -396,7 +396,7 @@ def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
     loaded = model.load_state_dict({**state, 'projector.weight': torch.ones(2)}, strict=False)
     assert loaded.missing_keys == ['norm.bias']
     assert loaded.unexpected_keys == ['projector.weight']
-    # What it leaves out of the arch is no surplus.
+    # Parts of the arch that it leaves out are no surplus.
     shallow = VisionTransformer(**tiny, out_indices=0)
     shallow.load_state_dict(model.state_dict())
 

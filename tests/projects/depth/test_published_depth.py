@@ -133,7 +133,7 @@ def test_names_out_and_in(name, tmp_path):
     exported, left = FORMATS[form].export(state, 2)
     assert not left
     wanted = load_file(folder / 'model.safetensors')
-    # What the decoder does not read, and what pre-training masks with, have no place here.
+    # Tensors that the decoder does not read, and that pre-training masks with, have no place here.
     unread = ('dpt.layernorm.', 'backbone.embeddings.mask_token')
     assert {*wanted} - {*exported} == {key for key in wanted if key.startswith(unread)}
     for key, value in exported.items():

@@ -91,7 +91,8 @@ def test_a_backbone_that_was_taught_without_labels_teaches(tmp_path):
     assert torch.equal(found.vector, first.extract_feat(images)[-1])
 
 
-# What every run draws the same for any number of processes. The queue drops whole batches.
+# Settings with which every run draws the same for any number of processes. The queue drops whole
+# batches.
 EXACT: dict[str, Any] = {
     'model.train_cfg': None,
     'model.backbone.drop_rate': 0.0,

@@ -13,7 +13,7 @@ from vit_plugin.config.task_model import ModelFacts
 from vit_plugin.models import ECViT, VisionTransformer, load_weights
 from vit_plugin.projects.ecdet.ecdet_model import ECDET
 
-# Of the transformers, without projections: the authors' code.
+# Parameters of the transformers without projections, by the authors' code.
 PARAMETERS = {
     'ECViT-T': 5_557_464,
     'ECViT-T+': 9_866_016,

@@ -20,7 +20,7 @@ ENCODERS = {
         encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
     ),
 }
-# Of a head with one class, two queries and one block that has them.
+# Names in a head with one class, two queries and one block that has them.
 HEAD = {
     'q.weight',
     'attn_mask_probs',

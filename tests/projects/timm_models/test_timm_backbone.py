@@ -21,7 +21,7 @@ from vit_plugin.models.protocol import Backbone
 
 # A CNN, an encoder with several stages whose maps timm keeps channels-last, and a plain encoder.
 NAMES = ['test_byobnet', 'swin_tiny_patch4_window7_224', 'test_vit']
-# What VisionTransformer does not compute.
+# Models that VisionTransformer does not compute.
 SPECIAL = [
     'vit_dlittle_patch16_reg1_gap_256',
     'vit_pwee_patch16_reg1_gap_256',
@@ -77,7 +77,7 @@ def test_the_outputs():
     assert pyramid.strides == (2, 4, 8, 16, 32)
     assert (one.strides, one.channels) == (pyramid.strides[2:3], pyramid.channels[2:3])
     assert pyramid(torch.rand(1, 1, 64, 64))[-1].shape == (1, pyramid.channels[-1], 2, 2)
-    # Of stages that no output needs.
+    # It lacks the stages that no output needs.
     assert len(list(one.parameters())) < len(list(pyramid.parameters()))
 
 

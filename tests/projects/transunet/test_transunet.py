@@ -45,7 +45,7 @@ def ours(model: nn.Module) -> dict[str, torch.Tensor]:
     return {key.removeprefix('backbone.'): value for key, value in model.state_dict().items()}
 
 
-# Of R50-ViT-B_16 of the authors, one of each kind.
+# Names in the authors' R50-ViT-B_16, one of each kind.
 NAMES = {
     'transformer.embeddings.position_embeddings',
     'transformer.embeddings.hybrid_model.root.conv.weight',

@@ -208,7 +208,7 @@ def test_a_flipped_bit_of_a_tensor_is_noticed(tmp_path, read):
     path.write_bytes(content[: place + 5] + bytes([content[place + 5] ^ 4]) + content[place + 6 :])
     with pytest.raises(DamagedError, match='Bad CRC-32.*download it again'):
         read(path)
-    # Which does not use the tensors.
+    # It does not use the tensors.
     assert read_checkpoint(path, mmap=True, payload=False)['epoch'] == 3
 
 

@@ -26,8 +26,9 @@ SECTIONS = (
     'float8',
     'lora',
 )
-# What may change within a section: the length of the run, where files and initial weights are, and
-# what changes only the speed. The batch, the seed and the schedules are compared as built.
+# Settings that may change within a section: the length of the run, places of files and initial
+# weights, and what changes only the speed. The batch, the seed and the schedules are compared as
+# built.
 FREE = {
     'train_cfg': (
         'type',

@@ -7,7 +7,7 @@ import socket
 from vit_plugin.arguments import why_not_built
 from vit_plugin.errors import ConfigError, MissingExtraError, is_out_of_memory, named_line
 
-# What to do in a training where there is not enough memory.
+# The remedy if a training has too little memory.
 LESS_MEMORY = (
     'give a smaller train_dataloader.batch_size (--batch-size with --data), '
     'model.backbone.with_cp=True or --amp'

@@ -12,12 +12,12 @@ from vit_plugin.arguments import Signature, as_config_error, check
 from vit_plugin.arguments.fields import Depth, Eps, NotNegative, Rate
 from vit_plugin.registry import OPTIMIZERS
 
-# Of the quintic iteration: they let small singular values grow fast, and bring all of them to
+# Coefficients of the quintic iteration: they let small singular values grow fast, and bring all to
 # between 0.7 and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 WIDE = 2  # columns for each row, from which on the Gram matrix pays
 RMS = 0.2  # of AdamW's steps, as Liu et al. measured it
-# What torch, and MMEngine's custom_keys, add to a group.
+# Entries that torch, and MMEngine's custom_keys, add to a group.
 NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')
 
 

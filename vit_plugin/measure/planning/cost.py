@@ -38,7 +38,7 @@ class Cluster:
     memory: int  # bytes of a GPU that a run may take
     peak_tflops: float  # what a GPU computes at best
     utilization: float  # which part of that arithmetic reaches
-    # Of a GPU's links within and between machines, in one direction.
+    # Links of a GPU within and between machines, in one direction.
     gigabytes_per_s: Mapping[str, float]
 
     def __post_init__(self) -> None:

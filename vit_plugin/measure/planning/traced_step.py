@@ -30,7 +30,7 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .tracing import ENDS, Peaks, Work, memory_tracker
 
-# What a step costs: bytes by kind at the peak of each segment, and the operations and traffic of
+# Cost of a step: bytes by kind at the peak of each segment, and the operations and traffic of
 # ('work', ).
 Cost = dict[tuple, Counter[str]]
 
@@ -151,7 +151,7 @@ class TracedStep:
             if memory:
                 memory.reset_mod_stats()  # the trackers expect one forward
             images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
-            # Of all images, to save time.
+            # One sample for all images, to save time.
             labels = BaseDataElement(gt_label=torch.empty(batch, dtype=torch.int64))
             # Fake tensors are on the CPU, whatever device the wrapper would autocast for.
             with (

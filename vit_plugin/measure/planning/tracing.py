@@ -102,7 +102,7 @@ class Work(TorchDispatchMode):
     def _send(self, func: Any, out: Any, args: tuple, kwargs: Any) -> None:
         ranks = dist.get_process_group_ranks(CollectiveOp.get_process_group(func, args))
         machines = len({rank // self.gpus_per_node for rank in ranks})
-        # Of the links between the ranks.
+        # Traffic on the links between the ranks.
         crossings = 2 if 'allreduce' in func.__name__.replace('_', '') else 1
         size = crossings * CollectiveOp.get_comm_tensor_size(func, out, args, kwargs)
         self.traffic['between'] += size * (machines - 1) // len(ranks)

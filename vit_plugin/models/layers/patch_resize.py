@@ -14,7 +14,7 @@ def resize_matrix(old: int, new: int) -> Tensor:
     product of both.
     """
     with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
-        # Of images with one column, torch 2.15 takes the first row for all.
+        # For images with one column, torch 2.15 takes the first row for all.
         unit = torch.eye(old, dtype=torch.float64, device='cpu')[:, None, None]
         # (old, 1, 1, new).
         resize = F.interpolate(unit, (1, new), mode='bilinear', align_corners=False, antialias=True)
@@ -96,6 +96,6 @@ class ResizableConv2d(nn.Conv2d):
         if size == self.kernel_size[0]:
             return self.weight
         with torch.autocast(self.weight.device.type, enabled=False):
-            # Which has been done, but for weights that were on meta.
+            # Done already, but for weights that were on meta.
             matrix = self.moved[size].to(self.weight)
             return matrix @ self.weight @ matrix.mT

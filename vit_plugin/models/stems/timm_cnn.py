@@ -19,7 +19,7 @@ from ..layers.recompute import Recompute
 from ..timm_weights import fit_timm, is_of_timm
 from .stem import Stem, StemOptions, pad_to_multiple
 
-# What timm raises of a model or an option that it does not have.
+# Errors that timm raises for a model or an option that it does not have.
 WRONG = (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError)
 
 

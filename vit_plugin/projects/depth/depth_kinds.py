@@ -68,7 +68,7 @@ BIT = transformers_kind(
     ),
     {RATES: 'drop_path_rate'},
 )
-# What DPT takes for a hybrid's backbone where its config has none.
+# DPT takes this hybrid's backbone if its config has none.
 DPT_BIT = dict(
     global_padding='same',
     layer_type='bottleneck',

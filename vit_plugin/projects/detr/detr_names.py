@@ -4,7 +4,7 @@ from vit_plugin.weights.rules import Format, Rule
 
 CONDITIONAL = '.ca_'  # in keys of Conditional DETR, whose layers have MMDetection's names
 
-# Of all parts but the layers: names in files, and in MMDetection's detectors.
+# All parts but the layers: names in files, and in MMDetection's detectors.
 PARTS = {
     **{
         f'backbone.conv_encoder.model.{name}': f'backbone.{name}'
@@ -39,7 +39,7 @@ PARTS = {
     'bbox_predictor.layers.0.{rest}': 'bbox_head.reg_ffn.layers.0.0.{rest}',
     'bbox_predictor.layers.1.{rest}': 'bbox_head.reg_ffn.layers.1.{rest}',
     'bbox_predictor.layers.2.{rest}': 'bbox_head.fc_reg.{rest}',
-    # Where each layer refines boxes, the decoder has the layers of the head, too.
+    # If each layer refines boxes, the decoder has the layers of the head, too.
     '(decoder.class_embed|class_embed).{i}.{rest}': 'bbox_head.cls_branches.{i}.{rest}',
     **{
         f'(decoder.bbox_embed|bbox_embed).{{i}}.layers.{j}.{{rest}}': (

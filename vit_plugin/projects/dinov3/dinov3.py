@@ -144,7 +144,7 @@ class DINOv3(Base):
                     for scale in (1, self.gram_scale)
                 )
                 maps = target.mT.unflatten(2, fine)
-                # As facebookresearch/dinov3 does, without a filter.
+                # No filter, like facebookresearch/dinov3.
                 target = F.interpolate(maps, coarse, mode='bicubic', align_corners=False)
                 target = target.flatten(2).mT  # (B, h*w, C)
         loss = gram_loss(patches.to(target.dtype), target, self.gram_negatives)

@@ -15,7 +15,7 @@ from vit_plugin.registry import MODELS
 from .compared_outputs import Outputs
 
 Distance = Literal['mse', 'cosine']
-# Of vectors (..., C): timm's, and that of RADIO's summaries (arXiv:2312.06709).
+# Distances of vectors (..., C): timm's, and that of RADIO's summaries (arXiv:2312.06709).
 DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     'mse': F.mse_loss,
     'cosine': lambda x, y: (1 - F.cosine_similarity(x, y, dim=-1)).mean(),
@@ -173,7 +173,7 @@ class SimilarityDistillation(DistillationLoss):
         super().__init__(channels, teacher_channels, weight)
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.project = self.projection()
-        # Of the same random vectors in all processes, so that the queue is the same in all.
+        # The same random vectors in all processes, so that the queue is the same in all.
         random = torch.Generator().manual_seed(0)
         first = torch.randn(length, teacher_channels, generator=random)
         self.register_buffer('queue', F.normalize(first, dim=1))

@@ -29,7 +29,7 @@ def _queries(prefix: str = '') -> tuple[Rule, ...]:
     )
 
 
-# Of the authors' PMT, whose published files have the decoder alone.
+# The authors' PMT. Its published files have the decoder alone.
 _DECODER = (
     *_queries('decoder.'),
     Rule('bn.{i}.{rest}', 'decoder.laterals.{i}.bn.{rest}'),

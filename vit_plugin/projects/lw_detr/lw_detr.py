@@ -12,7 +12,7 @@ from vit_plugin.weights.formats.plain_block import plain_block
 from vit_plugin.weights.rules import ROW_MORE, Format, Rule, Transform, pair, separate_qkv
 from vit_plugin.weights.traits import EPS_1E_6, GELU, KnownNumerics
 
-# Of the decoder: names in files of RF-DETR, names in transformers' modules, and ours.
+# The decoder: names in files of RF-DETR, names in transformers' modules, and ours.
 _DECODER: tuple[Any, ...] = (
     ('refpoint_embed.{rest}', 'model.reference_point_embed.{rest}', 'reference.{rest}'),
     ('query_feat.{rest}', 'model.query_feat.{rest}', 'content.{rest}'),

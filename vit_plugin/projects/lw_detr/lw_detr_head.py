@@ -235,7 +235,7 @@ class LWDETRHead(GroupedDETRHead):
         self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
     ) -> Tensor:
         """Queries (Q, C) at boxes (B, Q, 4) -> normed outputs of the layers (layers, B, Q, C)."""
-        # As fractions of each map, (B, Q, levels, 4).
+        # Fractions of each map, (B, Q, levels, 4).
         boxes = references[:, :, None] * memory.ratios.repeat(1, 1, 2)[:, None]
         encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
         position = self.position(encoded.to(memory.elements))  # (B, Q, C)

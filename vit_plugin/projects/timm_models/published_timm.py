@@ -145,7 +145,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
         raise pixels.refuse('input_size', why='and images here have 3 channels')
     if pixels['fixed_input_size']:
         options.setdefault('img_size', tuple(size[1:]))
-    # That of `pretrained_cfg` counts, and that beside it is for information alone.
+    # The entry of `pretrained_cfg` counts; the one beside it is for information alone.
     pooling = pixels.get('global_pool', str | None)
     if pooling is not None:
         options.setdefault('global_pool', pooling)

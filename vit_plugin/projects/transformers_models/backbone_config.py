@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Parts of other models, and those that build a model of another library by its name.
 NOT_HERE = ('timm_backbone', 'maskformer-swin', 'lw_detr_vit', 'rf_detr_dinov2', 'uvdoc_backbone')
-# What transformers' code adds to a config as it builds the model, from the other entries.
+# Entries that transformers' code adds to a config as it builds the model, from the others.
 WRITTEN = {'levit': ('down_ops',)}
 
 

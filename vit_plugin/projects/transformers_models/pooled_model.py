@@ -90,7 +90,7 @@ def _classifier(config: 'PreTrainedConfig') -> 'PreTrainedModel':
     from transformers import MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING
 
     kinds = MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
-    # Of a LeViT there is a second one, with a teacher.
+    # A LeViT has a second class, with a teacher.
     return (kinds[0] if isinstance(kinds, tuple) else kinds)._from_config(config)
 
 

@@ -18,7 +18,7 @@ from .pooled_model import classifiers_of
 from .transformers_backbone import TransformersBackbone
 
 CLASSIFIES = 'ForImageClassification'
-# What the names of other classes end in, whose weights have the encoder.
+# Names of other classes with the weights of the encoder end in these.
 ENCODERS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreTraining')
 
 

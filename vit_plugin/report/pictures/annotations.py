@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 IGNORED = 255  # the value of a pixel that has no class
-# Of pixels, and their colors, which no class has.
+# Kinds of wrong pixels, and their colors, which no class has.
 ERRORS = {'missed': '#FFFFFF', 'invented': '#000000', 'another class': '#F0E442'}
 LEAST_SHARE = 0.02  # of a mixed image, to be named
 

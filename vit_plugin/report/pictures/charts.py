@@ -50,7 +50,7 @@ def draw_learning_curve(
     below.set(xlabel=unit, ylabel='validation metric')
     steps = (np.arange(len(loss)) + 1) / iterations_per_step
     above.plot(steps, loss, color='0.8', linewidth=0.6, label='each iteration')
-    # Of an epoch, but of so few epochs it would be far above a falling loss.
+    # The mean of an epoch; of few epochs it would be far above a falling loss.
     window = min(max(int(iterations_per_step), min(100, len(loss) // 20)), len(loss) // 10)
     if window > 1:
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')

@@ -13,7 +13,7 @@ from vit_plugin.models.loading import find_backbone
 from .attention_maps import eval_mode
 from .style import panels
 
-# Of all values of a component, those beyond these shares have the darkest and the brightest color.
+# Values of a component beyond these shares have the darkest and the brightest color.
 SPREAD = (0.01, 0.99)
 
 

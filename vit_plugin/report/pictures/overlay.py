@@ -49,7 +49,7 @@ def draw_over(
     texts = [fill(printable(text), int(LETTERS * side)) for text in [*['image'] * beside, *titles]]
     line = LINE * (1 + max(text.count('\n') for text in texts))
     figure, axes = panels([width / height] * -(-count // columns), columns, side, line)
-    # As many dots as the image has pixels, if they are needed.
+    # One dot for each pixel of the image, if so many are needed.
     figure.dpi = np.clip(width / side, DPI, FINEST)
     for panel, text in zip(axes, texts, strict=False):
         panel.set_title(text, fontsize='small', pad=3)

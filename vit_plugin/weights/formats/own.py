@@ -4,7 +4,7 @@ from vit_plugin.project import declared
 
 from ..rules import GRID, Format, Rule, same
 
-# What other formats name alike.
+# Names that other formats have, too.
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
 RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))

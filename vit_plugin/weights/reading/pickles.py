@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError
 
 from .size_checks import check_headers, check_pickle, check_stored_pickle
 
-# What checkpoints of MMEngine, MAE and DeiT contain besides tensors and plain containers. A pickle
+# Checkpoints of MMEngine, MAE and DeiT contain these besides tensors and plain containers. A pickle
 # that names numpy's array, data type or reconstruction, or `getattr`, gets the replacements below.
 # With numpy's own, it could make arrays over any memory.
 
