@@ -90,7 +90,7 @@ def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | N
         layout = layout_of(content, FILE)
     except (InputError, ValueError):
         return None  # what is in the folder leaves more open
-    if layout.tasks[0] != task:
+    if task in layout.tasks[1:]:
         content['task'] = task
     return {key: content[key] for key in ORDER if key in content}
 

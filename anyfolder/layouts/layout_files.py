@@ -133,8 +133,7 @@ class LayoutImages:
         """
         found, place = self.named(name, file) if name else (), where or str(file.path)
         if not found:
-            lost = f'{what} of {file.path.name} left out, whose image is not there'
-            findings.warn(lost, f'{name!r}, {place}' if where else name)
+            findings.lose(what, file.path, f'{name!r}, {place}' if where else name)
         elif len(found) > 1:
             findings.reject(
                 f'{what} fit several images',

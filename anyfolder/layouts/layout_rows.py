@@ -108,8 +108,8 @@ class LayoutRows:
             for path in found:
                 self._add(path, place, row, columns)
             if not found:
-                what = f'rows of {file.path.name} left out, whose image is not there'
-                self._findings.warn(what, f'{", ".join(row[key] for key in keys)}, {place}')
+                name = ', '.join(row[key] for key in keys)
+                self._findings.lose('rows', file.path, f'{name}, {place}')
 
     def _rows(self, file: PlacedFile, columns: Columns) -> Iterator[tuple[str, Row]]:
         """The rows of a table; those that do not fit its columns are rejected."""

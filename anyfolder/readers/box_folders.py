@@ -20,6 +20,7 @@ from .format_folder import (
 )
 from .image_tree import Tree
 from .listing import Listing
+from .masks_of_objects import check_masks_of_objects
 from .object_checks import check_instances
 from .records import Records
 from .split_lists import Lists
@@ -61,6 +62,7 @@ def read_annotated_folder(
     """
     formats = formats_of(tree, with_tables=True)
     if not formats:
+        check_masks_of_objects(tree)
         first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
         others = f', and of another form {" and ".join(first)}' if first else ''
         raise UnclearError(

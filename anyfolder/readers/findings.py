@@ -60,6 +60,10 @@ class Findings:
             self.warn(what, file)
             self.left_out.add(str(file))
 
+    def lose(self, what: str, file: Path, example: Any) -> None:
+        """Rows or lines of a file are left out, since the image that they name is not there."""
+        self.warn(f'{what} of {file.name} left out, whose image is not there', example)
+
     def reject(self, what: str, remedy: str, example: str, tolerated: bool = False) -> None:
         """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.
 

@@ -112,7 +112,7 @@ class Tree:
     ) -> Path | None:
         """The image that a file names. Where several fit, it is rejected.
 
-        Where there is none, that is noted in the words ``lost``, or else rejected.
+        Where there is none, what is ``lost`` is noted, such as lines, or else it is rejected.
         """
         found = self.index.match(name, file, split)
         if not found and (found := self.index.match_number(name, file, split)):
@@ -120,7 +120,7 @@ class Tree:
         if len(found) == 1:
             return found[0]
         if lost and not found:
-            findings.warn(lost, name)
+            findings.lose(lost, file, name)
         elif not found:
             findings.reject(
                 f'images of {str(file)!r} are not there, or are in another part of the data',

@@ -161,7 +161,7 @@ def _read(
         if images and table.as_numbers:
             findings.warn(OTHER_ZEROS, f'{name} in {file} for {found[0].name if found else group}')
         if not (found or images):
-            findings.warn(f'rows of {file.name} left out, whose image is not there', name)
+            findings.lose('rows', file, name)
         for path in filter(None, images):
             record = records.get(str(path))
             if record is None:

@@ -12,6 +12,7 @@ from .findings import Findings
 from .identity import Index, stem_and_suffix
 from .image_tree import Tree
 from .map_sets import Role, choose_labels, kind_by_name, label_maps, role_of, share_names
+from .masks_of_objects import check_masks_of_objects
 from .name_keys import first_word, keys_of
 from .records import Records
 from .split_lists import Lists, read_lists
@@ -91,6 +92,8 @@ def masked_images(tree: Tree, findings: Findings) -> MaskedImages | None:
     index, names = Index(tree.folder, images), _names(images, masks)
     masks, unused = _labels(tree, masks, names, index, findings)
     pairs = index.pair({mask: names[mask] for mask in masks}, findings)
+    if 2 * len(pairs.image_of) < len(images):
+        check_masks_of_objects(tree)
     mask_of_image = {image: mask for mask, image in pairs.image_of.items()}
     lists = read_lists(tree, findings, index, task_folder='Segmentation')
     listed = {*lists.splits.values()}

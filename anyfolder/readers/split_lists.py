@@ -50,9 +50,8 @@ def images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
         within = '' if place == Path() else os.path.join(place, '')
         yield from (image for image in tree.images if str(image).startswith(within))
         return
-    lost = f'lines of {place.name} left out, whose image is not there'
     for line in read_lines(place, LONGEST_IN_LIST):
-        if image := tree.resolve(line, place, None, findings, lost):
+        if image := tree.resolve(line, place, None, findings, 'lines'):
             yield image
 
 
@@ -123,8 +122,7 @@ class _Reading:
                 self._say(image, line.split, label, file)
             named = next((one for one in line.names if one.lower().endswith(IMAGE_SUFFIXES)), None)
             if named and not images:
-                what = f'lines of {file.name} left out, whose image is not there'
-                self.findings.warn(what, named)
+                self.findings.lose('lines', file, named)
         if any(found):
             self.lists.files[file] = None
 

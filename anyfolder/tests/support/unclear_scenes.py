@@ -196,6 +196,13 @@ def masks(scene: Scene, *arrays: np.ndarray, suffix: str = '.png') -> None:
         scene.array(f'masks/{i}{suffix}', arrays[i % len(arrays)])
 
 
+def masks_of_objects(scene: Scene, count: int = 2) -> None:
+    for i in range(6):
+        scene.images(f'cell {i}/images/{i}.png')
+        for k in range(count):
+            scene.array(f'cell {i}/masks/{k}.png', mask_of(0, *[0] * k, 255))
+
+
 def lossy_masks(scene: Scene) -> None:
     masks(scene, mask_of(0, 128, 255, 60), suffix='.jpg')
 
@@ -321,6 +328,7 @@ UNCLEAR = [
     Unclear(yolo_without_names, 'detection', 'no file with the names', ('class 1',), 12),
     Unclear(yolo_keypoints, 'detection', 'keypoints', ('person',), 12),
     Unclear(yolo_six_values, 'detection', 'two more values', ('person',), 4),
+    Unclear(masks_of_objects, 'instance', 'may be of one object each', ('object',), 6),
     Unclear(lossy_masks, 'segmentation', 'JPEG', ('class 0', 'class 255'), 6),
     Unclear(smoothed_masks, 'segmentation', 'smoothed', ('class 0', 'class 255'), 6),
     Unclear(one_class_or_two, 'segmentation', 'one and pixels', ('class 1', 'class 255'), 6),
