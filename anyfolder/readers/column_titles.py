@@ -26,9 +26,8 @@ CLASS_ID_TITLE = re.compile(
     r'(^|[ _-])(label|class|category|target)[ _-]?(id|idx|index)$', re.IGNORECASE
 )
 # Columns of what images have in common that must be in one split, such as patient_id.
-GROUP_TITLE = re.compile(
-    r'(patient|subject|participant|lesion|video|clip|sequence)([ _-]?(id|name))?', re.IGNORECASE
-)
+GROUP_WORDS = 'patient|subject|sub|participant|lesion|video|vid|clip|sequence'
+GROUP_TITLE = re.compile(rf'({GROUP_WORDS})([ _-]?(id|name))?', re.IGNORECASE)
 BOX_TITLES = {'xmin', 'x_min', 'x1', 'bbox', 'objects'}
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from anyfolder.sampling import evenly_spaced
 
+from .column_titles import GROUP_WORDS
 from .findings import Findings
 from .identity import ANY_KIND
 from .image_tree import Tree
@@ -35,10 +36,9 @@ DIGIT = re.compile(r'\d')
 NAME_FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (
-        r'(.*[^\W_].*?[._](?:mp4|m4v|avi|mov|mkv|webm|mpe?g|wmv))[-_#.]',
+        r'(.*[^\W_].*?[._](?:mp4|avi|mov))[-_#.]',
         r'(.*[^\W_].*?)[ ._-]*(?<![^\W\d_])(?:frames?|frm)[ ._-]*\d',
-        r'((?:.*(?<![^\W\d_]))?(?:patient|subject|subj|sub|participant|person|lesion|video|vid|clip|sequence'
-        r'|seq)[ ._-]*\d+)\D',
+        rf'((?:.*(?<![^\W\d_]))?(?:{GROUP_WORDS})[ ._-]*\d+)\D',
         r'(.+)\.rf\.',
     )
 )

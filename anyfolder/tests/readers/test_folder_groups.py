@@ -208,6 +208,7 @@ FRAMES = [
     'v_Archery_g0{k}_c01_frm{i}.png',
     'holiday{k}_mp4-{i}_jpg.rf.{h}.png',
     'tape{k}.avi_{i:05}.png',
+    'IMG_{k}_MOV-{i}_jpg.rf.{h}.png',
     'a{k}.mp4#t={i}.5.png',
     'patient{k}_slice{i}.png',
     'sub-0{k}_ses-{i}.png',
