@@ -371,6 +371,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         out_channels=16,
         conv_inplane=4,
         adapter_norm_cfg=dict(type='BN'),
+        norms_last=True,
     ),
     'ECViT': dict(
         arch=TINY,

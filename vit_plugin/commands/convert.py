@@ -117,7 +117,8 @@ def find_heads(args: Namespace, checkpoint: 'Checkpoint', state: Mapping) -> int
     from vit_plugin.arch import num_heads_of_width, parse_arch
     from vit_plugin.weights.saved_settings import saved_backbone
 
-    if 'blocks.0.norm1.weight' not in state:
+    has_head = any(key.startswith('bbox_head.') for key in state)
+    if 'blocks.0.norm1.weight' not in state and (args.to == 'jax' or not has_head):
         raise ConfigError(
             f'{args.checkpoint!r} has no block of an encoder, and --to {args.to} names whole '
             'models; leave --to out to write the tensors as they are.'

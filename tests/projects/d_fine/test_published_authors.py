@@ -13,8 +13,10 @@ from rejection import rejects
 from safetensors.torch import save_file
 from torch import nn
 
+from vit_plugin.__main__ import main
 from vit_plugin.inference.load import load
 from vit_plugin.projects.d_fine.authors_names import AUTHORS
+from vit_plugin.weights.recognition import recognize
 
 FILE = 'model.safetensors'
 DIMS, CLASSES, POINTS = 16, 4, (3, 6, 3)
@@ -98,12 +100,9 @@ def built(settings: dict[str, Any]) -> nn.Module:
 
 def file_of(model: nn.Module) -> dict[str, torch.Tensor]:
     """The state as the authors have it."""
-    is_vit = hasattr(model.backbone, 'blocks')
-    ours = {
-        name.removeprefix('backbone.') if is_vit else name: value
-        for name, value in model.state_dict().items()
-    }
-    state, left = AUTHORS.export(ours, heads=1)
+    found = recognize(model.state_dict())
+    assert found.is_own
+    state, left = AUTHORS.export(dict(found), heads=1)
     assert not left
     state['decoder.reg_scale'] = torch.tensor([8])  # an integer, as their config has it
     shares = torch.tensor([1 / number for number in POINTS for _ in range(number)])
@@ -146,6 +145,21 @@ def test_a_folder_of_a_hub_is_read(tmp_path):
 def outputs_of(model: nn.Module, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
     found = model.bbox_head(model.extract_feat(images))
     return found.logits[-1], found.boxes[-1]
+
+
+def test_a_file_is_converted_to_other_names(tmp_path):
+    """From ours to transformers' and the authors', without a block of an encoder."""
+    file = str(tmp_path / 'ours.pth')
+    torch.save(built(CASES['D-FINE']).state_dict(), file)
+    for name, key in (
+        ('hf_d_fine', 'model.decoder.layers.0.self_attn.q_proj.weight'),
+        ('d_fine_authors', 'decoder.decoder.layers.0.self_attn.in_proj_weight'),
+    ):
+        out = str(tmp_path / f'{name}.pth')
+        main(['convert', file, '--to', name, '--out', out])
+        assert key in torch.load(out)
+    with pytest.raises(SystemExit, match='has no block of an encoder'):
+        main(['convert', file, '--to', 'jax', '--out', str(tmp_path / 'a.npz')])
 
 
 def test_points_that_are_none_are_an_error(tmp_path):

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from vit_plugin.inference.load import load
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.published import Published
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 from field_walk import Walked  # noqa: E402
@@ -109,6 +112,15 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             spatial_tuning_adapter_inplanes=4,
         ),
     ),
+    'deimv2 on DINOv3, the last norm alone': (
+        'Deimv2',
+        dict(
+            GIVEN,
+            backbone_config=dict(VIT, apply_layernorm=False),
+            encoder_in_channels=[32] * 3,
+            spatial_tuning_adapter_inplanes=4,
+        ),
+    ),
     'deimv2 on a CNN': ('Deimv2', GIVEN),
     'deimv2, lite': ('Deimv2', LITE),
     'deimv2, one head': ('Deimv2', dict(LITE, share_bbox_head=True)),
@@ -156,6 +168,23 @@ def test_folders_equal_transformers(case, tmp_path):
             wanted = found.logits, found.pred_boxes, found.enc_topk_logits, found.enc_topk_bboxes
             for one, other in zip(outputs_of(ours, images), wanted, strict=True):
                 torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+
+
+# transformers reads a head that is shared as several.
+@pytest.mark.parametrize('case', [case for case in CASES if not case.endswith('one head')])
+def test_transformers_reads_the_weights_that_are_written(case, tmp_path):
+    theirs = randomized(*CASES[case])
+    theirs.save_pretrained(tmp_path)
+    found = Published(open_checkpoint(tmp_path)).ours
+    written, left = found.format.export(dict(found), heads=2)
+    assert not left
+    save_file(written, tmp_path / 'model.safetensors', {'format': 'pt'})
+    read, loading = type(theirs).from_pretrained(tmp_path, output_loading_info=True)
+    assert not loading['unexpected_keys']
+    wanted = theirs.state_dict()
+    for name, value in read.state_dict().items():
+        if not name.endswith('mask_token'):
+            torch.testing.assert_close(value, wanted[name], rtol=0, atol=0)
 
 
 SECOND: dict[str, Any] = dict(

@@ -35,6 +35,15 @@ PROJECT = Project(
             for depth in (18, 34, 50, 101)
         },
     },
+    names=dict.fromkeys(
+        (
+            'neck.{rest}',
+            'backbone.stem.{rest}',
+            'backbone.stages.{rest}',
+            *(f'backbone.layer{i}.{{rest}}' for i in range(1, 5)),
+        ),
+        '.bbox_head.proposal_cls.',  # which no other head has
+    ),
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',
         'D-FINE, DEIMv2 or ECDet': 'vit_plugin.projects.d_fine.published_authors:authors',

@@ -1,6 +1,8 @@
 """The names of transformers' D-FINE, DEIMv2 and RT-DETR, and ours."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+
+from torch import Tensor
 
 from vit_plugin.weights.formats.hugging_face import HF_DINOV3
 from vit_plugin.weights.rules import Format, Rule
@@ -19,10 +21,11 @@ LAYER_OF_CNN = {'convolution': 'conv', 'normalization': 'bn', 'lab': 'lab'}
 ATTENTION = {
     'self_attn.(o_proj|out_proj)': 'attn.out_proj',
     'self_attn_layer_norm': 'norms.0',
-    '(mlp.layers.0|mlp.fc1|fc1)': 'mlp.0',
-    '(mlp.layers.1|mlp.fc2|fc2)': 'mlp.3',
     'final_layer_norm': 'norms.1',
 }
+# The MLP of a layer: names of D-FINE and DEIMv2, and of RT-DETR, then those before 5.x.
+MLP_OF_FINE = {'(mlp.layers.0|fc1)': 'mlp.0', '(mlp.layers.1|fc2)': 'mlp.3'}
+MLP_OF_RT_DETR = {'(mlp.fc1|fc1)': 'mlp.0', '(mlp.fc2|fc2)': 'mlp.3'}
 DECODER_LAYER = {
     **ATTENTION,
     'self_attn.(o_proj|out_proj)': 'self_attn.out_proj',
@@ -87,17 +90,24 @@ def _resnet(start: str) -> Iterator[Rule]:
             yield Rule(name, f'backbone.stem.{3 * i + k}.{{rest}}')
         stage, own = f'{start}encoder.stages.{{i}}.layers.{{j}}.', 'backbone.layer{i+1}.{j}.'
         yield Rule(f'{stage}layer.{{m}}.{theirs}.{{rest}}', f'{own}{ours}{{m+1}}.{{rest}}')
-        shortcut = f'{stage}(shortcut|shortcut.1).{theirs}.{{rest}}'
+        first = f'{start}encoder.stages.0.layers.{{j}}.shortcut.{theirs}.{{rest}}'
+        yield Rule(first, f'backbone.layer1.{{j}}.downsample.{k + 1}.{{rest}}')
+        shortcut = f'{stage}shortcut.1.{theirs}.{{rest}}'
         yield Rule(shortcut, f'{own}downsample.{k + 1}.{{rest}}')
 
 
-def _encoder(projections: str, fusing: Mapping[str, str], split: bool) -> Iterator[Rule]:
+def _encoder(
+    projections: str,
+    fusing: Mapping[str, str],
+    split: bool,
+    mlp: Mapping[str, str] = MLP_OF_FINE,
+) -> Iterator[Rule]:
     """The hybrid encoder, or DEIMv2's lite one."""
     start = 'encoder.'
     layer, own = f'{start}(aifi|encoder).{{i}}.layers.{{j}}.', 'neck.attentions.{i}.{j}.'
     yield from _self_attention(layer, f'{own}attn.')
-    yield from _moved(layer, own, ATTENTION)
-    yield from _projection(projections, 'neck.projections.{i}', split)
+    yield from _moved(layer, own, {**ATTENTION, **mlp})
+    yield from _projection(projections, 'neck.projections.{i}', split, _is_not_lite)
     yield Rule(f'{start}lateral_convs.{{i}}.{{rest}}', 'neck.laterals.{i}.{rest}')
     yield Rule(f'{start}downsample_convs.{{i}}.conv{{k+1}}.{{rest}}', 'neck.downs.{i}.{k}.{rest}')
     for part in ('conv', 'norm'):  # of RT-DETR
@@ -115,14 +125,21 @@ def _encoder(projections: str, fusing: Mapping[str, str], split: bool) -> Iterat
 LITE = ('down_conv1', 'down_conv2', 'bi_fusion_conv')
 
 
-def _projection(theirs: str, ours: str, named: bool) -> Iterator[Rule]:
+def _projection(
+    theirs: str, ours: str, named: bool, written: bool | Callable[..., bool] = True
+) -> Iterator[Rule]:
     """A convolution and its norm, which some files have by their names."""
     parts = ('conv', 'norm')
     for k, part in enumerate(parts):
-        yield Rule(f'{theirs}.{part if named else k}.{{rest}}', f'{ours}.{part}.{{rest}}')
+        name = f'{theirs}.{part if named else k}.{{rest}}'
+        yield Rule(name, f'{ours}.{part}.{{rest}}', written=written)
 
 
-def _head(named: bool) -> Iterator[Rule]:
+def _is_not_lite(state: Mapping[str, Tensor]) -> bool:
+    return 'neck.bi_fusion_conv.conv.weight' not in state
+
+
+def _head(named: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
     start, own = '', 'bbox_head.'
     yield from _moved(start, own, HEAD)
     yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', named)
@@ -135,7 +152,7 @@ def _head(named: bool) -> Iterator[Rule]:
     yield from _self_attention(layer, f'{ours}self_attn.')
     gated = tuple(f'{layer}mlp.{name}_proj.{{rest}}' for name in ('gate', 'up'))
     yield Rule(gated, f'{ours}mlp.gate_up.{{rest}}')
-    yield from _moved(layer, ours, DECODER_LAYER)
+    yield from _moved(layer, ours, {**DECODER_LAYER, **mlp})
 
 
 def _adapter() -> Iterator[Rule]:
@@ -162,8 +179,8 @@ HF_RT_DETR = Format(
     'hf_rt_detr',
     (
         *_resnet('backbone.model.'),
-        *_encoder('encoder_input_proj.{i}', CSP, split=False),
-        *_head(named=False),
+        *_encoder('encoder_input_proj.{i}', CSP, False, MLP_OF_RT_DETR),
+        *_head(False, MLP_OF_RT_DETR),
     ),
     ('model.', ''),
     HEADS_OF_LAYERS,

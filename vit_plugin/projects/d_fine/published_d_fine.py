@@ -34,6 +34,7 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
     cnn = backbone_of(config, {'hgnet_v2': HGNET_V2}, HGNET_L)
     backbone, channels = hgnet_of(cnn, config)
     config.only('decoder_activation_function', 'relu')
+    config.only('activation_function', 'silu', 'swish')  # half of transformers' layers ignore it
     kind = dict(kind='elan', **encoder_options(published, config))
     neck = hybrid_encoder(published, config, channels, kind)
     head, classes = fine_head_of(published, config, len(channels), 'd_fine')
@@ -167,7 +168,9 @@ def head_of(
             'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
         )
     config.only('learn_initial_query', False)
-    config.leave('tie_word_embeddings', *IN_TRAINING)
+    config.leave(*IN_TRAINING)
+    if not config['tie_word_embeddings'] and not published.count('class_embed.'):
+        raise config.refuse('tie_word_embeddings', why='where it lacks class_embed')
     config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
     decoder = _decoder(config, levels, layers)
     _check_reach(published, config, decoder['num_points'])

@@ -80,7 +80,9 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
     backbone = encoder_of(published, vit)
     layers = backbone['arch']['num_layers']
     vit.only('reshape_hidden_states', True)
-    backbone['encoder']['final_norm'] = vit['apply_layernorm']
+    indices = [number - 1 for number in blocks_before_outputs(vit, layers)]
+    norms_all = vit['apply_layernorm']  # else transformers norms the last block's output alone
+    backbone['encoder']['final_norm'] = norms_all or indices[-1] == layers - 1
     config.leave('freeze_backbone_batch_norms')  # which a transformer lacks
     planes = config.get('spatial_tuning_adapter_inplanes', PositiveInt)
     return dict(
@@ -88,7 +90,8 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
         type='vit_plugin.SpatialTuningAdapter',
         out_channels=dims,
         conv_inplane=planes,
-        out_indices=[number - 1 for number in blocks_before_outputs(vit, layers)],
+        out_indices=indices,
+        norms_last=not norms_all,
         pos_embed=rotary_of(vit),
     )
 

@@ -13,6 +13,7 @@ PROJECT = Project(
             'LiteEncoder': 'vit_plugin.projects.deimv2.lite_encoder',
         },
     },
+    names={'detail.{rest}': '', 'fusions.{rest}': ''},
     offered={
         f'deimv2-{size.lower()}': ('not-stated', side, f'hf://Intellindust/DEIMv2_{name}_COCO')
         for size, side, name in (

@@ -29,6 +29,8 @@ class SpatialTuningAdapter(VisionTransformer):
         conv_inplane: channels of the CNN at stride 4. None: there is none, and each output gets the
             coarsest map of the hybrid's CNN that is no coarser, averaged to its stride.
         adapter_norm_cfg: the norms of the CNN and of the projections.
+        norms_last: whether the final norm is applied to the output of the last block of the arch
+            alone, as transformers does.
         **kwargs: see :class:`VisionTransformer`, with three ``out_indices`` and without
             ``out_type``.
 
@@ -46,6 +48,7 @@ class SpatialTuningAdapter(VisionTransformer):
         out_channels: PositiveInt = 256,
         conv_inplane: PositiveInt | None = 16,
         adapter_norm_cfg: NormConfig = dict(type='BN'),
+        norms_last: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{'out_type': 'featmap', **kwargs})
@@ -60,7 +63,7 @@ class SpatialTuningAdapter(VisionTransformer):
                 f'divide 8, and this stem has {self.patch_embed.feature_strides}; give a number, '
                 'or an arch such as R50+B/16.'
             )
-        self.out_channels = out_channels
+        self.out_channels, self.norms_last = out_channels, norms_last
         widths, before = self._own_widths(), []
         if conv_inplane is not None:
             widths = [conv_inplane * factor for factor in (1, 2, 4, 4)]
@@ -102,6 +105,10 @@ class SpatialTuningAdapter(VisionTransformer):
             fuse(torch.cat((_resized(x, detail), detail), dim=1))
             for fuse, x, detail in zip(self.fusions, maps, details, strict=True)
         )
+
+    def final_norm(self, x: Tensor, block: int) -> Tensor:
+        """See the base class."""
+        return x if self.norms_last and block < self.num_layers - 1 else self.norm(x)
 
     def _averaged(self, own: Sequence[Tensor], images: Tensor) -> list[Tensor]:
         """Maps of the hybrid's CNN (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""

@@ -14,6 +14,7 @@ PROJECT = Project(
         f'ECViT-{name}': f'vit_plugin.projects.ecdet.ec_archs:{row}'
         for name, row in (('T', 'T'), ('T+', 'T_PLUS'), ('S', 'S'), ('S+', 'S_PLUS'))
     },
+    names={'projections.{rest}': '.bbox_head.proposal_cls.'},
     offered={
         f'ecdet-{size}': ('Apache-2.0', 640, f'{RELEASE}/ecdet_{size}.pth') for size in 'smlx'
     },
