@@ -32,7 +32,7 @@ from vit_plugin.zoo.feature_maps import (
     norms_maps,
 )
 
-# What timm's `pretrained_cfg` says of a model, beside the pixels and the weights.
+# Entries of timm's `pretrained_cfg` about a model, besides those of pixels and weights.
 OF_MODEL = ('fixed_input_size', 'pool_size', 'first_conv', 'classifier')
 
 
