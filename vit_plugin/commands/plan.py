@@ -3,7 +3,7 @@
     vit-plugin plan configs/vit/vit-base-p16_8xb64-20k_in1k-384px.py --gpus 64 --gpu-memory 80
 
 It needs no GPU. The rows are DDP, FSDP2 and HSDP, each without, with selective and with full
-recomputing.
+recomputing; a module of another library has no selective one.
 """
 
 import json
@@ -207,12 +207,10 @@ def main(args: Namespace) -> None:
     logging.disable(logging.INFO)  # each optimizer that is built logs its groups
     try:
         with traced_step.pretended_ranks(args.gpus):
-            rows, notes = layouts.lay_out(
-                cfg, cluster, batch, images, model.backbone.num_layers, processes=cores()
-            )
+            rows, notes = layouts.lay_out(cfg, cluster, batch, images, model, processes=cores())
     finally:
         logging.disable(logging.NOTSET)
-    arch = cfg.model.backbone.get('arch', 'B/16')
+    arch = getattr(model.backbone, 'arch', type(model.backbone).__name__)
     print(
         f'{arch if isinstance(arch, str) else "Custom arch"}, '
         f'{sum(p.numel() for p in model.parameters()):,} parameters, computes in {dtype}; {batch} '

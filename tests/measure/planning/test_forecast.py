@@ -11,7 +11,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.measure.benchmark.measure import peak_memory
 from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, segments
-from vit_plugin.measure.planning.traced_step import Layout, build_classifier, pretended_ranks
+from vit_plugin.measure.planning.traced_step import (
+    Layout,
+    build_classifier,
+    num_blocks,
+    pretended_ranks,
+    recomputing_of,
+)
 from vit_plugin.measure.planning.tracing import KINDS
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # torch's, of collectives without data
@@ -132,6 +138,58 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
     assert planned_peak == pytest.approx(
         peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05
     )
+
+
+SWIN = dict(
+    model_type='swin', image_size=64, embed_dim=48, depths=[1, 1, 2, 1], num_heads=[2] * 4,
+    window_size=2,
+)  # fmt: skip
+WRAPPED = {
+    'timm': (dict(type='vit_plugin.TimmBackbone', model_name='test_convnext'), 64),
+    'transformers': (dict(type='vit_plugin.TransformersBackbone', config=SWIN), 384),
+}
+
+
+def wrapped_cfg(library: str) -> Config:
+    pytest.importorskip(library)
+    cfg, (backbone, width) = make_cfg(), WRAPPED[library]
+    cfg.model.backbone = dict(backbone, out_type='pooled')
+    cfg.model.head.in_channels = width
+    return cfg
+
+
+@pytest.mark.parametrize('library', WRAPPED)
+def test_another_librarys_module_is_traced_as_a_whole(library):
+    cfg = wrapped_cfg(library)
+    model = build_classifier(cfg)
+    assert recomputing_of(model) == (False, True)
+    assert equal_blocks(cfg, num_blocks(model)) is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('recompute', [False, True])
+@pytest.mark.parametrize('library', WRAPPED)
+def test_another_librarys_module_is_planned_as_it_runs(library, recompute):
+    batch, cfg = 8, wrapped_cfg(library)
+    model = build_classifier(cfg, recompute).train()
+    with pretended_ranks(1):
+        forecast = Forecast(cfg, Layout(1, 1, device='cpu'), None)
+        forecast.recompute(recompute)
+        planned, flops = forecast.memory(batch), forecast.at(batch)['work',]['flops']
+    images, labels = torch.zeros(batch, 3, *model.backbone.img_size), [DataSample().set_gt_label(0)]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step() -> None:
+        model.parse_losses(model(images, labels * batch, mode='loss'))[0].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()
+    with FlopCounterMode(display=False) as counter:
+        step()
+    assert flops == counter.get_total_flops()
+    held = planned.total() - planned['parameters'] - planned['optimizer'] - images.nbytes
+    assert held == pytest.approx(peak_memory(step, torch.device('cpu')), rel=0.1)
 
 
 @pytest.mark.nightly

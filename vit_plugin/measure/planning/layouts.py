@@ -11,6 +11,7 @@ from multiprocessing import get_context
 
 import torch
 from mmengine.config import Config
+from torch import nn
 from tqdm import tqdm
 
 from vit_plugin.errors import ConfigError
@@ -18,7 +19,7 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .cost import DAY, Cluster
 from .forecast import Forecast, equal_blocks
-from .traced_step import Layout
+from .traced_step import Layout, num_blocks, recomputing_of
 
 GIB = 1 << 30
 RECOMPUTING: dict[Recompute, str] = {
@@ -56,10 +57,10 @@ def lay_out(
     cluster: Cluster,
     batch: int,
     images: float | None,
-    num_layers: int,
+    model: nn.Module,
     processes: int = 1,
 ) -> tuple[list[PlannedLayout], list[str]]:
-    """Plan DDP, FSDP2 and HSDP for a classifier, each with the three settings of recomputing.
+    """Plan DDP, FSDP2 and HSDP for a classifier, each with its settings of recomputing.
 
     A bar on stderr counts them.
 
@@ -67,7 +68,7 @@ def lay_out(
         cfg, cluster: the config, and what it is planned for. The ranks must be pretended.
         batch: images of a forward on a GPU.
         images: number of images that the run trains on; None if it is not known.
-        num_layers: number of blocks of the model.
+        model: the classifier of the config, see :func:`~.traced_step.build_classifier`.
         processes: how many plan at the same time, under Linux. With more than one, this process
             must not have run a backward, since torch cannot be forked after it.
 
@@ -77,8 +78,9 @@ def lay_out(
     Raises:
         ConfigError: if the config cannot be planned.
     """
-    planner = Planner(cfg, cluster, batch, images, num_layers)
-    layouts = [*product((name for name, sizes in planner.groups.items() if sizes), RECOMPUTING)]
+    planner = Planner(cfg, cluster, batch, images, num_blocks(model))
+    strategies = [name for name, sizes in planner.groups.items() if sizes]
+    layouts = [*product(strategies, recomputing_of(model))]
     with ExitStack() as stack:
         if processes > 1 and sys.platform == 'linux':
             pool = ProcessPoolExecutor(

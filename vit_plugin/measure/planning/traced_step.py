@@ -25,6 +25,7 @@ from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError, rejecting
 from vit_plugin.importable import import_optimizer
 from vit_plugin.models import VisionTransformer
+from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.encoder import Encoder
 from vit_plugin.models.layers.recompute import Recompute
 
@@ -112,6 +113,8 @@ class TracedStep:
 
     def recompute(self, recompute: Recompute) -> None:
         """Change the recomputing of the layout, which takes no other model or optimizer."""
+        if isinstance(self.model.backbone, WrappedBackbone):
+            self.model.backbone.recompute(bool(recompute))
         for module in self.model.modules():
             if hasattr(module, 'with_cp'):
                 module.with_cp = recompute
@@ -124,7 +127,7 @@ class TracedStep:
         Raises a ``ConfigError`` if torch's trackers record no memory.
         """
         work = Work(self.fake, self.layout.gpus_per_node)
-        memory = memory_tracker(self.model, self.wrapper.optimizer, len(self.model.backbone.blocks))
+        memory = memory_tracker(self.model, self.wrapper.optimizer, num_blocks(self.model))
         with self.fake, memory, work:
             model, buckets = self.model, 0
             if self.layout.group == 1 < self.layout.gpus:
@@ -210,7 +213,7 @@ def build_classifier(
 
     Raises:
         ConfigError: if the model is not a classifier on a
-            :class:`~vit_plugin.models.VisionTransformer`.
+            :class:`~vit_plugin.models.VisionTransformer` or a module of another library.
     """
     model = copy.deepcopy(cfg.model.to_dict())
     if model.get('teacher'):
@@ -221,11 +224,12 @@ def build_classifier(
     backbone = model.get('backbone') or {}
     with MODELS.switch_scope_and_registry(cfg.get('default_scope') or 'mmpretrain') as registry:
         kind = registry.get(str(backbone.get('type'))) or object
-        if 'head' not in model or not issubclass(kind, VisionTransformer):
+        if 'head' not in model or not issubclass(kind, (VisionTransformer, WrappedBackbone)):
             raise ConfigError(
                 f'model: {model.get("type")} is not a classifier on a '
-                'vit_plugin.VisionTransformer, and only those can be planned; plan its backbone '
-                'with a recipe of configs/vit and the same arch and img_size.'
+                'vit_plugin.VisionTransformer, TransformersBackbone or TimmBackbone, and only '
+                'those are planned, since the losses of boxes and masks depend on values; plan its '
+                'backbone with a recipe of configs/vit and the same arch and img_size.'
             )
         backbone.update(with_cp=recompute, init_cfg=None)
         if 'pretrained' in (backbone.get('patch_embed') or {}):
@@ -237,6 +241,22 @@ def build_classifier(
             blocks[:ENDS] + blocks[ENDS - num_layers :], (num_layers - 1,), recompute
         )
     return built
+
+
+def num_blocks(model: nn.Module) -> int:
+    """The number of blocks of an encoder of one width; 0 for another library's module."""
+    return len(getattr(model.backbone, 'blocks', ()))
+
+
+def recomputing_of(model: nn.Module) -> tuple[Recompute, ...]:
+    """The settings of recomputing that a classifier's backbone takes."""
+    if not isinstance(model.backbone, WrappedBackbone):
+        return False, 'selective', True
+    try:
+        model.backbone.recompute(True)
+    except ConfigError:
+        return (False,)
+    return False, True
 
 
 def compute_dtype(cfg: Config) -> str:

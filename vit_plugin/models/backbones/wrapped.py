@@ -47,6 +47,14 @@ class WrappedBackbone(LoadableModule):
         """
         raise NotImplementedError
 
+    def recompute(self, with_cp: bool) -> None:
+        """Recompute activations in the backward pass, or keep them.
+
+        Raises:
+            ConfigError: if the library cannot recompute those of this model.
+        """
+        raise NotImplementedError
+
     @property
     def embed_dims(self) -> int:
         """Channels of the last output."""

@@ -121,7 +121,7 @@ class TimmBackbone(WrappedBackbone):
         else:
             self.model.prune_intermediate_layers([*self.indices], prune_norm=False, prune_head=True)
         if with_cp:
-            self._recompute()
+            self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
         if out_type != 'pooled' and (other := other_sizes(self, self.strides, in_channels)):
             print_log(
@@ -264,9 +264,9 @@ class TimmBackbone(WrappedBackbone):
             parameter.requires_grad = not (stages == number or depths[name] <= stages)
         return frozen_modules(self)
 
-    def _recompute(self) -> None:
+    def recompute(self, with_cp: bool) -> None:
         try:
-            self.model.set_grad_checkpointing(True)
+            self.model.set_grad_checkpointing(with_cp)
         except (AssertionError, AttributeError) as error:
             raise ConfigError(
                 f'TimmBackbone: timm cannot recompute the activations of {self.model_name}; set '

@@ -94,7 +94,7 @@ class TransformersBackbone(WrappedBackbone):
         self.num_layers = len(_stages_of(self.model)[1])
         self.depths = _depths_of(self.model)
         if with_cp:
-            self._recompute()
+            self.recompute(True)
         self.frozen = self._freeze(frozen_stages)
         maps = out_type != 'pooled'
         if maps and (other := other_sizes(self, self.strides, self.in_channels)):
@@ -262,7 +262,9 @@ class TransformersBackbone(WrappedBackbone):
             parameter.requires_grad = not (frozen or frozen_stages == 'all')
         return frozen_modules(self)
 
-    def _recompute(self) -> None:
+    def recompute(self, with_cp: bool) -> None:
+        if not with_cp:
+            return self.model.gradient_checkpointing_disable()
         try:
             self.model.gradient_checkpointing_enable()
         except ValueError as error:
