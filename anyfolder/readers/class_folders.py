@@ -24,7 +24,7 @@ from .other_labels import check_other_labels
 from .records import ImageRecord, Records
 from .split_lists import Lists, read_lists
 from .splits import split_of
-from .texts_with_classes import texts_of_classes
+from .texts_with_classes import check_texts
 
 LABEL_FILE_SUFFIXES = ('.csv', '.tsv', '.xlsx', '.xls', '.parquet', '.json', '.txt')
 REMEDY = (
@@ -72,7 +72,8 @@ def read_class_folders(
     findings = Findings(skip_invalid)
     labeled = _labeled(tree, Path(work_dir) if work_dir else None, findings)
     records = labeled.records
-    _check_texts(tree, records)
+    if len({record.labels for record in records}) < 2:
+        check_texts(tree)
     _check_any(tree, records)
     classes = {name for record in records for name in record.labels}
     names = _names_of_numbers(tree, records, classes)
@@ -227,19 +228,6 @@ def _only_folder(tree: Tree) -> Path | None:
 def _is_deeper(name: str, labels: Sequence[str]) -> bool:
     """True for the name of a folder that is neither the class of its images nor a split."""
     return readable(name) not in labels and not split_of(name)
-
-
-def _check_texts(tree: Tree, records: Records) -> None:
-    """Raise an ``UnclearError`` if texts may have the classes that folders and tables do not."""
-    if len({record.labels for record in records}) < 2 and (pairs := texts_of_classes(tree)):
-        image, text = pairs[0]
-        raise UnclearError(
-            f'{str(text)!r} may have the class of {str(image)!r}, as others have of their images; '
-            f'{REMEDY}.',
-            format='table',
-            pairs=pairs,
-            columns=['class'],
-        )
 
 
 def _check_any(tree: Tree, records: Records) -> None:

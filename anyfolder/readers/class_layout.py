@@ -4,13 +4,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from anyfolder.errors import InputError, UnclearError
-from anyfolder.pixels.image_files import is_image, is_os_metadata, walk_files
+from anyfolder.pixels.image_files import is_os_metadata, walk_files
 from anyfolder.wording import option
 
 from .findings import Findings
+from .folders_beside_classes import Below, without_copies, without_results
 from .identity import FOLDER_KINDS
 from .image_tree import Tree
 from .listing import readable
@@ -27,14 +27,6 @@ NOTE_SUFFIXES = (
     '.md',
     '.mat',
 )  # lists and notes
-# Folders that programs write next to the data, in lower case.
-RESULT_FOLDERS = (
-    'output', 'outputs', 'result', 'results', 'runs', 'prediction', 'predictions', 'preds',
-    'inference', 'logs', 'checkpoints', 'weights', 'plots', 'visualizations',
-)  # fmt: skip
-# Images by subfolder; '' for those in the folder itself.
-Below = Mapping[str, list[Path]]
-Group = TypeVar('Group', Below, list[Path])
 
 
 def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records:
@@ -52,7 +44,7 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
     flat = {top for top, split in splits.items() if split != 'train' and {*tops[top]} == {''}}
     classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
     without_classes = splits.keys() >= classes.keys() and len(classes) + len(flat) > 1
-    classes = _without_copies(tree, classes, findings)
+    classes = without_copies(tree, classes, findings)
     if 'train' in parts.values() or without_classes:
         classes = {}
     elif parts and not any(name in classes for top in parts for name in tops[top]):
@@ -69,7 +61,7 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
                 f'{str(tree.folder / top)!r} has no images in folders of the classes; add '
                 'some, or remove it, and a tenth of the images for training is held out.'
             )
-        found = _without_results(tree.folder / top, tops[top], findings)
+        found = without_results(tree.folder / top, tops[top], findings)
         _check_part(tree.folder / top, found, split == 'train', work_dir)
         records += [
             ImageRecord(path, split, labels=(readable(name),))
@@ -77,69 +69,10 @@ def by_folders(tree: Tree, work_dir: Path | None, findings: Findings) -> Records
             for path in paths
         ]
     if 'train' not in parts.values():
-        classes = _without_results(tree.folder, classes, findings)
+        classes = without_results(tree.folder, classes, findings)
         _check_part(tree.folder, classes, True, work_dir)
         records += _of_classes(tree, classes)
     return records
-
-
-def _without_copies(
-    tree: Tree, classes: Mapping[str, Below], findings: Findings
-) -> dict[str, Below]:
-    """The folders of classes without one that has the images in folders of these again.
-
-    Raises:
-        InputError: if one has folders of all others, with other images.
-    """
-    copies = [
-        name
-        for name, below in classes.items()
-        if len(below) > 1 and below.keys() == classes.keys() - {name}
-    ]
-    for name in copies:
-        for label, images in classes[name].items():
-            known = {_name_and_size(path) for paths in classes[label].values() for path in paths}
-            other = next((path for path in images if _name_and_size(path) not in known), None)
-            if other:
-                raise UnclearError(
-                    f'{str(tree.folder / name)!r} has the folders of all classes again, with other '
-                    f'images such as {str(other)!r}; put these into the folders of their classes, '
-                    'or name the folders train, val and test, with a folder of each class in them.',
-                    images='**/{class}/*',
-                )
-    what = 'folders left out, which have the images of all classes again'
-    findings.warn_all(what, (tree.folder / name for name in copies))
-    return {name: below for name, below in classes.items() if name not in copies}
-
-
-def _name_and_size(path: Path) -> tuple[str, int]:
-    return path.name, path.stat().st_size
-
-
-def _without_results(
-    folder: Path, classes: Mapping[str, Group], findings: Findings
-) -> dict[str, Group]:
-    """The folders of classes without those of results. One with images alone may be a class."""
-    named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
-    if len(classes) - len(named) < 2:
-        return {**classes}
-    results = [
-        name
-        for name in named
-        if not all(
-            is_image(path) or is_os_metadata(path) or split_of(path.name)
-            for path in (folder / name).iterdir()
-        )
-    ]
-    findings.warn_all(
-        'folders left out, which are named as results and have more than images',
-        (folder / name for name in results),
-    )
-    findings.warn_all(
-        'classes that are named as results; move their folders away if they are none',
-        (folder / name for name in named if name not in results),
-    )
-    return {name: below for name, below in classes.items() if name not in results}
 
 
 def _tops(tree: Tree) -> dict[str, dict[str, list[Path]]]:

@@ -2,13 +2,26 @@
 
 from pathlib import Path
 
-from anyfolder.errors import InputError
+from anyfolder.errors import InputError, UnclearError
 from anyfolder.sampling import evenly_spaced
 
 from .findings import Findings
 from .image_tree import Tree
 
 MOST_TEXTS = 50  # that are read
+
+
+def check_texts(tree: Tree) -> None:
+    """Raise an ``UnclearError`` if texts may have the classes of most images."""
+    if pairs := texts_of_classes(tree):
+        image, text = pairs[0]
+        raise UnclearError(
+            f'{str(text)!r} may have the class of {str(image)!r}, as others have of their images; '
+            'put the images of each class into a folder with its name.',
+            format='table',
+            pairs=pairs,
+            columns=['class'],
+        )
 
 
 def texts_of_classes(tree: Tree) -> list[tuple[Path, Path]]:

@@ -1,0 +1,80 @@
+"""Folders beside those of classes that are none: copies of all, and results of programs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from anyfolder.errors import UnclearError
+from anyfolder.pixels.image_files import is_image, is_os_metadata
+
+from .findings import Findings
+from .image_tree import Tree
+from .splits import split_of
+
+# Folders that programs write next to the data, in lower case.
+RESULT_FOLDERS = (
+    'output', 'outputs', 'result', 'results', 'runs', 'prediction', 'predictions', 'preds',
+    'inference', 'logs', 'checkpoints', 'weights', 'plots', 'visualizations',
+)  # fmt: skip
+# Images by subfolder; '' for those in the folder itself.
+Below = Mapping[str, list[Path]]
+Group = TypeVar('Group', Below, list[Path])
+
+
+def without_copies(
+    tree: Tree, classes: Mapping[str, Below], findings: Findings
+) -> dict[str, Below]:
+    """The folders of classes without one that has the images in folders of these again.
+
+    Raises:
+        InputError: if one has folders of all others, with other images.
+    """
+    copies = [
+        name
+        for name, below in classes.items()
+        if len(below) > 1 and below.keys() == classes.keys() - {name}
+    ]
+    for name in copies:
+        for label, images in classes[name].items():
+            known = {_name_and_size(path) for paths in classes[label].values() for path in paths}
+            other = next((path for path in images if _name_and_size(path) not in known), None)
+            if other:
+                raise UnclearError(
+                    f'{str(tree.folder / name)!r} has the folders of all classes again, with other '
+                    f'images such as {str(other)!r}; put these into the folders of their classes, '
+                    'or name the folders train, val and test, with a folder of each class in them.',
+                    images='**/{class}/*',
+                )
+    what = 'folders left out, which have the images of all classes again'
+    findings.warn_all(what, (tree.folder / name for name in copies))
+    return {name: below for name, below in classes.items() if name not in copies}
+
+
+def _name_and_size(path: Path) -> tuple[str, int]:
+    return path.name, path.stat().st_size
+
+
+def without_results(
+    folder: Path, classes: Mapping[str, Group], findings: Findings
+) -> dict[str, Group]:
+    """The folders of classes without those of results. One with images alone may be a class."""
+    named = [name for name in classes if name.casefold() in RESULT_FOLDERS]
+    if len(classes) - len(named) < 2:
+        return {**classes}
+    results = [
+        name
+        for name in named
+        if not all(
+            is_image(path) or is_os_metadata(path) or split_of(path.name)
+            for path in (folder / name).iterdir()
+        )
+    ]
+    findings.warn_all(
+        'folders left out, which are named as results and have more than images',
+        (folder / name for name in results),
+    )
+    findings.warn_all(
+        'classes that are named as results; move their folders away if they are none',
+        (folder / name for name in named if name not in results),
+    )
+    return {name: below for name, below in classes.items() if name not in results}
