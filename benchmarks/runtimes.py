@@ -152,11 +152,15 @@ def asked_of_ncnn(pnnx: str, file: Path, given: Arrays, folder: Path) -> str:
 
 
 def random_inputs(file: Path) -> dict[str, np.ndarray]:
-    """Images for a file of another program."""
+    """Images for a file of another program, and their sizes if it asks for them."""
     random, given = np.random.default_rng(0), {}
+    sides: list[int] = []
     for one in onnxruntime.InferenceSession(str(file)).get_inputs():
         shape = [side if isinstance(side, int) else 1 for side in one.shape]
-        given[one.name] = random.random(shape, np.float32)
+        if one.type == 'tensor(int64)':
+            given[one.name] = np.array([sides])
+        else:
+            given[one.name], sides = random.random(shape, np.float32), shape[2:]
     return given
 
 

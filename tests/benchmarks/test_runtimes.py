@@ -37,3 +37,10 @@ def test_a_row_has_its_time_and_size_or_its_error():
     assert runtimes.timed('other', ONNX, broken, 1, given, None) == (
         'other: RuntimeError: no such layer'
     )
+
+
+def test_other_files_get_images_and_their_sizes():
+    given = runtimes.random_inputs(ONNX)
+    images, sizes = given.values()
+    assert images.shape[2:] == tuple(sizes[0])
+    InOnnxruntime(ONNX, threads=1)(given)
