@@ -84,6 +84,8 @@ CASES = {
 
 
 def built(settings: dict[str, Any]) -> nn.Module:
+    if settings['backbone']['type'].endswith('ECViT'):
+        pytest.importorskip('vit_plugin.projects.ecdet')
     import mmdet.models  # noqa: F401
     from mmengine.registry import MODELS, init_default_scope
 

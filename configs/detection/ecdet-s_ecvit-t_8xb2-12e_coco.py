@@ -1,8 +1,8 @@
 """ECDet-S (arXiv:2603.18739) on COCO; 12 epochs.
 
-It has 10 million parameters.
+It has 9.9 million parameters.
 
-    tools/dist_train.sh configs/detection/ecdet-s_ecvit-t_8xb4-12e_coco.py 8
+    tools/dist_train.sh configs/detection/ecdet-s_ecvit-t_8xb2-12e_coco.py 8
 
 The authors train for 74 epochs with mosaic and mixup, from a distilled ECViT-T, and state 51.7 AP.
 Not yet trained by us.
@@ -36,6 +36,7 @@ model = dict(
     bbox_head=dict(
         type='vit_plugin.DFINEHead',
         num_classes=80,
+        num_queries=300,
         in_channels=[dims] * 3,
         embed_dims=dims,
         variant='ecdet',
@@ -50,7 +51,6 @@ train_pipeline = [
     dict(type='LoadAnnotations', with_bbox=True),
     dict(type='RandomFlip', prob=0.5),
     dict(type='PhotoMetricDistortion'),
-    dict(type='MinIoURandomCrop', bbox_clip_border=True),
     dict(type='Resize', scale=size, keep_ratio=False),
     dict(type='PackDetInputs'),
 ]
@@ -63,7 +63,7 @@ test_pipeline = [
         meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'),
     ),
 ]
-train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = val_dataloader
 
