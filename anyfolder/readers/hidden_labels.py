@@ -112,7 +112,7 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
         'if the folders are the classes, move the table away.'
     )
     said: dict[Path, frozenset[str]] = {}
-    if table.is_of_classes:
+    if table.is_of_classes or _has_words_alone(table):
         with suppress(InputError):  # of numbers that are no classes, or of other values
             names_of = names_in(table, Findings())
             said = {
@@ -164,6 +164,13 @@ def _contradiction(
 def _may_be_classes(values: Sequence[str]) -> bool:
     """True for a few values, which several images share."""
     return 1 < len({*values}) <= len(values) / 2
+
+
+def _has_words_alone(table: ImageTable) -> bool:
+    """True if a table has one more column, of a few words: classes, whatever its title."""
+    values = [row[name] for row in table.rows for name in table.others]
+    words = all(any(map(str.isalpha, value)) for value in values)
+    return len(table.others) == 1 and words and _may_be_classes(values)
 
 
 def _names_folders(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> bool:

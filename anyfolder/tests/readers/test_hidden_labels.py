@@ -112,6 +112,24 @@ def test_a_table_that_gives_the_folders_names_agrees(tmp_path):
     assert len(read(tmp_path).classes) == 6
 
 
+@pytest.mark.parametrize(
+    ('header', 'words'), [('', True), ('file,kind', True), ('file,age', False)]
+)
+def test_words_in_the_only_column_are_classes_whatever_its_title(tmp_path, header, words):
+    paths = patients(tmp_path, '{}')
+    for i, name in enumerate(('alpha', 'beta', 'gamma', 'delta', 'eta', 'theta')):
+        (tmp_path / f'{i}').rename(tmp_path / name)
+        paths = [path.replace(f'{i}/', f'{name}/') for path in paths]
+    values = ('cat', 'dog') if words else ('40', '50')
+    rows = [f'{path},{values[i % 2]}' for i, path in enumerate(paths)]
+    write_table(tmp_path, header or rows[0], rows[not header :])
+    if words:
+        with rejects(r"meta.csv' says the class .* which lies in the folder 'alpha'"):
+            read(tmp_path)
+    else:
+        assert len(read(tmp_path).classes) == 6
+
+
 def test_a_table_that_exchanges_the_folders_is_a_question(tmp_path):
     for i in range(10):
         path = tmp_path / ('cat', 'dog')[i % 2] / f'{i}.png'
