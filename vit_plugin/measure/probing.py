@@ -61,7 +61,8 @@ def prepare(cfg: Config) -> None:
     if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
         raise ConfigError(
             'Only a config of MMPretrain with a train_dataloader and a val_dataloader can be '
-            'probed.'
+            'probed, since its images are what is asked; give --config with one that has both, '
+            'such as the config of a run on your data.'
         )
     _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
     loader.update(
