@@ -54,8 +54,13 @@ def test_weights_of_an_encoder_fit():
 
 
 def test_other_outputs_are_an_error():
-    with rejects(r'out_indices=\(0, 2\) must be three blocks'):
-        SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 2))
+    with rejects(r"out_type='raw' must be 'featmap'"):
+        SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 2), out_type='raw')
+
+
+def test_the_last_block_stands_for_those_that_are_missing():
+    model = SpatialTuningAdapter(arch=ARCH, img_size=32, out_indices=(0, 2), out_channels=16)
+    assert [level.shape[-1] for level in model(torch.rand(1, 3, 64, 64))] == [8, 4, 2]
 
 
 def test_a_lite_encoder_takes_one_map():

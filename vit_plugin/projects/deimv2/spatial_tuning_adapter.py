@@ -31,14 +31,14 @@ class SpatialTuningAdapter(VisionTransformer):
         adapter_norm_cfg: the norms of the CNN and of the projections.
         norms_last: whether the final norm is applied to the output of the last block of the arch
             alone, as transformers does.
-        **kwargs: see :class:`VisionTransformer`, with three ``out_indices`` and without
-            ``out_type``.
+        **kwargs: see :class:`VisionTransformer`, with up to three ``out_indices`` and
+            without ``out_type``. The last one also stands for those that are missing.
 
     Shape: images (B, in_channels, H, W) -> maps (B, out_channels, ceil(H / s), ceil(W / s)) for
     s = 8, 16 and 32.
 
     Raises:
-        ConfigError: for another number of ``out_indices``, or another ``out_type``.
+        ConfigError: for more ``out_indices``, or another ``out_type``.
     """
 
     added_parts = ('detail', 'fusions')
@@ -52,10 +52,10 @@ class SpatialTuningAdapter(VisionTransformer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**{'out_type': 'featmap', **kwargs})
-        if len(self.out_indices) != len(STRIDES) or self.out_type != 'featmap':
+        if len(self.out_indices) > len(STRIDES) or self.out_type != 'featmap':
             raise ConfigError(
-                f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks, such '
-                f"as (3, 7, 11), and out_type={self.out_type!r} must be 'featmap'."
+                f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks at '
+                f"most, such as (3, 7, 11), and out_type={self.out_type!r} must be 'featmap'."
             )
         if conv_inplane is None and len(self._own_maps()) < len(STRIDES):
             raise ConfigError(
@@ -99,7 +99,8 @@ class SpatialTuningAdapter(VisionTransformer):
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> three maps, from the finest."""
         x, grid, own = self.patch_embed(images)
-        maps = (self.output(x, grid) for x in self.tokens(x, grid))  # (B, C, h, w)
+        maps = [self.output(x, grid) for x in self.tokens(x, grid)]  # (B, C, h, w)
+        maps += [maps[-1]] * (len(STRIDES) - len(maps))
         details = self.details(images) if len(self.detail) else self._averaged(own, images)
         return tuple(
             fuse(torch.cat((_resized(x, detail), detail), dim=1))
