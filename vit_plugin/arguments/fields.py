@@ -49,6 +49,7 @@ PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
 Blocks = Annotated[int, Field(ge=0, le=1000)]  # without any, the stem stands alone
 Positive = Annotated[float, Field(gt=0)]
+Factor = Annotated[float, Field(gt=0, le=100)]  # of a width, or of a number of blocks
 NotNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']  # -1 freezes nothing

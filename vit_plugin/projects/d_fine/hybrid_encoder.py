@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import (
     Count,
+    Factor,
     InitConfig,
     NormConfig,
-    Positive,
     PositiveInt,
     PositiveInts,
     Rate,
@@ -62,8 +62,8 @@ class HybridEncoder(BaseModule):
         in_channels: PositiveInts,
         out_channels: Width = 256,
         kind: Kind = 'elan',
-        depth: Positive = 1.0,
-        expansion: Positive = 1.0,
+        depth: Factor = 1.0,
+        expansion: Factor = 1.0,
         num_layers: Count = 1,
         num_heads: PositiveInt = 8,
         feedforward_channels: PositiveInt = 1024,

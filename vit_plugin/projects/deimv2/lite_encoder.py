@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import InitConfig, NormConfig, Positive, PositiveInt, PositiveInts
+from vit_plugin.arguments.fields import Factor, InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.projects.detr_family.rep_conv import RepELAN
@@ -37,8 +37,8 @@ class LiteEncoder(BaseModule):
         self,
         in_channels: PositiveInts,
         out_channels: PositiveInt = 128,
-        depth: Positive = 1.0,
-        expansion: Positive = 1.0,
+        depth: Factor = 1.0,
+        expansion: Factor = 1.0,
         trailing: bool = True,
         act: str = 'SiLU',
         norm_cfg: NormConfig = dict(type='BN'),
