@@ -47,9 +47,11 @@ BACKBONES = {
     'TimmBackbone': dict(model_name='vit_tiny_patch16_224'),
     'FrozenResNet': dict(depth=18),
     'HGNetV2': {},
+    'ResNetD': dict(depth=18),
+    'ECViT': dict(arch=TINY),
     'SpatialTuningAdapter': dict(arch=dict(TINY, num_layers=3), out_indices=(0, 1, 2)),
 }
-OF_CNNS = ('FrozenResNet', 'HGNetV2')
+OF_CNNS = ('FrozenResNet', 'HGNetV2', 'ResNetD')
 
 
 def random_(name: str, **kwargs: object) -> nn.Module:
