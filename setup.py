@@ -88,7 +88,6 @@ test = [
     'tensorboard',
     'pillow-heif',
     'h5py',
-    'openvino',
     'tifffile',
     'psutil',
 ]

@@ -27,7 +27,8 @@ def test_at_a_hub(tmp_path, monkeypatch):
     trained = load('hf://ORG/NAME', device='cpu')
     assert trained.classes == ['cat', 'dog', 'owl']
     processors = ['preprocessor_config.json', 'processor_config.json']
-    assert asked == ['model.safetensors', 'config.json', *processors]
+    card = 'README.md'  # which may state a license
+    assert asked == ['model.safetensors', 'config.json', *processors, card]
 
 
 def test_at_an_address_by_its_name(tmp_path, monkeypatch):

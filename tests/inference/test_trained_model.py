@@ -178,7 +178,9 @@ def test_a_checkpoint_names_no_code(tmp_path, text, words):
 def test_a_model_of_transformers_that_is_not_read_is_named(tmp_path):
     save_file(dict(a=torch.zeros(1)), tmp_path / 'model.safetensors')
     (tmp_path / 'config.json').write_text('{"architectures": ["DetrForObjectDetection"]}')
-    with rejects(r"its config.json has architectures=\['DetrForObjectDetection'\], and no model"):
+    with rejects(
+        r"its config.json has architectures=\['DetrForObjectDetection'\], and it has no model_type"
+    ):
         load(tmp_path, device='cpu')
 
 
