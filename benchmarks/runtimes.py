@@ -109,7 +109,7 @@ def timed(name: str, file: Path, make: Any, rounds: int, given: Arrays, judge: A
     try:
         runtime = make(file, threads=1)
         ms = milliseconds(lambda: runtime(given), rounds)
-        runtime.facts = InOnnxruntime(file).facts  # those of ONNX, which OpenVINO does not read
+        runtime.metadata = InOnnxruntime(file).metadata  # OpenVINO does not read those of ONNX
         ap = judge and judge(ExportedModel(file, runtime))
     except Exception as error:  # each runtime has errors of its own
         return f'{name}: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}'

@@ -288,7 +288,7 @@ def test_weights_beyond_two_gigabytes_lie_beside(deployed, tmp_path, monkeypatch
 )
 def test_what_a_format_does_not_have(tmp_path, suffix, dtype, words):
     with rejects(words):
-        FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), '')
+        FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), {})
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.deploy.runtimes import RUNTIMES
+from vit_plugin.deploy.runtimes import RUNTIMES, open_exported
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference import SCORE_THR, TABLE_SUFFIXES
 
@@ -130,8 +130,11 @@ def say_where_from(args: Namespace) -> None:
     from anyfolder.terminal import printable
     from vit_plugin.weights.carried_records import of_address, of_exported
 
-    if Path(args.checkpoint).suffix in ('.pt2', *RUNTIMES):
-        record = of_exported(Path(args.checkpoint))
+    path = Path(args.checkpoint)
+    if path.suffix in RUNTIMES:
+        record = of_exported(path, open_exported(path).metadata)
+    elif path.suffix == '.pt2':
+        record = of_exported(path)
     else:
         from vit_plugin.inference.saved_model import find_checkpoint
 

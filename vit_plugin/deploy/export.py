@@ -1,11 +1,12 @@
 """Export a trained model to a file that runs without the framework."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -18,11 +19,13 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed
 from vit_plugin.weights.carried_records import append_to
+from vit_plugin.weights.provenance import KEY as PROVENANCE
 from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import Deployed, Outputs
 from .onnx_file import Run, external_weights, write_onnx
 from .openvino_file import weights_of_openvino, write_openvino
+from .runtimes import KEY
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is
 # acceptable.
@@ -77,11 +80,16 @@ def export(
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
     form = FORMATS[out.suffix]
+    metadata = {KEY: facts} if facts else {}
+    if record:
+        metadata[PROVENANCE] = record.text()
     with replacing(out, sources) as path, form.second_file(path, out, sources):
         with stage('Tracing the graph'):
             program = trace(model, size, batch)
         with stage('Writing the file'):
-            run = form.write(program, path, dtype, model.outputs, facts, record)
+            run = form.write(program, path, dtype, model.outputs, metadata)
+            if record:
+                append_to(path, record)  # to an archive alone
         failed = rejecting(
             f'The file that was written for {str(out)!r} does not run',
             'nothing was written; try the other format',
@@ -171,8 +179,7 @@ def write_pt2(
     path: Path,
     dtype: str,
     outputs: Sequence[str] = (),
-    facts: str = '',
-    record: Provenance | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Write a ``torch.export`` archive. Returns a function that runs it.
 
@@ -185,8 +192,6 @@ def write_pt2(
     archive = BytesIO()
     torch.export.save(program, archive)
     path.write_bytes(archive.getvalue())
-    if record:
-        append_to(path, record)
     return torch.export.load(path).module()
 
 
@@ -198,7 +203,7 @@ class Format(NamedTuple):
         second_file: a context that puts what it writes beside it next to the target.
     """
 
-    write: Callable[[ExportedProgram, Path, str, Sequence[str], str, Provenance | None], Run]
+    write: Callable[[ExportedProgram, Path, str, Sequence[str], Mapping[str, str]], Run]
     second_file: Callable[[Path, Path, Sequence[str | Path]], AbstractContextManager[None]]
 
 

@@ -20,7 +20,7 @@ from vit_plugin.inference.predictions import Prediction, names_of
 from vit_plugin.inference.unusual_sizes import say_if_far
 
 from .pixel_steps import Placed, Step, apply_steps, size_after
-from .runtimes import Runtime, open_exported
+from .runtimes import KEY, Runtime, open_exported
 
 USUAL = 256  # pixels of a side of an image, for a graph that takes any
 
@@ -56,7 +56,7 @@ class ExportedModel:
     def __init__(self, path: str | Path, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or open_exported(path)
         try:
-            self.facts: dict[str, Any] = json_in(self.runtime.facts or '{}', path)
+            self.facts: dict[str, Any] = json_in(self.runtime.metadata.get(KEY, '{}'), path)
         except LimitError:
             raise
         except ConfigError:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -13,11 +14,9 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
-from vit_plugin.weights.provenance import KEY as PROVENANCE
-from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import INPUTS, Outputs
-from .runtimes import KEY, Arrays, InOnnxruntime, Runtime
+from .runtimes import Arrays, InOnnxruntime, Runtime
 
 Run = Callable[..., Outputs]
 
@@ -31,8 +30,7 @@ def write_onnx(
     path: Path,
     dtype: str,
     outputs: Sequence[str] = ('logits',),
-    facts: str = '',
-    record: Provenance | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Write ONNX. Return a function that runs it in onnxruntime.
 
@@ -64,10 +62,7 @@ def write_onnx(
     # The exporter notes where each node is from, with the paths of this machine.
     for node in graph.model.graph.all_nodes():
         node.metadata_props.clear()
-    if facts:
-        graph.model.metadata_props[KEY] = facts
-    if record:
-        graph.model.metadata_props[PROVENANCE] = record.text()
+    graph.model.metadata_props.update(metadata)
     if dtype == 'int8':
         write_int8(graph.model_proto, path)
     elif dtype == 'float16':

@@ -1,20 +1,19 @@
 """A traced graph in OpenVINO's format: an ``.xml``, and its weights in a ``.bin`` next to it."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from torch.export import ExportedProgram
 
 from anyfolder.complete import replacing
 from vit_plugin.errors import ConfigError, named_line, needed_by, rejecting
-from vit_plugin.weights.provenance import KEY as PROVENANCE
-from vit_plugin.weights.provenance import Provenance
 
 from .onnx_file import Run, run_in, write_onnx
-from .runtimes import KEY, InOpenVino
+from .runtimes import InOpenVino
 
 
 def write_openvino(
@@ -22,8 +21,7 @@ def write_openvino(
     path: Path,
     dtype: str,
     outputs: Sequence[str] = ('logits',),
-    facts: str = '',
-    record: Provenance | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Write OpenVINO's format, by way of ONNX. Return a function that runs it.
 
@@ -43,9 +41,8 @@ def write_openvino(
         what = 'This model cannot be written for OpenVINO'
         with rejecting(what, 'write an .onnx file', cause=named_line):
             model = openvino.convert_model(graph)
-            model.set_rt_info(facts, [KEY])
-            if record:
-                model.set_rt_info(record.text(), [PROVENANCE])
+            for key, text in metadata.items():
+                model.set_rt_info(text, [key])
             openvino.save_model(model, path, compress_to_fp16=dtype == 'float16')
     return run_in(InOpenVino(path))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vit_plugin.errors import needed_by, rejecting
 
-KEY = 'vit_plugin'  # of a file's metadata
+KEY = 'vit_plugin'  # of what a file's metadata say of its inputs and outputs
 
 Arrays = Mapping[str, np.ndarray]
 Shape = tuple[int | str, ...]  # a side that is open has a name
@@ -20,12 +20,12 @@ class Runtime(Protocol):
     Attributes:
         inputs: name -> shape, in their order.
         outputs: names, in their order.
-        facts: its metadata, or nothing.
+        metadata: its entries of text.
     """
 
     inputs: Mapping[str, Shape]
     outputs: Sequence[str]
-    facts: str
+    metadata: Mapping[str, str]
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
         """The outputs for inputs of these names."""
@@ -59,7 +59,7 @@ class InOnnxruntime:
             given.name: tuple(given.shape) for given in self._session.get_inputs()
         }
         self.outputs: Sequence[str] = [output.name for output in self._session.get_outputs()]
-        self.facts: str = self._session.get_modelmeta().custom_metadata_map.get(KEY, '')
+        self.metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
         return self._session.run(None, dict(given))
@@ -94,7 +94,11 @@ class InOpenVino:
             for port in self._compiled.inputs
         }
         self.outputs: Sequence[str] = [port.any_name for port in self._compiled.outputs]
-        self.facts = str(model.rt_info[KEY].value) if model.has_rt_info([KEY]) else ''
+        self.metadata: Mapping[str, str] = {
+            key: text
+            for key, entry in model.rt_info.items()  # of dicts, and of values of many types
+            if isinstance(text := getattr(entry, 'value', None), str)
+        }
 
     def __call__(self, given: Arrays) -> Sequence[np.ndarray]:
         found = self._compiled(dict(given))

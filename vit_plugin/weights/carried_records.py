@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from anyfolder.text import read_text
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError
 from vit_plugin.project import declared
 
 from .hub import CARD, offline, timm_name
@@ -31,22 +31,12 @@ def carried(checkpoint: Checkpoint) -> Provenance | None:
 
 
 def of_file(path: Path) -> Provenance | None:
-    """The record in the metadata of a file: safetensors, ONNX, or an archive of torch or numpy."""
+    """The record in the metadata of a file: safetensors, or an archive of torch or numpy."""
     if path.suffix == '.safetensors':
         from safetensors import safe_open
 
         with safe_open(path, framework='numpy') as file:
             return read_text_record((file.metadata() or {}).get(KEY, ''))
-    if path.suffix == '.onnx':
-        with needed_by('A file in ONNX'):
-            import onnxruntime
-        session = onnxruntime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
-        return read_text_record(session.get_modelmeta().custom_metadata_map.get(KEY, ''))
-    if path.suffix == '.xml':
-        with needed_by("A file in OpenVINO's format"):
-            import openvino
-        model = openvino.Core().read_model(str(path))
-        return read_text_record(str(model.rt_info[KEY].value) if model.has_rt_info([KEY]) else '')
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             return read_text_record(archive.comment.decode(errors='replace'))
@@ -66,9 +56,15 @@ def of_checkpoint(checkpoint: Checkpoint) -> Provenance:
     return _completed(carried(checkpoint), str(checkpoint.source), checkpoint.path)
 
 
-def of_exported(path: Path) -> Provenance:
-    """The record of a file in ONNX, or of an archive of ``torch.export``, with its hash."""
-    return _completed(of_file(path), str(path), path)
+def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Provenance:
+    """The record of an exported file, with its hash.
+
+    Args:
+        path: the file.
+        metadata: what its runtime finds in it. None: it is an archive of ``torch.export``.
+    """
+    record = of_file(path) if metadata is None else read_text_record(metadata.get(KEY, ''))
+    return _completed(record, str(path), path)
 
 
 def of_address(address: str, download: bool = True) -> Provenance:
