@@ -1,18 +1,18 @@
 """A DETR head whose queries are the best of the boxes that the elements of maps propose."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from mmengine.model import bias_init_with_prob, constant_init
 from torch import Tensor, nn
-from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import InitConfig, NotNegative, PositiveInt, Section, Typed
+from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes
+from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MostBoxes
 
 from .fine_decoder import MLP, VARIANTS, FineDecoderCfg, FineDecoderLayer, position_mlp
 from .noised_objects import NoisedObjects
@@ -23,36 +23,8 @@ with needed_by('RTDETRHead'):
 
     from .noised_detr_head import Noise, NoisedDETRHead, QueryOutputs
 
-MATCHING = dict(
-    assigner=dict(
-        type='mmdet.HungarianAssigner',
-        match_costs=[
-            dict(type='mmdet.FocalLossCost', weight=2.0),
-            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
-            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
-        ],
-    )
-)
 EDGE = 0.01  # of the image: an element whose box comes closer to a border has no box to propose
 VariantName = Literal['rt_detr', 'd_fine', 'ecdet', 'deimv2', 'deimv2_transformers']
-
-
-class Loss(Typed, total=False):
-    """A loss, with what else its class takes."""
-
-    loss_weight: NotNegative
-
-
-class Matching(TypedDict, total=False):
-    """MMDetection's ``train_cfg`` of a DETR."""
-
-    assigner: Typed
-
-
-class MostBoxes(TypedDict, total=False):
-    """Options of a prediction."""
-
-    max_per_img: PositiveInt
 
 
 class ProposingHead(NoisedDETRHead):
@@ -81,9 +53,6 @@ class ProposingHead(NoisedDETRHead):
         ConfigError: if points or heads do not fit the maps. In the forward, if it gets other maps,
             or maps with fewer elements than queries.
     """
-
-    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `best`
-    class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
 
     def __init__(
         self,
@@ -130,9 +99,6 @@ class ProposingHead(NoisedDETRHead):
         self.position = position_mlp(dims, self.variant)
         self.layers = nn.ModuleList(FineDecoderLayer(dims, self.variant, **layer) for _ in number)
         self.fc_cls = nn.ModuleList(nn.Linear(dims, num_classes) for _ in number)
-
-    def _init_layers(self) -> None:
-        """MMDetection calls it before the sizes are known."""
 
     def _build_proposals(self) -> None:
         dims = self.embed_dims
@@ -239,14 +205,6 @@ class ProposingHead(NoisedDETRHead):
         """
         raise NotImplementedError
 
-    def predict(
-        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
-    ) -> list[Any]:
-        """The boxes, scores and classes of each image, best first."""
-        logits, boxes, *_ = self(x, self.sizes_of(batch_data_samples, x[0]))
-        metas = [sample.metainfo for sample in batch_data_samples]
-        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
-
     def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
         """Maps -> what is predicted, best first, for a graph.
 
@@ -254,12 +212,4 @@ class ProposingHead(NoisedDETRHead):
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
         """
         outputs = self(x, sizes)
-        dtype = torch.promote_types(outputs.logits.dtype, torch.float32)
-        every = outputs.logits[-1].to(dtype).sigmoid().flatten(1)
-        scores, best = every.topk(self.test_cfg['max_per_img'])
-        rows = (best // self.num_classes)[..., None]
-        boxes, features = (
-            part.gather(1, rows.expand(-1, -1, part.shape[-1]))
-            for part in (outputs.boxes[-1].to(dtype), outputs.features)
-        )
-        return boxes, scores, best % self.num_classes, features
+        return self.highest(outputs.logits[-1], outputs.boxes[-1], outputs.features)

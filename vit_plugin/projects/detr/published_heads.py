@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section, Typed
+from vit_plugin.arguments.fields import InitConfig, PositiveInt, Section
 from vit_plugin.errors import needed_by
 from vit_plugin.importable import make_importable
+from vit_plugin.projects.detr_family.head_settings import Matching, MostBoxes
 from vit_plugin.registry import MODELS
 
 with needed_by('PublishedDETRHead'):
@@ -20,18 +20,6 @@ with needed_by('PublishedDETRHead'):
 
 NO_OBJECT = 0.1  # weight of this class in the loss
 FOCAL = dict(type='mmdet.FocalLoss', use_sigmoid=True, gamma=2.0, alpha=0.25, loss_weight=2.0)
-
-
-class Matching(TypedDict, total=False):
-    """MMDetection's ``train_cfg`` of a DETR."""
-
-    assigner: Typed
-
-
-class MostBoxes(TypedDict, total=False):
-    """Options of a prediction."""
-
-    max_per_img: PositiveInt
 
 
 class OfFile(DETRHead):

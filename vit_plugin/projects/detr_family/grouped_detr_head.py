@@ -38,6 +38,8 @@ class GroupedDETRHead(DETRHead):
         ConfigError: if the assigner is not a ``HungarianAssigner``.
     """
 
+    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `highest`
+    class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
     compared: tuple[str, ...] = ('bboxes', 'labels', 'ends')  # what losses take of the objects
 
     def __init__(self, num_groups: int, *args: Any, **kwargs: Any) -> None:
@@ -54,6 +56,9 @@ class GroupedDETRHead(DETRHead):
         """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
         inner = torch.tensor([sample.img_shape[:2] for sample in samples], device=like.device)
         return inner, tuple(samples[0].batch_input_shape[:2])
+
+    def _init_layers(self) -> None:
+        """MMDetection calls it before the sizes are known."""
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
@@ -119,3 +124,29 @@ class GroupedDETRHead(DETRHead):
             bbox=self.loss_bbox(boxes, bbox_xyxy_to_cxcywh(bboxes / ends), avg_factor=count),
             iou=self.loss_iou(corners, bboxes, avg_factor=count),
         )
+
+    def predict(
+        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
+    ) -> list[Any]:
+        """The boxes, scores and classes of each image, best first."""
+        logits, boxes, *_ = self(x, self.sizes_of(batch_data_samples, x[0]))
+        metas = [sample.metainfo for sample in batch_data_samples]
+        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
+
+    def highest(self, logits: Tensor, boxes: Tensor, features: Tensor) -> tuple[Tensor, ...]:
+        """What is predicted of the outputs of a layer, best first, for a graph.
+
+        Args:
+            logits, boxes, features: (B, Q, num_classes), (B, Q, 4) and (B, Q, C).
+
+        Returns:
+            Boxes (B, N, 4), scores (B, N), classes (B, N), and features (B, N, C).
+        """
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        scores, best = logits.to(dtype).sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
+        rows = (best // self.num_classes)[..., None]
+        boxes, features = (
+            part.gather(1, rows.expand(-1, -1, part.shape[-1]))
+            for part in (boxes.to(dtype), features)
+        )
+        return boxes, scores, best % self.num_classes, features

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from mmengine.model import bias_init_with_prob, constant_init
 from torch import Tensor, nn
-from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import Depth, InitConfig, NotNegative, PositiveInt, Section, Typed
+from vit_plugin.arguments.fields import Depth, InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes, moved
+from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching
 from vit_plugin.registry import MODELS
 
 from .query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
@@ -22,29 +22,6 @@ with needed_by('LWDETRHead'):
 
     from vit_plugin.projects.detr_family.class_rows import class_rows
     from vit_plugin.projects.detr_family.grouped_detr_head import GroupedDETRHead
-
-MATCHING = dict(
-    assigner=dict(
-        type='mmdet.HungarianAssigner',
-        match_costs=[
-            dict(type='mmdet.FocalLossCost', weight=2.0),
-            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
-            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
-        ],
-    )
-)
-
-
-class Loss(Typed, total=False):
-    """A loss, with what else its class takes."""
-
-    loss_weight: NotNegative
-
-
-class Matching(TypedDict, total=False):
-    """MMDetection's ``train_cfg`` of a DETR."""
-
-    assigner: Typed
 
 
 @MODELS.register_module()
@@ -82,8 +59,6 @@ class LWDETRHead(GroupedDETRHead):
             it gets other maps, or maps with fewer positions than queries.
     """
 
-    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `best`
-    class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
     renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
 
     def __init__(
@@ -138,9 +113,6 @@ class LWDETRHead(GroupedDETRHead):
         self.position = MLP(2 * dims, dims, dims, 2)
         self.fc_cls = nn.Linear(dims, rows)
         self.fc_reg = MLP(dims, dims, 4, 3)
-
-    def _init_layers(self) -> None:
-        """MMDetection calls it before the sizes are known."""
 
     def init_weights(self) -> None:
         """Every query starts at its proposal, and every class with a score of 0.01."""
@@ -245,14 +217,6 @@ class LWDETRHead(GroupedDETRHead):
             outs.append(self.norm(query))
         return torch.stack(outs)
 
-    def predict(
-        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
-    ) -> list[Any]:
-        """The boxes, scores and classes of each image, best first."""
-        logits, boxes, *_ = self(x, self.sizes_of(batch_data_samples, x[0]))
-        metas = [sample.metainfo for sample in batch_data_samples]
-        return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
-
     def best(self, x: Sequence[Tensor], sizes: Sizes) -> tuple[Tensor, ...]:
         """Maps -> what is predicted, best first, for a graph.
 
@@ -260,11 +224,4 @@ class LWDETRHead(GroupedDETRHead):
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
         """
         logits, boxes, _, _, features, _ = self(x, sizes)
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        scores, best = logits[-1].to(dtype).sigmoid().flatten(1).topk(self.test_cfg['max_per_img'])
-        rows = (best // self.num_classes)[..., None]
-        boxes, features = (
-            part[-1].gather(1, rows.expand(-1, -1, part.shape[-1]))
-            for part in (boxes.to(dtype), features)
-        )
-        return boxes, scores, best % self.num_classes, features
+        return self.highest(logits[-1], boxes[-1], features[-1])
