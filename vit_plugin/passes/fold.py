@@ -11,6 +11,8 @@ from vit_plugin.models.layers.pos_embed import PosEmbed
 from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d
 
+from .tensor_states import memory
+
 # Methods that compute a tensor from one parameter (the first argument) and plain values.
 FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
     (StdConv2d, 'kernel'),
@@ -24,10 +26,9 @@ FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
 class Folded:
     """Replaces one of ``FOLDED_METHODS``, and reuses its last result for the same arguments.
 
-    It compares the values of the parameter, because some writes leave no other trace
-    (``p.data.copy_``, a collective of ``torch.distributed``). With ``frozen`` it does not read
-    them, and sees the other writes only. It calls the method itself for a parameter that needs a
-    gradient or is not plain (as under ``torch.func``), and while a graph is traced.
+    It compares the parameter with what it was, see :func:`~.tensor_states.memory`. It calls the
+    method itself for a parameter that needs a gradient or is not plain (as under ``torch.func``),
+    and while a graph is traced.
     """
 
     method: Callable[..., Tensor]
@@ -38,7 +39,7 @@ class Folded:
     def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
         if not _is_at_rest(source):
             return self.method(source, *others)
-        remember, same = (_state, _is_unwritten) if self.frozen else (_values, _has_values)
+        remember, same = memory(self.frozen)
         cached = self.cached  # other threads may replace self.cached
         if cached is None or cached[1] != others or not same(cached[0], source):
             # An inference tensor could not train later.
@@ -55,28 +56,6 @@ def _is_at_rest(source: Tensor | None) -> bool:
         and not source.is_inference()
         and not (torch.is_grad_enabled() and source.requires_grad)
     )
-
-
-def _values(source: Tensor | None) -> Tensor | None:
-    return None if source is None else source.clone()
-
-
-def _has_values(values: Tensor | None, source: Tensor | None) -> bool:
-    if values is None or source is None:
-        return values is source
-    return (
-        values.dtype == source.dtype
-        and values.device == source.device
-        and torch.equal(values, source)
-    )
-
-
-def _state(source: Tensor | None) -> tuple[Any, ...]:
-    return (source,) if source is None else (source, source.data_ptr(), source._version)
-
-
-def _is_unwritten(state: tuple[Any, ...], source: Tensor | None) -> bool:
-    return state[0] is source and state[1:] == _state(source)[1:]
 
 
 def fold(model: nn.Module, frozen: bool = False) -> None:
