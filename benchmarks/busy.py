@@ -3,6 +3,7 @@
     python benchmarks busy [--boxes BCCD] [--other PYTHON] [--only digits small hybrid boxes]
                            [--loads idle loop loops training] [--workers 0 2] [--spins 8000 20000]
                            [--seconds 10] [--rounds 3] [--cores 2]
+    python benchmarks busy --forecast [--boxes BCCD] [--only KIND ...] [--loads LOAD ...]
 
 `idle` is the machine without other work, `loop` and `loops` have one and two programs beside the
 training that never wait, and `training` a second training of the same kind. Beside each number of
@@ -12,15 +13,21 @@ what our commands set, and `--spins` adds rows of other numbers of spins. ``--ot
 of an environment with ultralytics, whose yolo11n is trained on the boxes. Rows take turns in each
 round, and the median counts. A run takes 20 to 30 seconds, half of it the start: about three hours
 for all of them at three rounds, on Linux.
+
+`--forecast` runs `vit-plugin train --data` for about a minute instead, and compares the seconds
+that it states before its first step with those that it then takes.
 """
 
 import argparse
+import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -43,15 +50,21 @@ LOADS = dict(
 BEFORE = 'as it is'
 VARIABLES = ('GOMP_SPINCOUNT', 'KMP_BLOCKTIME', 'OMP_WAIT_POLICY', 'OMP_NUM_THREADS')
 DEFAULTS = dict(GOMP_SPINCOUNT='300000', KMP_BLOCKTIME='200')  # of the runtimes
+STATED = re.compile(r'The training takes about ([\d.]+) (seconds|minutes|hours)')
+SECONDS = dict(seconds=1.0, minutes=60.0, hours=3600.0)
 CLASSES, IMAGES = 8, 216  # of the folders that are written
 
 
 class Kind(NamedTuple):
-    """What is trained: flags of ``vit-plugin train``, and the arguments of timm's model if any."""
+    """What is trained: flags of ``vit-plugin train``, and the arguments of timm's model if any.
+
+    On two cores, `epochs` take about a minute.
+    """
 
     words: str
     flags: dict[str, Any]
     timm: dict[str, Any] | None
+    epochs: int
 
 
 class Way(NamedTuple):
@@ -68,18 +81,21 @@ KINDS = {
         'digits of 8 px, default hybrid',
         {},
         dict(model_name=TINY, img_size=8, patch_size=2),
+        40,
     ),
     'small': Kind(
         f'{IMAGES} images of 32 px, default hybrid',
         {},
         dict(model_name=TINY, img_size=32, patch_size=4),
+        100,
     ),
     'hybrid': Kind(
         'images of 224 px, R26+S/32',
         dict(arch='r26+s/32', img_size=224, batch_size=8),
         dict(model_name='vit_small_r26_s32_224', img_size=224),
+        4,
     ),
-    'boxes': Kind('boxes, default detector', dict(task='detection'), None),
+    'boxes': Kind('boxes, default detector', dict(task='detection'), None, 4),
 }
 
 
@@ -180,6 +196,37 @@ def images_per_second(load: str, way: Way, job: Job) -> float:
         return float(process.stdout.readline())
 
 
+def forecast_and_truth(load: str, kind: Kind, data: Path, out: Path) -> tuple[float, float]:
+    """The seconds that a training states before its first step, and those that it then takes."""
+    way = Way('vit_plugin', sys.executable, {})
+    job = Job(way.library, str(data), 0, 0.0, kind.flags)
+    flags = [(f'--{name.replace("_", "-")}', str(value)) for name, value in kind.flags.items()]
+    command = [sys.executable, '-m', 'vit_plugin', 'train', '--data', str(data)]
+    command += ['--epochs', str(kind.epochs), '--work-dir', str(out), *itertools.chain(*flags)]
+    stated = begun = 0.0
+    with (
+        loaded(load, way, job),
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := STATED.search(line):
+                begun = time.perf_counter()
+                stated = float(found[1]) * SECONDS[found[2]]
+        process.wait()
+        return stated, time.perf_counter() - begun
+
+
+def forecasts(args: argparse.Namespace, kind: Kind, data: Path, folder: Path) -> Iterator[str]:
+    """The lines of a Markdown table of forecasts and truths under each load."""
+    yield f'| {kind.words} | forecast | truth | truth / forecast |'
+    yield '|---|--:|--:|--:|'
+    for load in args.loads:
+        for number in range(args.rounds):
+            stated, took = forecast_and_truth(load, kind, data, folder / f'{load}_{number}')
+            yield f'| {LOADS[load]} | {stated:.0f} s | {took:.0f} s | {took / stated:.2f} |'
+
+
 def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
     """The lines of a Markdown table of the rates of each way under each load."""
     loads = [*next(iter(found.values()))]
@@ -210,6 +257,7 @@ def main() -> None:
         '--spins', nargs='*', type=int, default=[], help='rows of other spin counts'
     )
     parser.add_argument('--seconds', type=float, default=10.0, help='that a training is measured')
+    parser.add_argument('--forecast', action='store_true', help='compare it with the truth')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--cores', type=int, default=2, help='that all of it shares')
     args = parser.parse_args()
@@ -221,6 +269,10 @@ def main() -> None:
         ways = ways_of(kind, args.spins, args.other)
         with tempfile.TemporaryDirectory() as place:
             data = write_data(name, Path(place, 'data'), args.boxes)
+            if args.forecast:
+                for line in forecasts(args, kind, data, Path(place)):
+                    print(line, flush=True)
+                continue
             flags: dict[str, Any] = {'vit_plugin': kind.flags, 'timm': kind.timm, 'ultralytics': {}}
             folders = dict.fromkeys(flags, data)
             if 'ultralytics, yolo11n' in ways:

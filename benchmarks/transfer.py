@@ -65,6 +65,16 @@ def write_boxes(data: Path, folder: Path, count: int, seed: int) -> None:
     (lists / 'val.txt').write_text((data / 'ImageSets/Main/val.txt').read_text())
 
 
+def by_seed(folder: Path, task: str, flags: Sequence[str], settings: Sequence[str]) -> Side:
+    """A training by these flags. Each seed learns from the images in the folder of its name."""
+
+    def train(run: Path, epochs: int, seed: int) -> Sequence[str]:
+        side = vit_plugin(folder / str(seed), task, flags, True, settings)
+        return side.train(run, epochs, seed)
+
+    return Side(train, vit_plugin(folder, task, flags, True).judge)
+
+
 def sides_of(
     folder: Path, task: str, name: str, weights: Path, only: Sequence[str]
 ) -> Mapping[str, Side]:
@@ -82,7 +92,7 @@ def sides_of(
     }
     size = ['--img-size', str(PIXELS[task])]
     return {
-        row: vit_plugin(folder, task, [*size, *flags], True, settings)
+        row: by_seed(folder, task, [*size, *flags], settings)
         for row, (flags, settings) in rows.items()
         if row in only or not only
     }
@@ -94,12 +104,12 @@ def lines(args: argparse.Namespace, folder: Path) -> Iterator[str]:
     write = write_classes if args.task == 'classification' else write_boxes
     cores = Cores()
     for count in args.images:
+        place = folder / str(count)
         for seed in range(args.seeds):
-            place = folder / f'{count}_{seed}'
-            write(args.data, place / 'data', count, seed)
-            sides = sides_of(place / 'data', args.task, name, weights, args.only)
-            for line in compare(sides, args.minutes, 1, cores, place / 'runs'):
-                yield f'{name}, {count} images, seed {seed}: {line}'
+            write(args.data, place / 'data' / str(seed), count, seed)
+        sides = sides_of(place / 'data', args.task, name, weights, args.only)
+        for line in compare(sides, args.minutes, args.seeds, cores, place / 'runs'):
+            yield f'{name}, {count} images: {line}'
 
 
 def main() -> None:

@@ -85,6 +85,21 @@ OWNED = (
         ('*openaipublic.azureedge.net/clip/*', 'hf://openai/clip-*'),
     ),
     Owned(
+        'SigLIP 2',
+        'cc-by-4.0',
+        f'{GITHUB}/google-research/big_vision/blob/main/'
+        'big_vision/configs/proj/image_text/README_siglip2.md',
+        DAY,
+        ('hf://google/siglip2-*',),
+    ),
+    Owned(
+        'EVA, EVA-02',
+        'mit',
+        f'{GITHUB}/baaivision/EVA/blob/master/LICENSE',
+        DAY,
+        ('hf://Yuxin-CV/EVA-02*', 'hf://BAAI/EVA*'),
+    ),
+    Owned(
         'Perception Encoder',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/perception_models',
