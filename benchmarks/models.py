@@ -1,13 +1,14 @@
 """Models of a task side by side: the metric of each in the same minutes of processor time.
 
-    python benchmarks models --data FOLDER --models retinanet lw-detr rf-detr [--arch Ti/16]
-        [--task detection] [--minutes 30] [--seeds 3]
+    python benchmarks models --data FOLDER --models retinanet lw-detr 'ecdet --augment dense-o2o'
+        [--arch Ti/16] [--task detection] [--minutes 30] [--seeds 3]
 
 Each is trained by ``vit-plugin train --data FOLDER --model NAME`` on a core of its own, and
-validated once, at the end.
+validated once, at the end. A name may be followed by other flags of that command.
 """
 
 import argparse
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -25,9 +26,11 @@ def main() -> None:
     parser.add_argument('--minutes', nargs='+', type=float, default=[30.0])
     parser.add_argument('--seeds', type=int, default=3)
     args = parser.parse_args()
-    arch = ['--arch', args.arch] if args.arch else []
+    arch = ['--arch', args.arch] if args.arch else []  # the last one is taken
     sides = {
-        name: vit_plugin(args.data, args.task, ['--model', name, *arch], one_validation=True)
+        name: vit_plugin(
+            args.data, args.task, [*arch, '--model', *shlex.split(name)], one_validation=True
+        )
         for name in args.models
     }
     with tempfile.TemporaryDirectory() as folder:

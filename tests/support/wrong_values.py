@@ -480,7 +480,9 @@ RIGHT: dict[str, dict[str, Any]] = {
         num_classes=3,
     ),
     'BandsPreprocessor': dict(mean=[1.0, 2.0, 3.0, 4.0], std=[1.0, 2.0, 3.0, 4.0]),
+    'CopyBlend': dict(num_objects=3, min_area=100, margins=(0.1, 0.25), weights=(0.45, 0.55)),
     'CutTile': dict(),
+    'RandomMix': dict(transforms=[dict(type='vit_plugin.CopyBlend')], prob=0.5),
     'FloorCenterCrop': dict(crop_size=(8, 6)),
     'MultiViewPreprocessor': dict(
         views=[dict(augments=[dict(type='RandomFlip', prob=0.5)], number=2)],

@@ -75,7 +75,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         excludes('config', '--data', 'both say what to train; give one of them'),
         needs(
             '--task, --model, --arch, --weights, --teacher, --epochs, --batch-size, --img-size, '
-            '--no-flip, --balance, --skip-invalid, --depth-scale, --tiles, --check, --patience',
+            '--no-flip, --balance, --augment, --skip-invalid, --depth-scale, --tiles, --check, '
+            '--patience',
             '--data',
             'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
             'load_from=CHECKPOINT',

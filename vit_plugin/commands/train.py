@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.choices import TASKS, check_model, models_of
+from vit_plugin.from_folder.choices import AUGMENTS, TASKS, check_model, models_of
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -22,6 +22,7 @@ FLAGS_OF_DATA = (
     'model',
     'tiles',
     'balance',
+    'augment',
     'patience',
     'layout',
     'skip_invalid',
@@ -76,6 +77,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def add_flags_of_folders(data: _ActionsContainer) -> None:
     given: dict[str, Any] = dict(action='store_true', default=None)
     data.add_argument('--balance', **given, help='take images of rare classes more often')
+    data.add_argument(
+        '--augment',
+        choices=AUGMENTS,
+        help='of boxes: mix several images in half of the samples, until a tenth of the epochs is '
+        "left: mosaic, or DEIM's dense one-to-one matching (mosaic, mixup and copy-blend)",
+    )
     data.add_argument(
         '--skip-invalid',
         **given,

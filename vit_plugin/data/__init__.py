@@ -11,11 +11,13 @@ from .subset import stratified_subset
 
 TRANSFORMS.import_later(
     {
+        'CopyBlend': 'vit_plugin.detection.mixed_images',
         'CutTile': 'vit_plugin.detection.tiled_images',
         'FloorCenterCrop': 'vit_plugin.data.center_crop',
         'LoadCachedImage': 'vit_plugin.data.images',
         'LoadImage': 'vit_plugin.data.images',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
+        'RandomMix': 'vit_plugin.detection.mixed_images',
     }
 )
 DATASETS.import_later(

@@ -11,6 +11,7 @@ DIGITS = 'digits'  # a folder that is written if it is not there
 ALONE = ('classification', 'pretraining')  # tasks with one model around a backbone
 CONTINUATIONS = tuple(declared('continuations'))
 METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill', *CONTINUATIONS)
+AUGMENTS = ('mosaic', 'dense-o2o')
 # The frameworks' own heads, see Project.models. The first of a task is its default.
 MODELS = {
     (task, name): f'vit_plugin.from_folder.{module}:{name.replace("-", "_").upper()}'
@@ -51,6 +52,7 @@ TASK_FLAGS = {
         'leave it out, or pre-train the backbone with it by vit-plugin pretrain',
     ),
     'balance': TaskFlag(('classification', 'detection', 'instance')),
+    'augment': TaskFlag(('detection',)),
     'tiles': TaskFlag(('detection', 'instance')),
     'depth_scale': TaskFlag(('depth',)),
     'patience': TaskFlag(TASKS[:-1]),

@@ -16,7 +16,8 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
 
-from .dense_task import DenseTask
+from .dense_task import HOOKS, DenseTask
+from .mixing import Mixing, mixing_of
 from .multispectral import normalization_of, reader_of
 from .object_sizes import anchors, largest_image
 from .starting_point import LARGE, SMALL
@@ -114,8 +115,10 @@ class Detection(DenseTask):
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the model adds; a model of tiles is validated and tested by slices."""
+        """What the model and mixed images add; a model of tiles is validated by slices."""
         side, more = self.request.tiles, super().more
+        if self.mixing:
+            more = {**more, 'custom_hooks': [*more.get('custom_hooks', HOOKS), *self.mixing.hooks]}
         if not side:
             return more
         loops = {
@@ -127,6 +130,8 @@ class Detection(DenseTask):
     def summary(self) -> str:
         """The images, the length of the training, the model and its tiles."""
         text, side = super().summary(), self.request.tiles
+        if self.mixing:
+            text += self.mixing.summary
         if not side:
             return text
         has_anchors = self.row.base and not self.start.detector
@@ -196,33 +201,64 @@ class Detection(DenseTask):
             pixels |= dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
         return self.built(facts, pixels)
 
+    @cached_property
+    def resize(self) -> Section:
+        """The step that gives an image its size."""
+        saved = self.start.detector
+        stretched = self.row.stretched if saved is None else not resize_of(saved)['keep_ratio']
+        return dict(type='Resize', scale=self.size, keep_ratio=not stretched)
+
+    @property
+    def resizing(self) -> Pipeline:
+        """The same in training, with a random part or scale if images are seen often."""
+        if self.epochs < OFTEN:
+            return [self.resize]
+        if not self.resize['keep_ratio']:
+            part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
+            return [dict(type='RandomCrop', **part), self.resize]
+        return [
+            dict(type='RandomResize', scale=self.size, ratio_range=JITTER, keep_ratio=True),
+            dict(type='RandomCrop', crop_size=self.size, allow_negative_crop=True),
+        ]
+
+    @property
+    def ending(self) -> Pipeline:
+        """The last steps in training."""
+        return [*self.flip(), dict(type='PackDetInputs')]
+
+    @cached_property
+    def mixing(self) -> Mixing | None:  # type: ignore[override]
+        """How several images are mixed, if they are.
+
+        Raises:
+            ConfigError: if they are no photographs.
+        """
+        name, bands = self.request.augment, self.listing.bands
+        if not name:
+            return None
+        if bands:
+            raise ConfigError(
+                f'--augment {name} mixes photographs, and these images have {bands} bands; leave '
+                'it out.'
+            )
+        return mixing_of(name, self.epochs, self.size, self.resizing, self.ending)
+
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
-        scale, reader = self.size, reader_of(self.listing.bands)
+        reader = reader_of(self.listing.bands)
         boxes = dict(type='LoadAnnotations', with_bbox=True)
         if self.with_masks:
             boxes['with_mask'] = True
-        saved = self.start.detector
-        stretched = self.row.stretched if saved is None else not resize_of(saved)['keep_ratio']
-        resize = dict(type='Resize', scale=scale, keep_ratio=not stretched)
-        jitter = [
-            dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
-            dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True),
-        ]
-        if stretched:
-            part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
-            jitter = [dict(type='RandomCrop', **part), resize]
         train: Pipeline = [
             dict(reader, type='vit_plugin.LoadImage'),
             *([dict(type='vit_plugin.CutTile')] if self.request.tiles else []),
             boxes,
-            *(jitter if self.epochs >= OFTEN else [resize]),
-            *self.flip(),
-            dict(type='PackDetInputs'),
+            *self.resizing,
+            *self.ending,
         ]
         test: Pipeline = [
             reader,
-            resize,
+            self.resize,
             boxes,  # after the resize: boxes are compared in the file's pixels
             dict(
                 type='PackDetInputs',

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from mmengine.hooks import Hook
+from mmengine.registry import TRANSFORMS
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
@@ -118,7 +119,8 @@ def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
                 sides = np.broadcast_to(step[key], 2)
                 step[key] = tuple(max(int(share * side), 1) for side in sides)
     whole = loader.dataset.pipeline
-    loader.dataset.pipeline = type(whole)(steps)
+    mixes = hasattr(loader.dataset, 'pipeline_types')  # MMDetection's MultiImageMixDataset
+    loader.dataset.pipeline = [*map(TRANSFORMS.build, steps)] if mixes else type(whole)(steps)
     try:
         return first_batch(loader, images)
     finally:

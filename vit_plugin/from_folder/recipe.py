@@ -25,6 +25,7 @@ COMMENTS = {
     'data_license': 'As the folder of the data states it; checkpoints keep it.',
     'work_dir': 'Logs, checkpoints and results: the folder of this file.',
     'load_from': 'The weights to start from.',
+    'load_pipeline': 'What is done to each image before some of them are mixed.',
     'train_pipeline': 'What is done to an image in training, and in a test.',
     'train_dataloader': 'The images, by a process for each core, up to 4 (`num_workers`).',
     'optim_wrapper': 'The schedule of `schedule_length` epochs is scaled to `max_epochs`.',
@@ -113,7 +114,12 @@ def data_sections(task: Task) -> Section:
     for pipeline in filter(None, (train_pipeline, test_pipeline)):
         if window := task.probes.window:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
-    sections: Section = dict(
+    sections: Section = {}
+    if task.mixing:
+        plain, *_ = reversed(task.mixing.pipelines)
+        sections['load_pipeline'] = train_pipeline[: -len(plain)]
+        train_pipeline = task.mixing.pipelines[0]
+    sections |= dict(
         train_pipeline=train_pipeline,
         test_pipeline=test_pipeline,
         train_dataloader=_loader(task, 'train'),
@@ -134,16 +140,21 @@ def data_sections(task: Task) -> Section:
 
 def _loader(task: Task, split: Split) -> Section:
     training = split == 'train'
+    mixed = training and task.mixing
     dataset = task.dataset(split)
     if classes := task.listing.classes:
         dataset['metainfo'] = dict(classes=Reference('classes'))
-    dataset['pipeline'] = Reference('train_pipeline' if training else 'test_pipeline')
+    kind = 'load' if mixed else 'train' if training else 'test'
+    dataset['pipeline'] = Reference(f'{kind}_pipeline')
     if not training:
         dataset['test_mode'] = True
     elif task.request.balance:  # classes with less than the mean share are repeated
         dataset = dict(
             type='ClassBalancedDataset', oversample_thr=1 / len(classes), dataset=dataset
         )
+    if mixed:
+        pipeline = Reference('train_pipeline')
+        dataset = dict(type='MultiImageMixDataset', dataset=dataset, pipeline=pipeline)
     sampler = dict(
         type='vit_plugin.DefaultSampler' if training else 'DefaultSampler', shuffle=training
     )

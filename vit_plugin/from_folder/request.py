@@ -30,6 +30,7 @@ class Request:
     tiles: int | None = None  # train on squares of so many pixels, and predict by slices of them
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
+    augment: str = ''  # a key of AUGMENTS: mix several images in a sample
     patience: int | None = None  # end when so many validations in a row have not improved
     # A run, a checkpoint or timm://NAME to learn from, see vit_plugin.projects.distillation.
     teacher: str | None = None

@@ -20,9 +20,11 @@ from anyfolder.readers.records import ImageRecord
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.suggestions import check_choice
 
-from .choices import TASK_FLAGS, check_model, check_task_flags
+from .choices import AUGMENTS, TASK_FLAGS, check_model, check_task_flags
 from .framework_lists import as_lines
+from .mixing import Mixing
 from .request import PRETRAINING, Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
@@ -44,6 +46,7 @@ class Task:
         takes: the tasks of the complete models that the weights may be of.
         loads_model: whether the weights are loaded into the whole model, rather than its backbone.
         takes_bands: whether images may have several bands.
+        mixing: how several images are mixed in training, if they are.
         loader: more arguments of the training's data loader.
         more: more sections.
         checkpoint_hook: more arguments of the checkpoint hook.
@@ -60,12 +63,14 @@ class Task:
     held_out = 'held out, a tenth of all'
     takes: tuple[str, ...] = ()
     loads_model = takes_bands = False
+    mixing: Mixing | None = None
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
     checkpoint_hook: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         check_model(request.task, request.model)
+        check_choice('--augment', request.augment, AUGMENTS)
         check_task_flags(request.task, [name for name in TASK_FLAGS if getattr(request, name)])
         # Before a checkpoint's parts are looked up, which imports them.
         for package in self.packages:

@@ -1,0 +1,112 @@
+"""Training on mixed images: the steps of ``train --data --augment NAME``, and when they end."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from vit_plugin.arguments.fields import Section
+
+Pipeline = list[Section]
+Scale = tuple[int, int]  # the width and height that images are resized to
+RATIOS = (0.8, 1.25)  # of the sides of an image that is mixed into another
+
+
+class Phase(NamedTuple):
+    """A part of a training.
+
+    Attributes:
+        end: the share of the epochs that are over when it ends.
+        before, after: the steps before an image is resized, and behind that.
+    """
+
+    end: float
+    before: tuple[Callable[[Scale], Section], ...] = ()
+    after: tuple[Callable[[Scale], Section], ...] = ()
+
+
+def _mix(*transforms: Section) -> Section:
+    return dict(type='vit_plugin.RandomMix', transforms=[*transforms], prob=0.5)
+
+
+def _mosaic(scale: Scale) -> Section:
+    """Four images, of which as much as of one is kept, from half to one and a half times as large.
+
+    MMDetection's YOLOX has the same, for all images, with rotation and shear.
+    """
+    border = (-(scale[0] // 2), -(scale[1] // 2))
+    affine = dict(type='mmdet.RandomAffine', max_rotate_degree=0.0, max_shear_degree=0.0)
+    affine |= dict(scaling_ratio_range=(0.5, 1.5), border=border)
+    return _mix(dict(type='mmdet.Mosaic', img_scale=scale), affine)
+
+
+def _quarters(scale: Scale) -> Section:
+    """Four images of half of the width and height in the place of one (DEIM, arXiv:2412.04234)."""
+    return _mix(dict(type='mmdet.Mosaic', img_scale=(scale[0] // 2, scale[1] // 2)))
+
+
+def _mix_up(scale: Scale) -> Section:
+    # All or no images are mirrored: by the step behind it, where left and right do not matter.
+    never = dict(flip_ratio=1.0)  # above which a random number has to be
+    return _mix(dict(type='mmdet.MixUp', img_scale=scale, ratio_range=RATIOS, **never))
+
+
+def _copy_blend(scale: Scale) -> Section:
+    return _mix(dict(type='vit_plugin.CopyBlend'))
+
+
+# A key of AUGMENTS -> the parts of a training. DEIMv2-S ends them after 64 and 120 of 132 epochs.
+PHASES = {
+    'mosaic': (Phase(0.9, (_mosaic,)),),
+    'dense-o2o': (
+        Phase(0.5, (_quarters,), (_mix_up, _copy_blend)),
+        Phase(0.9, (), (_copy_blend,)),
+    ),
+}
+# Parts of objects that are left at a border; an image without objects is kept.
+FILTER = dict(type='FilterAnnotations', min_gt_bbox_wh=(1, 1), keep_empty=False)
+
+
+class Mixing(NamedTuple):
+    """The pipelines of a training, one after another, behind the steps that load an image.
+
+    Attributes:
+        pipelines: of each part of the training; the last one mixes nothing.
+        ends: the epochs after which all but the last one end.
+    """
+
+    pipelines: Sequence[Pipeline]
+    ends: Sequence[int]
+
+    @property
+    def hooks(self) -> list[Section]:
+        """MMDetection's hooks that exchange the pipelines."""
+        return [
+            dict(type='PipelineSwitchHook', switch_epoch=end, switch_pipeline=pipeline)
+            for end, pipeline in zip(self.ends, self.pipelines[1:], strict=True)
+        ]
+
+    @property
+    def summary(self) -> str:
+        """The epochs, in a sentence."""
+        ends = ' and '.join(map(str, self.ends))
+        return f' Half of the samples are mixed of several images; that changes after epoch {ends}.'
+
+
+def mixing_of(name: str, epochs: int, scale: Scale, resizing: Pipeline, ending: Pipeline) -> Mixing:
+    """The pipelines of a value of ``--augment``.
+
+    Args:
+        name: a key of :data:`PHASES`.
+        epochs: of the training.
+        scale: see :data:`Scale`.
+        resizing, ending: the steps of the last pipeline: up to the size, and behind it.
+    """
+
+    def made(steps: Sequence[Callable[[Scale], Section]]) -> Pipeline:
+        return [step(scale) for step in steps]
+
+    phases = PHASES[name]
+    pipelines = [
+        [*made(phase.before), *resizing, *made(phase.after), FILTER, *ending] for phase in phases
+    ]
+    ends = [int(phase.end * epochs) for phase in phases]
+    return Mixing([*pipelines, [*resizing, *ending]], ends)
