@@ -55,6 +55,7 @@ def test_every_room_is_in_the_plan():
         'passes',
         'projects',
         'report',
+        'tasks',
     ],
 )
 def test_a_room_is_its_files(room):

@@ -1,6 +1,7 @@
 """The contract of the house: the kernel knows neither projects nor shells, and nobody a project.
 
-Code reaches a project through what it declares in its ``__init__.py``, and so works without it.
+Code reaches a project or a task through what it declares in its ``__init__.py``, and so works
+without it.
 """
 
 import ast
@@ -22,6 +23,7 @@ import pytest
 from vit_plugin import registry
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.project import Project, declared, projects
+from vit_plugin.task import tasks
 from vit_plugin.weights import FORMATS
 
 PACKAGE = Path('vit_plugin')
@@ -31,11 +33,15 @@ FILES = sorted(
     str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob('*.py') if '.mim' not in file.parts
 )
 FOLDERS = sorted(path.parent.name for path in PACKAGE.glob('projects/*/__init__.py'))
+TASKS = sorted(path.parent.name for path in PACKAGE.glob('tasks/*/__init__.py'))
+OF_TASKS = tuple(f'tasks/{name}' for name in TASKS)  # their floors
 
 
 def floor_of(file: str) -> str:
-    """``'kernel'``, ``'shells'`` or the name of a project."""
+    """``'kernel'``, ``'shells'``, the name of a project, or ``'tasks/'`` and that of a task."""
     room, *inside = file.split('/')
+    if room == 'tasks' and len(inside) > 1:
+        return f'tasks/{inside[0]}'
     if room == 'projects' and len(inside) > 1:
         return inside[0]
     return 'shells' if room in SHELLS else 'kernel'
@@ -79,22 +85,42 @@ def reaches(floor: str, others: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 def test_the_kernel_reaches_only_the_kernel():
     # The registry names where classes are registered.
-    found = {*reaches('kernel', ('shells', *FOLDERS))}
+    found = {*reaches('kernel', ('shells', *FOLDERS, *OF_TASKS))}
     assert found <= {
         ('registry.py', 'report/__init__.py'),
         ('registry.py', 'inference/sliced_loops.py'),
     }
 
 
-def test_a_shell_reaches_no_project():
-    assert not [*reaches('shells', tuple(FOLDERS))]
+def test_a_shell_reaches_neither_a_project_nor_a_task():
+    assert not [*reaches('shells', (*FOLDERS, *OF_TASKS))]
+
+
+@pytest.mark.parametrize('task', TASKS)
+def test_a_task_reaches_the_kernel_shells_what_it_extends_and_itself(task):
+    extended = tasks()[task].extends
+    assert {*extended} <= {*TASKS} - {task}
+    mine = {f'tasks/{name}' for name in (task, *extended)}
+    assert not [*reaches(f'tasks/{task}', (*FOLDERS, *({*OF_TASKS} - mine)))]
+
+
+@pytest.mark.parametrize('task', TASKS)
+def test_a_task_declares_what_is_there_and_imports_nothing(task):
+    tree = ast.parse((PACKAGE / 'tasks' / task / '__init__.py').read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert {node.module for node in imports} == {'vit_plugin.task'}
+    assert ast.get_docstring(tree)
+    places = [value for value in vars(tasks()[task]).values() if isinstance(value, str) and value]
+    for place in (*places, *tasks()[task].models.values()):
+        if ':' in place:
+            assert resolve_name(place)
 
 
 @pytest.mark.parametrize('project', FOLDERS)
 def test_a_project_reaches_the_kernel_its_family_and_itself(project):
     family = declaration(project).family
     assert family in ('', *FOLDERS)
-    others = tuple(folder for folder in FOLDERS if folder not in (project, family))
+    others = (*(one for one in FOLDERS if one not in (project, family)), *OF_TASKS)
     declared = f'projects/{project}/__init__.py'  # names adapters of shells
     assert not {pair for pair in reaches(project, ('shells', *others)) if pair[0] != declared}
 

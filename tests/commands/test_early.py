@@ -16,8 +16,8 @@ from rejection import rejects
 from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.early import check_checkpoints
 from vit_plugin.commands.entry import leave_out_false_alarms
-from vit_plugin.from_folder import methods, write
-from vit_plugin.from_folder.choices import METHODS, TASKS
+from vit_plugin.from_folder import methods
+from vit_plugin.from_folder.choices import METHODS
 
 HEAVY = ['torch', 'mmengine', 'matplotlib', 'timm', 'torchao']
 # A command line, its status, and words of what it says.
@@ -130,7 +130,6 @@ def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
 
 
 def test_the_names_are_those_of_the_tables():
-    assert (*write.TASKS,) == TASKS
     assert (*methods.METHODS,) == METHODS
 
 

@@ -11,15 +11,16 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from published_models import QUERIES, eomt_folder, roboflow_file
 
-from vit_plugin.from_folder.detection import Detection, InstanceSegmentation
 from vit_plugin.from_folder.recipe import recipe_of, text_of
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.segmentation import Segmentation
 from vit_plugin.models.classes import keep_classifier
+from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
+from vit_plugin.tasks.instance.instance_recipe import InstanceRecipe
+from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 from vit_plugin.weights.for_mmengine import read_complete
 
-TASK = 'detection', Detection
-TASKS = dict(instance=InstanceSegmentation, segmentation=Segmentation)
+TASK = 'detection', DetectionRecipe
+TASKS = dict(instance=InstanceRecipe, segmentation=SegmentationRecipe)
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
 
@@ -27,12 +28,12 @@ pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 def task(tmp_path):
     """The task on two classes from a file with these contents."""
 
-    def make(**content) -> Detection:
+    def make(**content) -> DetectionRecipe:
         rows = content.pop('rows', 91)
         path = roboflow_file(tmp_path / 'rf-detr.pth', rows, **content)
         data = write_coco(tmp_path / 'coco', 6, polygons=bool(content.get('masks')))
         folder = str(data if data.is_dir() else tmp_path / 'coco')
-        name, kind = ('instance', InstanceSegmentation) if content.get('masks') else TASK
+        name, kind = ('instance', InstanceRecipe) if content.get('masks') else TASK
         return kind(Request(folder, task=name, weights=str(path)))
 
     return make
@@ -83,7 +84,7 @@ def test_weights_that_say_nothing_ask_for_an_arch(tmp_path):
     path = tmp_path / 'a.pth'
     torch.save({'some.weight': torch.ones(2)}, path)
     with pytest.raises(Exception, match='do not say which model they are for'):
-        Detection(Request(str(tmp_path), task='detection', weights=str(path)))
+        DetectionRecipe(Request(str(tmp_path), task='detection', weights=str(path)))
 
 
 def test_masks_are_learned_where_the_file_has_them(task):
@@ -96,7 +97,7 @@ def test_masks_are_learned_where_the_file_has_them(task):
 @pytest.mark.parametrize(('masks', 'name'), [(True, 'instance'), (False, 'detection')])
 def test_weights_of_another_task_are_refused(tmp_path, masks, name):
     path = str(roboflow_file(tmp_path / 'a.pth', masks=masks))
-    other, kind = TASK if masks else ('instance', InstanceSegmentation)
+    other, kind = TASK if masks else ('instance', InstanceRecipe)
     with rejects(f'are of a model for --task {name}; give this task'):
         kind(Request(str(tmp_path), task=other, weights=path))
 
@@ -129,4 +130,4 @@ def test_a_complete_segmentor_keeps_its_size(tmp_path):
     write_masks(tmp_path / 'data')
     request = Request(str(tmp_path / 'data'), task='segmentation', weights=str(folder), img_size=96)
     with rejects('--img-size: a complete model keeps the size'):
-        recipe_of(Segmentation(request))
+        recipe_of(SegmentationRecipe(request))

@@ -13,9 +13,9 @@ from vit_plugin.from_folder.starting_point import SMALL, StartingPoint
 PROGRAM = """
 import sys, warnings
 warnings.simplefilter('ignore')
-from vit_plugin.from_folder.detection import Detection
+from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 from vit_plugin.from_folder.request import Request
-task = Detection(Request('data', task='detection', weights=sys.argv[1]))
+task = DetectionRecipe(Request('data', task='detection', weights=sys.argv[1]))
 import mmdet.models
 print(task.start.saved_backbone['arch'])
 """

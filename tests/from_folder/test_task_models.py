@@ -25,11 +25,11 @@ from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.config.task_model import ModelFacts, has_entries
 from vit_plugin.from_folder.choices import TASKS, check_model, models_of
-from vit_plugin.from_folder.detection import Detection
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.segmentation import Segmentation
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import VisionTransformer
+from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
+from vit_plugin.tasks.segmentation.segmentation_recipe import SegmentationRecipe
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 TINY = dict(embed_dims=32, num_layers=4, num_heads=2, feedforward_channels=64)
@@ -231,10 +231,10 @@ def test_sections_are_compared_by_what_is_wanted():
 def test_the_weights_of_another_detector_are_refused(folder):
     path = str(roboflow_file(folder / 'other.pth', 91))
     with rejects('--model dino: .*of another complete model; leave'):
-        Detection(Request('polygons', task='detection', model='dino', weights=path))
+        DetectionRecipe(Request('polygons', task='detection', model='dino', weights=path))
 
 
 def test_what_a_model_needs_is_in_the_config(folder):
-    task = Segmentation(Request('masks', task='segmentation', model='mask2former'))
+    task = SegmentationRecipe(Request('masks', task='segmentation', model='mask2former'))
     assert task.more['custom_imports']['imports'] == ['vit_plugin.detection', 'mmdet.models']
     assert 'custom_hooks' not in task.more

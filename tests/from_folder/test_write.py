@@ -29,8 +29,8 @@ from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.run_folder import released
-from vit_plugin.from_folder.task import Task
-from vit_plugin.from_folder.write import TASKS, write_config
+from vit_plugin.from_folder.task_recipe import TaskRecipe
+from vit_plugin.from_folder.write import recipe_class, write_config
 
 ARCH = 'timm://test_vit'
 # A program of each form; the others that write it are nightly.
@@ -413,11 +413,11 @@ def test_an_image_of_which_nothing_would_be_left_is_one_sentence():
     records = [ImageRecord(Path(f'{i}.png'), size=size) for i, size in enumerate(sizes)]
     task = SimpleNamespace(listing=SimpleNamespace(train=records, parts=dict(train=records)))
     task.request = SimpleNamespace(img_size=None)
-    assert Task.image_scale(task, 1000) == (640, 480)
+    assert TaskRecipe.image_scale(task, 1000) == (640, 480)
     with rejects(
         "'2.png' has 1280 x 4 pixels, of which a side has less than 2 within 512 x 384; leave"
     ):
-        Task.image_scale(task, 512)
+        TaskRecipe.image_scale(task, 512)
 
 
 def test_few_steps_augment_little(folder):
@@ -454,7 +454,7 @@ def test_a_checkpoint_says_its_model(folder):
     ],
 )
 def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
-    start = TASKS[task](Request('any', task)).start
+    start = recipe_class(task)(Request('any', task)).start
     backbone = start.meta_backbone(size, img_size=size)
     assert backbone.num_layers == blocks
     assert tuple(backbone.patch_embed.feature_channels) == channels

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown_table
-from vit_plugin.from_folder.choices import CONTINUATIONS, TASK_FLAGS, TASKS
+from vit_plugin.from_folder.choices import CONTINUATIONS, OPTIONS, TASK_FLAGS, TASKS
 from vit_plugin.suggestions import alternatives
 
 NO_EFFECT = 'leave it out'
@@ -68,6 +68,8 @@ OF_TRAININGS = (
     excludes('--epochs', '--cfg-options train_cfg.max_epochs'),
     excludes('--batch-size', '--cfg-options train_dataloader.batch_size'),
 )
+# Flags of ``train`` that one task alone takes.
+OF_ONE_TASK = ''.join(f'--{name.replace("_", "-")}, ' for name in OPTIONS)
 WITH_PICTURES = 'attention|rollout|cam|distance|features'
 
 RULES: dict[str, tuple[Rule, ...]] = {
@@ -75,8 +77,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         excludes('config', '--data', 'both say what to train; give one of them'),
         needs(
             '--task, --model, --arch, --weights, --teacher, --epochs, --batch-size, --img-size, '
-            '--no-flip, --balance, --augment, --skip-invalid, --depth-scale, --tiles, --check, '
-            '--patience',
+            '--no-flip, --balance, --augment, --skip-invalid, '
+            f'{OF_ONE_TASK}--tiles, --check, --patience',
             '--data',
             'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
             'load_from=CHECKPOINT',

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.from_folder.choices import CONTINUATIONS, METHODS
+from vit_plugin.from_folder.choices import CONTINUATIONS, METHODS, PRETRAINING
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -48,7 +48,7 @@ def main(args: Namespace) -> None:
     from vit_plugin.engine.checkpoints.newest import newest_checkpoint
     from vit_plugin.from_folder.duration import DurationHook
     from vit_plugin.from_folder.pretraining import Probe
-    from vit_plugin.from_folder.request import PRETRAINING, Request
+    from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.run_folder import released
     from vit_plugin.from_folder.write import write_config
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.choices import AUGMENTS, TASKS, check_model, models_of
+from vit_plugin.from_folder.choices import AUGMENTS, OPTIONS, TASKS, check_model, models_of
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -26,7 +26,6 @@ FLAGS_OF_DATA = (
     'patience',
     'layout',
     'skip_invalid',
-    'depth_scale',
 )
 
 
@@ -93,13 +92,13 @@ def add_flags_of_folders(data: _ActionsContainer) -> None:
         metavar='FILE',
         help='YAML that says what the folder holds (docs/data.md); default: anyfolder.yaml in it',
     )
-    data.add_argument(
-        '--depth-scale',
-        type=at_least(1e-9, float),
-        metavar='METERS',
-        help="meters of a value of 1 in maps of depth; default: 0.001 in PNG (KITTI's: 1 / 256), 1 "
-        'in .npy and .tiff',
-    )
+    for name, option in OPTIONS.items():
+        data.add_argument(
+            f'--{name.replace("_", "-")}',
+            type=at_least(option.least, option.kind),
+            metavar=option.metavar,
+            help=option.help,
+        )
     data.add_argument(
         '--tiles',
         type=at_least(16),
@@ -153,7 +152,9 @@ def resolve_config(args: Namespace) -> None:
     from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.write import write_config
 
-    request = Request(args.data, work_dir=args.work_dir or '', **given_of(args, *FLAGS_OF_DATA))
+    options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
+    given = given_of(args, *FLAGS_OF_DATA)
+    request = Request(args.data, work_dir=args.work_dir or '', options=options, **given)
     args.config = str(write_config(request, bool(args.resume), bool(args.check)))
     args.work_dir = None  # the config says it
 

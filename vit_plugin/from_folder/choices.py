@@ -1,42 +1,36 @@
 """The names that a command line takes, known before torch is imported."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.project import declared
 from vit_plugin.suggestions import alternatives, check_choice
+from vit_plugin.task import Option, tasks
 
 DIGITS = 'digits'  # a folder that is written if it is not there
-ALONE = ('classification', 'pretraining')  # tasks with one model around a backbone
+DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
 CONTINUATIONS = tuple(declared('continuations'))
 METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill', *CONTINUATIONS)
 AUGMENTS = ('mosaic', 'dense-o2o')
-# The frameworks' own heads, see Project.models. The first of a task is its default.
-MODELS = {
-    (task, name): f'vit_plugin.from_folder.{module}:{name.replace("-", "_").upper()}'
-    for task, module, names in (
-        ('detection', 'box_models', ('retinanet', 'faster-rcnn', 'vitdet', 'dino')),
-        ('instance', 'box_models', ('mask-rcnn', 'mask2former')),
-        ('panoptic', 'box_models', ('mask2former',)),
-        ('segmentation', 'map_models', ('segformer', 'upernet', 'mask2former', 'linear')),
-    )
-    for name in names
-}
 
 
-def models_of(task: str) -> dict[str, str]:
+def models_of(task: str) -> Mapping[str, str]:
     """Where the models of a task are, by their names; the default is the first."""
-    rows = {**MODELS, **declared('models')}
-    return {name: place for (of, name), place in rows.items() if of == task}
+    if task not in tasks():
+        return {}
+    others = {name: place for (of, name), place in declared('models').items() if of == task}
+    return {**tasks()[task].models, **others}
 
 
-# Depth has models of a project alone.
-TASKS = tuple(
-    task
-    for task in (ALONE[0], 'detection', 'instance', 'segmentation', 'panoptic', 'depth', ALONE[1])
-    if task in ALONE or models_of(task)
+# A task whose models are left out with their projects is not there.
+TASKS = (
+    *(name for name, task in tasks().items() if models_of(name) or not task.chooses_model),
+    PRETRAINING,
 )
+OPTIONS: dict[str, Option] = {
+    name: option for task in TASKS[:-1] for name, option in tasks()[task].options.items()
+}
 
 
 class TaskFlag(NamedTuple):
@@ -46,27 +40,27 @@ class TaskFlag(NamedTuple):
     remedy: str = 'leave it out, or give such a task'
 
 
-TASK_FLAGS = {
-    'teacher': TaskFlag(
-        ('classification', 'pretraining'),
-        'leave it out, or pre-train the backbone with it by vit-plugin pretrain',
-    ),
-    'balance': TaskFlag(('classification', 'detection', 'instance')),
-    'augment': TaskFlag(('detection',)),
-    'tiles': TaskFlag(('detection', 'instance')),
-    'depth_scale': TaskFlag(('depth',)),
-    'patience': TaskFlag(TASKS[:-1]),
-    'skip_invalid': TaskFlag(TASKS[:-1]),
-}
+def _task_flags() -> dict[str, TaskFlag]:
+    found: dict[str, list[str]] = {}
+    for name in TASKS[:-1]:
+        for flag in (*tasks()[name].flags, *tasks()[name].options):
+            found.setdefault(flag, []).append(name)
+    rows = {flag: TaskFlag(tuple(names)) for flag, names in found.items()}
+    if 'teacher' in rows:
+        remedy = 'leave it out, or pre-train the backbone with it by vit-plugin pretrain'
+        rows['teacher'] = TaskFlag((*rows['teacher'].tasks, PRETRAINING), remedy)
+    return rows | {name: TaskFlag(TASKS[:-1]) for name in ('patience', 'skip_invalid')}
 
 
-def check_task_flags(task: str, flags: Iterable[str]) -> None:
-    """Raise a ``ConfigError`` if a task does not take one of the flags that are given."""
-    for flag in flags:
-        tasks, remedy = TASK_FLAGS.get(flag, TaskFlag(TASKS))
-        if task not in tasks:
+TASK_FLAGS = _task_flags()
+
+
+def check_task_flags(task: str, given: Mapping[str, Any]) -> None:
+    """Raise a ``ConfigError`` if a task does not take one of the flags that have a value."""
+    for flag, (takers, remedy) in TASK_FLAGS.items():
+        if given.get(flag) and task not in takers:
             name = flag.replace('_', '-')
-            raise ConfigError(f'--{name} needs --task {alternatives(tasks)}; {remedy}.')
+            raise ConfigError(f'--{name} needs --task {alternatives(takers)}; {remedy}.')
 
 
 def check_model(task: str, model: str | None) -> None:
@@ -74,9 +68,9 @@ def check_model(task: str, model: str | None) -> None:
     if model and not models_of(task):
         raise ConfigError(
             f'--model {model!r}: {task} has one model around its backbone; give that by --arch, or '
-            '--task detection, instance, panoptic, segmentation or depth.'
+            f'--task {alternatives(filter(models_of, TASKS))}.'
         )
-    tasks = [one for one in TASKS if model in models_of(one)]
-    if tasks and task not in tasks:
-        raise ConfigError(f'--model {model} is for --task {" or ".join(tasks)}; give that task.')
+    takers = [one for one in TASKS if model in models_of(one)]
+    if takers and task not in takers:
+        raise ConfigError(f'--model {model} is for --task {" or ".join(takers)}; give that task.')
     check_choice('--model', model, models_of(task))

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from anyfolder.readers.listing import Listing
 from vit_plugin.errors import ConfigError
 
-from .task import counted
+from .task_recipe import counted
 
 # Sections of a model that say its number of classes, and their arguments.
 COUNTS = {

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from vit_plugin.arguments.fields import Section
 from vit_plugin.project import declared
 
-from .task import rounded_up
+from .task_recipe import rounded_up
 
 JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'

@@ -26,11 +26,11 @@ from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.put_back import is_folder, put_back
 
-from .classification import SCHEDULES, evaluation_pipeline, image_size, read_classes
-from .dense_task import COMPLETE
 from .methods import METHODS, Student
+from .model_recipe import COMPLETE
 from .request import Request
-from .task import Pipeline, Task, counted, rounded_up
+from .task_recipe import Pipeline, TaskRecipe, counted, rounded_up
+from .whole_images import SCHEDULES, evaluation_pipeline, image_size, read_classes
 
 BATCH = 64  # images whose features are computed at once
 SHOWN = 4  # images in the picture of features
@@ -41,7 +41,7 @@ CONTINUED = 'continued'  # the folder of what is written in the form of the weig
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
 
-class Pretraining(Task):
+class Pretraining(TaskRecipe):
     """A training on all images of a folder but those to validate and to test.
 
     Raises:

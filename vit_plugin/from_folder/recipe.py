@@ -16,9 +16,10 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PREFIX
 
-from .request import DEFAULT_TASK, Request
+from .choices import DEFAULT_TASK
+from .request import Request
 from .schedule import training_sections, validation_interval
-from .task import Task, counted
+from .task_recipe import TaskRecipe, counted
 
 # Before these sections stands a comment.
 COMMENTS = {
@@ -53,7 +54,7 @@ class Recipe:
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
-def recipe_of(task: Task) -> Recipe:
+def recipe_of(task: TaskRecipe) -> Recipe:
     """The recipe of a task for its data."""
     request, start, listing = task.request, task.start, task.listing
     sections: Section = {}
@@ -103,7 +104,7 @@ def contents(listing: Listing) -> str:
     return counted(len(listing.train), 'image')
 
 
-def data_sections(task: Task) -> Section:
+def data_sections(task: TaskRecipe) -> Section:
     """Pipelines, loaders and metrics.
 
     A test reads its own split of the data, or that of validation. Without classes there is only
@@ -138,7 +139,7 @@ def data_sections(task: Task) -> Section:
     return sections
 
 
-def _loader(task: Task, split: Split) -> Section:
+def _loader(task: TaskRecipe, split: Split) -> Section:
     training = split == 'train'
     mixed = training and task.mixing
     dataset = task.dataset(split)

@@ -2,12 +2,13 @@
 
 import os
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vit_plugin.inference.saved_model import find_checkpoint
 
-DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
+from .choices import DEFAULT_TASK, PRETRAINING
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Request:
     method: str = ''  # a key of METHODS, for a pre-training
     skip_invalid: bool = False  # leave out boxes and images that cannot be right, rather than stop
     layout: str | None = None  # a file that says what is in the folder; None: anyfolder.yaml in it
-    depth_scale: float | None = None  # meters of a value of 1; None: by the form of the maps
+    options: dict[str, Any] = field(default_factory=dict)  # flags that one task alone takes
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
@@ -56,11 +57,17 @@ class Request:
         """The work directory, found from any directory."""
         return os.path.abspath(self.work_dir)
 
+    def given(self) -> dict[str, Any]:
+        """The values of the flags, in the order of a command line."""
+        fields = asdict(self)
+        folder, options = fields.pop('work_dir'), fields.pop('options')
+        return {**fields, **options, 'work_dir': folder}
+
     def command(self) -> str:
         """The command line that says the same."""
         flags = [
             f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
-            for name, value in asdict(self).items()
+            for name, value in self.given().items()
             if value and (name, value) not in (('task', DEFAULT_TASK), ('task', PRETRAINING))
         ]
         verb = 'pretrain' if self.task == PRETRAINING else 'train'

@@ -1,6 +1,7 @@
 """Write the config of a request into the work directory."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 
 from anyfolder.complete import write_text
 from anyfolder.facts import as_text, facts_of
@@ -11,30 +12,22 @@ from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.place import placed
 from vit_plugin.suggestions import check_choice
+from vit_plugin.task import tasks
 
 from . import data_report
-from .choices import DIGITS
-from .classification import Classification
-from .depth_estimation import DepthEstimation
-from .detection import Detection, InstanceSegmentation
+from .choices import DIGITS, PRETRAINING, TASKS
 from .folder_reading import reading_folder
-from .panoptic_segmentation import PanopticSegmentation
-from .pretraining import Pretraining
 from .recipe import contents, recipe_of, text_of
-from .request import PRETRAINING, Request
+from .request import Request
 from .run_folder import NAME, RELEASED, free_folder
-from .segmentation import Segmentation
-from .task import Task
+from .task_recipe import TaskRecipe
 
-TASKS: dict[str, type[Task]] = {
-    'classification': Classification,
-    'detection': Detection,
-    'instance': InstanceSegmentation,
-    'segmentation': Segmentation,
-    'panoptic': PanopticSegmentation,
-    'depth': DepthEstimation,
-    PRETRAINING: Pretraining,
-}
+PRETRAINING_RECIPE = 'vit_plugin.from_folder.pretraining:Pretraining'
+
+
+def recipe_class(task: str) -> type[TaskRecipe]:
+    """The recipe that a task declares."""
+    return resolve_name(PRETRAINING_RECIPE if task == PRETRAINING else tasks()[task].recipe)
 
 
 @without_collection()
@@ -57,7 +50,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
             another config or run, which is left as it is.
     """
     check_choice('--task', request.task, TASKS)
-    task = TASKS[request.task](request, check)
+    task = recipe_class(request.task)(request, check)
     if request.data == DIGITS and not Path(DIGITS).exists():
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
@@ -65,7 +58,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         listing = task.listing
         bands, decoded = listing.bands, task.probes.summary
     if bands and not task.takes_bands:
-        takers = ' and '.join(name for name, kind in TASKS.items() if kind.takes_bands)
+        takers = ' and '.join(name for name in TASKS if recipe_class(name).takes_bands)
         raise ConfigError(
             f'--data: the images in {request.data!r} have {bands} bands, of which there is '
             f'no {request.task}, but {takers}; give photographs.'

@@ -14,11 +14,11 @@ from tiny_models import randomize
 
 from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
-from vit_plugin.from_folder.depth_estimation import DepthEstimation
 from vit_plugin.from_folder.recipe import recipe_of
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import write_config
 from vit_plugin.models import DPTDepthHead, VisionTransformer
+from vit_plugin.tasks.depth.depth_recipe import DepthRecipe
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.opening import Checkpoint
@@ -35,7 +35,7 @@ def task(tmp_path):
     """The task on 48 x 64 pixels from a Depth Anything with this entry of its config.json."""
     write_depth(tmp_path / 'rooms')
 
-    def make(kind='depth_anything', **config) -> DepthEstimation:
+    def make(kind='depth_anything', **config) -> DepthRecipe:
         torch.manual_seed(0)
         parts = dict(
             backbone=VisionTransformer(
@@ -62,7 +62,7 @@ def task(tmp_path):
         more = dict(model_type=kind, backbone_config=encoder, neck_hidden_sizes=WIDTHS, **config)
         (folder / 'config.json').write_text(json.dumps(more))
         request = Request(str(tmp_path / 'rooms'), task='depth', weights=str(folder))
-        return DepthEstimation(request)
+        return DepthRecipe(request)
 
     return make
 
@@ -132,7 +132,7 @@ def test_another_head_is_refused(task):
     one = task()
     one.request.model = 'linear'
     with rejects('--model linear: .* are of another complete model'):
-        DepthEstimation(one.request)
+        DepthRecipe(one.request)
 
 
 def test_other_models_of_depth_are_refused(task):

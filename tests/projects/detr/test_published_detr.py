@@ -16,11 +16,11 @@ from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import load_file, save_file
 
 from benchmarks.detectors_reference import doubled
-from vit_plugin.from_folder.detection import Detection
 from vit_plugin.from_folder.recipe import recipe_of
 from vit_plugin.from_folder.request import Request
 from vit_plugin.inference.load import load
 from vit_plugin.models.classes import keep_classifier
+from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 from vit_plugin.weights.for_mmengine import read_complete
 
 transformers = pytest.importorskip('transformers', minversion='5')
@@ -185,7 +185,7 @@ def test_a_training_keeps_all_but_the_layers_of_classes(tmp_path, variant):
     request = Request(
         str(tmp_path / 'data'), task='detection', weights=str(tmp_path / 'model'), img_size=64
     )
-    recipe = recipe_of(Detection(request))
+    recipe = recipe_of(DetectionRecipe(request))
     assert 'with 2 new classes: the layers of its classes start untrained' in recipe.text
     init_default_scope('mmdet')
     model = MODELS.build(Config(dict(model=recipe.sections['model'])).model)

@@ -7,12 +7,12 @@ import torch
 from PIL import Image
 from rejection import rejects
 
-from vit_plugin.from_folder.classification import Classification
 from vit_plugin.from_folder.pretraining import Pretraining
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import StartingPoint
 from vit_plugin.models import load_weights
 from vit_plugin.registry import MODELS
+from vit_plugin.tasks.classification.classification_recipe import ClassificationRecipe
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 SIZES = dict(depths=[1, 1, 1, 1], hidden_sizes=[8, 12, 16, 20], image_size=64)
@@ -40,7 +40,7 @@ def data(tmp_path):
 
 
 def test_a_folder_is_the_backbone_of_a_classifier(folder, data, tmp_path):
-    task = Classification(Request(data, weights=folder, work_dir=str(tmp_path / 'run')))
+    task = ClassificationRecipe(Request(data, weights=folder, work_dir=str(tmp_path / 'run')))
     model = task.model()
     assert not task.loads_model
     assert task.size == (64, 64)
@@ -74,7 +74,7 @@ def test_what_needs_a_vit_says_so(folder, data):
 
 
 def test_a_folder_as_arch_begins_without_weights(folder, data, tmp_path):
-    task = Classification(Request(data, arch=folder, work_dir=str(tmp_path / 'run')))
+    task = ClassificationRecipe(Request(data, arch=folder, work_dir=str(tmp_path / 'run')))
     model = task.model()
     assert task.start.from_scratch
     assert model['backbone']['type'] == 'vit_plugin.TransformersBackbone'

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.from_folder.object_sizes import anchors, largest_image
+from vit_plugin.tasks.detection.object_sizes import anchors, largest_image
 
 
 def squares(*sides: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A training on a folder of data: what each task says of it, and the numbers that all share."""
+"""Recipe of a training on a folder of data, and the numbers that tasks share."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,6 @@ import numpy as np
 from mmengine.device import get_device
 
 from anyfolder.layouts.find_layout import read_laid_out
-from anyfolder.readers.depth_folders import DepthRange
 from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from anyfolder.readers.probe_cache import NAME, ProbeCache
@@ -22,10 +21,10 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.suggestions import check_choice
 
-from .choices import AUGMENTS, TASK_FLAGS, check_model, check_task_flags
+from .choices import AUGMENTS, PRETRAINING, check_model, check_task_flags
 from .framework_lists import as_lines
 from .mixing import Mixing
-from .request import PRETRAINING, Request
+from .request import Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
 
@@ -34,8 +33,8 @@ STARTS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
 LEAST = 2  # pixels of a side; the frameworks cannot pack a single one that is mirrored
 
 
-class Task:
-    """One training. A subclass reads the folder, and has the parts of the config that are its own.
+class TaskRecipe:
+    """Recipe of a training. A subclass reads the folder, and has its own parts of the config.
 
     Attributes:
         packages: what must be installed.
@@ -71,7 +70,7 @@ class Task:
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         check_model(request.task, request.model)
         check_choice('--augment', request.augment, AUGMENTS)
-        check_task_flags(request.task, [name for name in TASK_FLAGS if getattr(request, name)])
+        check_task_flags(request.task, request.given())
         # Before a checkpoint's parts are looked up, which imports them.
         for package in self.packages:
             with needed_by(f'--task {request.task}'):
@@ -102,7 +101,7 @@ class Task:
         """The files of the data."""
         return Tree(self.request.data, self.probes)
 
-    def by_layout(self, tree: Tree) -> tuple[Listing, DepthRange | None] | None:
+    def by_layout(self, tree: Tree, **more: Any) -> tuple[Listing, Any] | None:
         """The data by a layout file, see :func:`~anyfolder.layouts.find_layout.read_laid_out`."""
         request = self.request
         return read_laid_out(
@@ -112,7 +111,7 @@ class Task:
             request.layout,
             request.skip_invalid,
             self.probes.decode_all,
-            request.depth_scale,
+            **more,
         )
 
     # Parts that a subclass provides.

@@ -1,4 +1,4 @@
-"""What tasks with boxes, polygons and masks share: their model is a row of a table."""
+"""Recipe of a task with a choice of models, each a row of a table."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from .continued import continued, described
 from .multispectral import backbone_of, normalization_of
 from .request import Request
 from .schedule import CONTINUED, Schedule
-from .task import Task
+from .task_recipe import TaskRecipe
 
 # Tasks whose models are continued.
 COMPLETE: tuple[str, ...] = ('detection', 'instance', 'segmentation')
@@ -30,8 +30,8 @@ HOOKS: Sequence[Mapping[str, Any]] = (  # of the runtimes in _base_, since a lis
 )
 
 
-class DenseTask(Task):
-    """A task with a choice of models.
+class ModelRecipe(TaskRecipe):
+    """Recipe of a task with a choice of models.
 
     Attributes:
         runtime: the file of ``_base_``.

@@ -5,9 +5,8 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
-
-from .box_models import QUERIES, mask2former_head
-from .schedule import muon
+from vit_plugin.from_folder.mask2former import QUERIES, mask2former_head
+from vit_plugin.from_folder.schedule import muon
 
 LOSS = dict(type='CrossEntropyLoss', avg_non_ignore=True)
 MASK2FORMER_RECIPE = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'

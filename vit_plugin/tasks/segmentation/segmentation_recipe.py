@@ -1,4 +1,4 @@
-"""A segmentor for a folder of images and masks."""
+"""Recipe of a segmentor for a folder of images and masks."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -16,18 +16,17 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
-
-from .dense_task import DenseTask
-from .multispectral import reader_of
-from .starting_point import SMALL
-from .task import Pipeline, rounded_up
+from vit_plugin.from_folder.model_recipe import ModelRecipe
+from vit_plugin.from_folder.multispectral import reader_of
+from vit_plugin.from_folder.starting_point import SMALL
+from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
 LARGEST = 512  # pixels of the longer side
 MASKS = 'masks'  # in the work directory
 
 
-class Segmentation(DenseTask):
-    """A training on images and masks."""
+class SegmentationRecipe(ModelRecipe):
+    """Recipe of a training on images and masks."""
 
     packages = ('mmseg',)
     # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes

@@ -1,4 +1,4 @@
-"""A model of things and stuff for a folder with COCO's panoptic annotations."""
+"""Recipe of a model of things and stuff for a folder with COCO's panoptic annotations."""
 
 import json
 import shutil
@@ -12,19 +12,18 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.errors import ConfigError
-
-from .box_models import MASK2FORMER_RECIPE
-from .dense_task import COMPLETE
-from .detection import Detection
-from .task import Pipeline
+from vit_plugin.from_folder.mask2former import MASK2FORMER_RECIPE
+from vit_plugin.from_folder.model_recipe import COMPLETE
+from vit_plugin.from_folder.task_recipe import Pipeline
+from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 
 MAPS = 'panoptic'  # in the work directory
 # The metric that a run is judged by.
 QUALITY = 'coco_panoptic/PQ'
 
 
-class PanopticSegmentation(Detection):
-    """A training on images and PNGs of segments, which are things or stuff.
+class PanopticRecipe(DetectionRecipe):
+    """Recipe of a training on images and PNGs of segments, which are things or stuff.
 
     Raises:
         ConfigError: for images that MMDetection would not find the PNGs of.

@@ -1,4 +1,4 @@
-"""A model of depth for images and maps of depth."""
+"""Recipe of a model of depth for a folder of images and maps of depth."""
 
 import json
 import math
@@ -14,18 +14,17 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-
-from .dense_task import DenseTask
-from .multispectral import reader_of
-from .schedule import muon
-from .starting_point import SMALL
-from .task import Pipeline, rounded_up
+from vit_plugin.from_folder.model_recipe import ModelRecipe
+from vit_plugin.from_folder.multispectral import reader_of
+from vit_plugin.from_folder.schedule import muon
+from vit_plugin.from_folder.starting_point import SMALL
+from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
 LARGEST = 512  # pixels of the longer side
 
 
-class DepthEstimation(DenseTask):
-    """A training on images and maps of depth."""
+class DepthRecipe(ModelRecipe):
+    """Recipe of a training on images and maps of depth."""
 
     packages = ('mmseg',)
     small_rows = (SMALL, SMALL)
@@ -41,13 +40,12 @@ class DepthEstimation(DenseTask):
     def found(self) -> tuple[Listing, DepthRange]:
         """See :func:`~anyfolder.readers.depth_folders.read_depth_folder`."""
         request, tree = self.request, self.tree()
-        if found := self.by_layout(tree):
+        scale = request.options.get('depth_scale')
+        if found := self.by_layout(tree, depth_scale=scale):
             listing, depths = found
             assert depths
             return listing, depths
-        return read_depth_folder(
-            tree, request.depth_scale, request.skip_invalid, self.probes.decode_all
-        )
+        return read_depth_folder(tree, scale, request.skip_invalid, self.probes.decode_all)
 
     @property
     def listing(self) -> Listing:

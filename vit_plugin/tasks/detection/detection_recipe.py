@@ -1,4 +1,4 @@
-"""A detector for a folder of images with boxes, or with polygons of objects."""
+"""Recipe of a detector for a folder of images with boxes, or with polygons of objects."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,13 +15,13 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
+from vit_plugin.from_folder.mixing import Mixing, mixing_of
+from vit_plugin.from_folder.model_recipe import HOOKS, ModelRecipe
+from vit_plugin.from_folder.multispectral import normalization_of, reader_of
+from vit_plugin.from_folder.starting_point import LARGE, SMALL
+from vit_plugin.from_folder.task_recipe import Pipeline, counted, rounded_up
 
-from .dense_task import HOOKS, DenseTask
-from .mixing import Mixing, mixing_of
-from .multispectral import normalization_of, reader_of
 from .object_sizes import anchors, largest_image
-from .starting_point import LARGE, SMALL
-from .task import Pipeline, counted, rounded_up
 
 LARGEST = 1024  # pixels of the longer side
 MASK_BYTES = 8 << 30  # of the masks of an image
@@ -29,8 +29,8 @@ MASK_BYTES = 8 << 30  # of the masks of an image
 JITTER, OFTEN = (0.8, 1.25), 20
 
 
-class Detection(DenseTask):
-    """A training on images with boxes, or with polygons.
+class DetectionRecipe(ModelRecipe):
+    """Recipe of a training on images with boxes, or with polygons.
 
     Attributes:
         metrics: of ``CocoMetric``. The last one is what a run is judged by.
@@ -314,10 +314,3 @@ def check_masks(listing: Listing) -> None:
                 f'{width} x {height} pixels take {size / 2**30:,.0f} GiB; give --tiles, such as '
                 '--tiles 1024, which cuts them, or smaller images.'
             )
-
-
-class InstanceSegmentation(Detection):
-    """A training on polygons of objects."""
-
-    metrics = ('bbox', 'segm')
-    with_masks = True

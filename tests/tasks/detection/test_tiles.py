@@ -16,11 +16,11 @@ from mmengine.registry import DATASETS, init_default_scope
 
 from vit_plugin.config import read_config
 from vit_plugin.config.runnable import check_config
-from vit_plugin.from_folder import detection
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.write import TASKS, write_config
+from vit_plugin.from_folder.write import recipe_class, write_config
 from vit_plugin.inference import sliced_loops
 from vit_plugin.inference.predictions import Prediction
+from vit_plugin.tasks.detection import detection_recipe
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
@@ -41,7 +41,7 @@ def test_an_epoch_has_the_tiles_that_its_schedule_counts(shapes, task, capsys):
     import mmdet.datasets  # noqa: F401
 
     built = DATASETS.build(cfg.train_dataloader.dataset)
-    passes = TASKS[task](request).passes('train')
+    passes = recipe_class(task)(request).passes('train')
     assert len(built) == passes
     assert f'An epoch has {passes} views' in said
     assert '70% is in a tile is ignored there' in said
@@ -147,7 +147,7 @@ def test_what_has_no_tiles_is_one_sentence(shapes):
 
 
 def test_masks_that_no_memory_holds_are_refused_unless_they_are_cut(shapes, monkeypatch):
-    monkeypatch.setattr(detection, 'MASK_BYTES', 1)
+    monkeypatch.setattr(detection_recipe, 'MASK_BYTES', 1)
     with rejects('shapes.* objects, whose masks of .* pixels take .* GiB; give --tiles, such as'):
         write_config(Request('shapes', task='instance', img_size=64, epochs=1))
     write_config(Request('shapes', task='detection', img_size=64, epochs=1))

@@ -1,0 +1,58 @@
+"""Mask2Former around a backbone, for instances and for segments of things and stuff."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.config import framework_model
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+
+MASK2FORMER_RECIPE = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
+# Models with queries; not measured.
+QUERIES: Section = dict(
+    small=dict(clip=0.1),
+    scratch=dict(rate=2e-4, clip=0.1),
+    fine_tuned=dict(weight_decay=1e-4, clip=0.1),
+)
+
+
+def of_width(section: Any, width: int) -> Any:
+    """A section of a query decoder with this width, and fewer layers if it is not 256."""
+    sizes = dict(
+        embed_dims=width,
+        feat_channels=width,
+        out_channels=width,
+        num_feats=width // 2,
+        **({} if width == 256 else dict(feedforward_channels=4 * width, num_layers=3)),
+    )
+    if isinstance(section, dict):
+        return {name: sizes.get(name, of_width(part, width)) for name, part in section.items()}
+    return section
+
+
+def mask2former_head(head: Section, width: int, strides: Sequence[int]) -> Section:
+    """Mask2Former's head for four maps of this width."""
+    return of_width(head, width) | dict(in_channels=[width] * 4, strides=list(strides))
+
+
+def _mask2former(facts: ModelFacts) -> Section:
+    width = 256 if facts.is_wide else 128
+    backbone, neck, strides = facts.pyramid(width, 4, finest=4)
+    model = framework_model(MASK2FORMER_RECIPE)
+    classes, queries = facts.classes, facts.queries('mask2former', 100 if facts.is_wide else 40)
+    head = mask2former_head(model['panoptic_head'], width, strides)
+    head |= dict(**facts.kinds, num_queries=queries)
+    head['loss_cls']['class_weight'] = [1.0] * classes + [0.1]
+    model['panoptic_fusion_head'] |= facts.kinds
+    model['train_cfg']['num_points'] = facts.points
+    model['test_cfg'] |= dict(max_per_image=min(100, queries * classes), **facts.answers)
+    return model | dict(backbone=backbone, neck=neck, panoptic_head=head)
+
+
+MASK2FORMER = TaskModel(
+    'a Mask2Former',
+    _mask2former,
+    schedules=QUERIES,
+    saved=dict(panoptic_head=dict(type='Mask2FormerHead')),
+    wraps=True,
+)

@@ -1,0 +1,72 @@
+"""Images as classifiers take them: in folders of classes, and all of one size."""
+
+import math
+
+from anyfolder.readers.class_folders import read_class_folders
+from anyfolder.readers.image_tree import Tree
+from anyfolder.readers.listing import Listing
+from vit_plugin.arguments.fields import Section
+
+from .multispectral import reader_of
+from .request import Request
+from .schedule import Schedule
+from .starting_point import StartingPoint
+from .task_recipe import Pipeline, rounded_up, typical_size
+
+LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
+LARGEST_OF_SMALL = 128  # pixels
+# From scratch: arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small
+# sets of images give fewer steps. The BatchNorm of the small hybrid needs some images.
+SMALL_MODEL = Schedule(1500, (10, 100), (16, 128), 1e-3, 64, 20, weight_decay=0.1)
+SCHEDULES = dict(
+    small=SMALL_MODEL,
+    small_on_gpu=SMALL_MODEL._replace(steps=20_000, epochs=(50, 300)),
+    scratch=Schedule(20_000, (50, 300), (8, 128), 1e-3, 256, 20, weight_decay=0.1),
+    stem=Schedule(2000, (10, 50), (8, 64), 2e-3, 256, 10, stem_rate=0.1),
+    fine_tuned=Schedule(2000, (10, 50), (8, 64), 5e-4, 256, 10, layer_decay=0.75),
+)
+
+
+def read_classes(tree: Tree, request: Request) -> Listing:
+    """The images and their classes.
+
+    Raises:
+        ConfigError: see
+            :func:`~anyfolder.readers.class_folders.read_class_folders`. For a folder
+            with boxes, masks or depth it names ``--task``.
+    """
+    return read_class_folders(tree, request.work_dir, request.skip_invalid)
+
+
+def image_size(start: StartingPoint, listing: Listing) -> int:
+    """The image size of the weights, or from scratch that of the data.
+
+    From scratch it has at least 4 x 4 patches and at most 224 px, unless another library's config
+    says the size.
+    """
+    if not start.from_scratch or (start.wrapped and start.of_vector):
+        return start.native_size()
+    shorter = min(typical_size(listing.train))
+    stride = start.patch_side(shorter)
+    return min(
+        max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
+        LARGEST_OF_SMALL if start.is_small else LARGEST,
+    )
+
+
+def resizing(start: StartingPoint, bands: int) -> Section:
+    """How pixels are resized: timm and transformers do it with Pillow, which knows no bands."""
+    return dict(interpolation=start.pixels['interpolation'], backend='cv2' if bands else 'pillow')
+
+
+def evaluation_pipeline(start: StartingPoint, size: int, bands: int = 0) -> Pipeline:
+    """The steps for an image in a test, with timm's ``crop_pct`` and ``crop_mode``."""
+    pixels, resize = start.pixels, resizing(start, bands)
+    larger, squash = math.floor(size / pixels['crop_pct']), pixels['crop_mode'] == 'squash'
+    step = (
+        dict(type='Resize', scale=(larger, larger), **resize)
+        if squash
+        else dict(type='ResizeEdge', scale=larger, edge='short', **resize)
+    )
+    crop = [] if squash and larger == size else [dict(type='CenterCrop', crop_size=size)]
+    return [reader_of(bands), step, *crop, dict(type='PackInputs')]

@@ -1,0 +1,15 @@
+"""Detection: a box around each object, and its class."""
+
+from vit_plugin.task import Task
+
+TASK = Task(
+    place=2,
+    recipe='vit_plugin.tasks.detection.detection_recipe:DetectionRecipe',
+    models={
+        'retinanet': 'vit_plugin.tasks.detection.box_models:RETINANET',
+        'faster-rcnn': 'vit_plugin.tasks.detection.box_models:FASTER_RCNN',
+        'vitdet': 'vit_plugin.tasks.detection.box_models:VITDET',
+        'dino': 'vit_plugin.tasks.detection.box_models:DINO',
+    },
+    flags=('balance', 'augment', 'tiles'),
+)

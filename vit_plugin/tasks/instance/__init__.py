@@ -1,0 +1,14 @@
+"""Instance segmentation: the pixels of each object, and its class."""
+
+from vit_plugin.task import Task
+
+TASK = Task(
+    place=3,
+    recipe='vit_plugin.tasks.instance.instance_recipe:InstanceRecipe',
+    models={
+        'mask-rcnn': 'vit_plugin.tasks.instance.mask_models:MASK_RCNN',
+        'mask2former': 'vit_plugin.from_folder.mask2former:MASK2FORMER',
+    },
+    flags=('balance', 'tiles'),
+    extends=('detection',),
+)

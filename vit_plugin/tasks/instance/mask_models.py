@@ -1,0 +1,12 @@
+"""The models of MMDetection's own heads, for a folder of images with polygons."""
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.config.task_model import ModelFacts, TaskModel
+from vit_plugin.tasks.detection.box_models import rcnn
+
+
+def _mask_rcnn(facts: ModelFacts) -> Section:
+    return rcnn(facts, *facts.pyramid(facts.channels, facts.levels), masks=True)
+
+
+MASK_RCNN = TaskModel('a Mask R-CNN', _mask_rcnn, 'mask-rcnn_r50_fpn.py', wraps=True)

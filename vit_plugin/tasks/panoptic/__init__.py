@@ -1,0 +1,10 @@
+"""Panoptic segmentation: each pixel belongs to a thing, or to stuff of a class."""
+
+from vit_plugin.task import Task
+
+TASK = Task(
+    place=5,
+    recipe='vit_plugin.tasks.panoptic.panoptic_recipe:PanopticRecipe',
+    models={'mask2former': 'vit_plugin.from_folder.mask2former:MASK2FORMER'},
+    extends=('detection',),
+)

@@ -1,0 +1,14 @@
+"""Semantic segmentation: the class of each pixel."""
+
+from vit_plugin.task import Task
+
+TASK = Task(
+    place=4,
+    recipe='vit_plugin.tasks.segmentation.segmentation_recipe:SegmentationRecipe',
+    models={
+        'segformer': 'vit_plugin.tasks.segmentation.map_models:SEGFORMER',
+        'upernet': 'vit_plugin.tasks.segmentation.map_models:UPERNET',
+        'mask2former': 'vit_plugin.tasks.segmentation.map_models:MASK2FORMER',
+        'linear': 'vit_plugin.tasks.segmentation.map_models:LINEAR',
+    },
+)
