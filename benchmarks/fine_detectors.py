@@ -1,13 +1,13 @@
-"""D-FINE, DEIMv2 and ECDet beside their authors' own code, in float64, with random weights.
+"""D-FINE, DEIMv2, ECDet and ECSeg beside their authors' own code, in float64, with random weights.
 
     python benchmarks fine_detectors FOLDER [--only NAME ...]
 
 ``FOLDER`` has clones of Peterande/D-FINE, Intellindust-AI-Lab/DEIMv2 and
 Intellindust-AI-Lab/EdgeCrafter by their last names. The authors' classes are built by their
 configs, without the rest of their packages. They write a file as their training does, with averages
-inside, which this package reads as ``infer`` does. Compared are logits and boxes for two sizes of
-images, and for ECDet and DEIMv2 all losses of a step for the same outputs and noise. Only squares
-are compared: on rectangles the authors' sine positions are those of other elements.
+inside, which this package reads as ``infer`` does. Compared are logits, boxes and masks for two
+sizes of images, and all losses of a step for the same outputs, noise and points. Only squares are
+compared: on rectangles the authors' sine positions are those of other elements.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import yaml
 from torch import Tensor, nn
@@ -59,8 +60,15 @@ REPOSITORIES = {
     'D-FINE': Repository(
         'D-FINE',
         'src',
-        ('nn.backbone.hgnetv2', 'zoo.dfine.hybrid_encoder', 'zoo.dfine.dfine_decoder'),
+        (
+            'nn.backbone.hgnetv2',
+            'zoo.dfine.hybrid_encoder',
+            'zoo.dfine.dfine_decoder',
+            'zoo.dfine.matcher',
+            'zoo.dfine.dfine_criterion',
+        ),
         tuple(f'configs/dfine/dfine_hgnetv2_{size}_coco.yml' for size in 'nsmlx'),
+        'DFINECriterion',
     ),
     'DEIMv2': Repository(
         'DEIMv2',
@@ -90,7 +98,9 @@ REPOSITORIES = {
             f'edgecrafter.{name}'
             for name in ('ecvit', 'hybrid_encoder', 'decoder', 'matcher', 'criterion')
         ),
-        tuple(f'configs/ecdet/ecdet_{size}.yml' for size in 'smlx'),
+        tuple(
+            f'configs/{kind}/{kind}_{size}.yml' for kind in ('ecdet', 'ecseg') for size in 'smlx'
+        ),
         'ECCriterion',
     ),
 }
@@ -136,6 +146,21 @@ def in_double() -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@contextmanager
+def same_points() -> Iterator[None]:
+    """Random numbers are a function of the shape: both codes compare masks at the same points."""
+    rand = torch.rand
+
+    def drawn(*shape: Any, **options: Any) -> Tensor:
+        return rand(*shape, generator=torch.Generator().manual_seed(1), **options)
+
+    torch.rand = drawn
+    try:
+        yield
+    finally:
+        torch.rand = rand
 
 
 def settings_of(path: Path) -> dict[str, Any]:
@@ -219,9 +244,16 @@ def compare(path: Path, repository: Repository, classes: Mapping[str, Any]) -> l
     differences = []
     for image in images(SIZES):
         with torch.no_grad(), doubled(), in_double():
-            wanted = model.decoder(model.encoder(model.backbone(image)))
-            found = ours.bbox_head(ours.extract_feat(image))
-        pairs = (found.logits[-1], 'pred_logits'), (found.boxes[-1], 'pred_boxes')
+            maps = model.encoder(model.backbone(image))
+            feats, more = ours.extract_feat(image), ()
+            if masks := getattr(model.decoder.decoder, 'segmentation_head', None):
+                masks.image_size = image.shape[2:]
+                more = None, maps[0]
+            wanted = model.decoder(maps, *more)
+            found = ours.bbox_head(feats)
+            pairs = [(found.logits[-1], 'pred_logits'), (found.boxes[-1], 'pred_boxes')]
+            if masks:
+                pairs.append((ours.bbox_head.masks_of(feats, found.features[-1]), 'pred_masks'))
         differences.append(max(apart(mine, wanted[name]) for mine, name in pairs))
     if repository.criterion:
         differences.append(losses_apart(ours, built(repository.criterion, settings, classes)))
@@ -240,36 +272,47 @@ def losses_apart(model: nn.Module, criterion: nn.Module) -> float:
     """The largest difference of a loss of the head here and of the authors' criterion."""
     from mmdet.structures import DetDataSample
     from mmdet.structures.bbox import bbox_cxcywh_to_xyxy
+    from mmdet.structures.mask import BitmapMasks
     from mmengine.structures import InstanceData
 
     head, side = model.bbox_head.train(), 256
     labels = [torch.tensor(one, dtype=torch.long) for one in LABELS]
     boxes = [torch.tensor(one, dtype=torch.float64).view(-1, 4) for one in BOXES]
+    random = np.random.default_rng(0)
+    masks = [random.integers(0, 2, (len(one), side, side), np.uint8) for one in LABELS]
     samples = [
         DetDataSample(
             metainfo=dict(img_shape=(side, side), batch_input_shape=(side, side)),
-            gt_instances=InstanceData(labels=one, bboxes=bbox_cxcywh_to_xyxy(box) * side),
+            gt_instances=InstanceData(
+                labels=one,
+                bboxes=bbox_cxcywh_to_xyxy(box) * side,
+                masks=BitmapMasks(mask, side, side),
+            ),
         )
-        for one, box in zip(labels, boxes, strict=True)
+        for one, box, mask in zip(labels, boxes, masks, strict=True)
     ]
     seen: list[Any] = []
     forward = head.forward
     head.forward = lambda *args: seen.extend((forward(*args), args[2])) or seen[0]
-    with torch.no_grad(), doubled():
+    with torch.no_grad(), doubled(), in_double(), same_points():
         losses = head.loss(
             model.extract_feat(images([(side, side)])[0].expand(3, -1, -1, -1)), samples
         )
     outputs, noised = seen
     number = noised.labels.shape[1]
-    given = as_theirs(outputs, noised, number)
-    targets = [dict(labels=one, boxes=box) for one, box in zip(labels, boxes, strict=True)]
-    with doubled():
+    given = as_theirs(outputs, noised, number, head)
+    targets = [
+        dict(labels=one, boxes=box, masks=torch.from_numpy(mask).bool())
+        for one, box, mask in zip(labels, boxes, masks, strict=True)
+    ]
+    with doubled(), in_double(), same_points():
         wanted = criterion.double()(given, targets)
     last = len(outputs.logits) - 1
     names = {'': '', 'first_': '_pre', 'enc_': '_enc_0', 'dn_first_': '_dn_pre'}
     names |= {f'd{i}.': f'_aux_{i}' for i in range(last)}
     names |= {f'dn_d{i}.': f'_dn_{i}' for i in range(last)} | {'dn_': f'_dn_{last}'}
-    kinds = dict(cls='mal', bbox='bbox', iou='giou', fgl='fgl', ddf='ddf')
+    kinds = dict(bbox='bbox', iou='giou', fgl='fgl', ddf='ddf', mask='mask_ce', dice='mask_dice')
+    kinds['cls'] = next(name for name in ('mal', 'vfl') if f'loss_{name}' in wanted)
     worst, compared = 0.0, 0
     for start, end in names.items():
         for own, other in kinds.items():
@@ -282,15 +325,25 @@ def losses_apart(model: nn.Module, criterion: nn.Module) -> float:
     return worst
 
 
-def as_theirs(outputs: QueryOutputs, noised: NoisedObjects, number: int) -> dict[str, Any]:
+def as_theirs(
+    outputs: QueryOutputs, noised: NoisedObjects, number: int, head: nn.Module
+) -> dict[str, Any]:
     """Our outputs as the authors' criterion takes them."""
 
     def simple(logits: Tensor, boxes: Tensor) -> dict[str, Tensor]:
         return dict(pred_logits=logits, pred_boxes=boxes.clamp(0, 1))
 
+    def masks(i: int, part: slice) -> dict[str, Tensor]:
+        if outputs.places is None:
+            return {}
+        places = outputs.places[i]
+        logits = head.masks.product(places.flatten(2), outputs.rows[i][:, part])
+        return dict(pred_masks=logits.unflatten(2, places.shape[2:]))
+
     def layer(i: int, part: slice) -> dict[str, Tensor]:
         return dict(
             simple(outputs.logits[i][:, part], outputs.boxes[i][:, part]),
+            **masks(i, part),
             pred_corners=outputs.sides[i][:, part],
             ref_points=outputs.first_boxes[:, part],
             teacher_corners=outputs.sides[-1][:, part],
@@ -301,16 +354,18 @@ def as_theirs(outputs: QueryOutputs, noised: NoisedObjects, number: int) -> dict
     last = {name: value for name, value in layer(every[-1], own).items() if 'teacher' not in name}
     counts = [len(one) * noised.groups for one in LABELS]
     positive = (noised.queries % number).split(counts)
-    common = dict(up=torch.tensor([0.5]).double(), reg_scale=torch.tensor([4.0]).double())
+    common = dict(up=head.up.double(), reg_scale=head.scale.double())
     return dict(
         last,
         **common,
         aux_outputs=[layer(i, own) for i in every[:-1]],
-        pre_outputs=simple(outputs.first_logits[:, own], outputs.first_boxes[:, own]),
+        pre_outputs=simple(outputs.first_logits[:, own], outputs.first_boxes[:, own])
+        | masks(every[-1], own),
         enc_aux_outputs=[simple(outputs.proposed_logits, outputs.proposed_boxes)],
         enc_meta=dict(class_agnostic=False),
         dn_outputs=[layer(i, noise) for i in every],
-        dn_pre_outputs=simple(outputs.first_logits[:, noise], outputs.first_boxes[:, noise]),
+        dn_pre_outputs=simple(outputs.first_logits[:, noise], outputs.first_boxes[:, noise])
+        | masks(every[-1], noise),
         dn_meta=dict(dn_positive_idx=positive, dn_num_group=noised.groups),
     )
 

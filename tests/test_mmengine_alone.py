@@ -20,6 +20,8 @@ OF_FRAMEWORKS = {
     'vit_plugin.projects.lw_detr.iou_aware_loss',
     'vit_plugin.projects.lw_detr.lw_detr_head',
     'vit_plugin.projects.rf_detr.rf_detr_seg_head',
+    'vit_plugin.projects.ecdet.ecseg_head',
+    'vit_plugin.projects.detr_family.masked_head',
     'vit_plugin.projects.self_supervised.dino',
     'vit_plugin.projects.self_supervised.dino_head',
     'vit_plugin.projects.self_supervised.lejepa',

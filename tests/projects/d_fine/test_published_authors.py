@@ -81,6 +81,10 @@ CASES = {
     'ECDet': config('ecdet', ECVIT, [64] * 3, 'split'),
     'ECDet, all maps projected': config('ecdet', dict(ECVIT, out_channels=32), [32] * 3, 'split'),
 }
+CASES['ECSeg'] = dict(
+    CASES['ECDet'],
+    bbox_head=dict(CASES['ECDet']['bbox_head'], type='vit_plugin.ECSegHead', predicted_blocks=1),
+)
 
 
 def built(settings: dict[str, Any]) -> nn.Module:
@@ -145,8 +149,10 @@ def test_a_folder_of_a_hub_is_read(tmp_path):
 
 
 def outputs_of(model: nn.Module, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    found = model.bbox_head(model.extract_feat(images))
-    return found.logits[-1], found.boxes[-1]
+    maps = model.extract_feat(images)
+    found = model.bbox_head(maps)
+    masks = getattr(model.bbox_head, 'masks_of', None)
+    return found.logits[-1], found.boxes[-1], *([masks(maps, found.features[-1])] if masks else [])
 
 
 def test_a_file_is_converted_to_other_names(tmp_path):

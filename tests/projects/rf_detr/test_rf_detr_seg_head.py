@@ -63,7 +63,7 @@ def test_every_weight_is_used_and_masks_have_the_size_of_the_photograph(path):
 
 def test_padding_is_cut_off():
     """A mask of a padded image is that of the same image with its padding, without the latter."""
-    from vit_plugin.projects.rf_detr.rf_detr_seg_head import predicted
+    from vit_plugin.projects.detr_family.masked_head import predicted
 
     boxes, scores = torch.rand(2, 4), torch.rand(2)
     masks = torch.randn(2, 16, 16)
@@ -76,7 +76,7 @@ def test_padding_is_cut_off():
 
 
 def test_points_are_in_masks():
-    from vit_plugin.projects.rf_detr.rf_detr_seg_head import inside
+    from vit_plugin.projects.detr_family.masked_head import inside
 
     (sample,) = samples([[0.0, 0.0, 16.0, 64.0], [32.0, 16.0, 64.0, 32.0]])
     points = torch.tensor([[0.1, 0.9], [0.75, 0.4], [1.0, 1.0]])

@@ -37,6 +37,7 @@ HEAD = {
     'dec_score_head.{i}': 'fc_cls.{i}',
     'dec_bbox_head.{i}': 'fc_reg.{i}',
     'input_proj.{i}': 'projections.{i}',
+    'decoder.segmentation_head': 'masks',
 }
 # A fusing block. Within it, two CSP blocks have our names.
 FUSING = {'cv1': 'conv1', 'cv4': 'conv2', 'cv{k+1}.0': 'csp{k}.0'}

@@ -142,11 +142,10 @@ class DFINEHead(ProposingHead):
             boxes, before = moved.detach(), query.detach()
             if self.training or i == last:
                 logits = self.quality[i](self.fc_cls[i](query), sides.to(content))
-                outs.append((logits, moved, sides))
+                outs.append((logits, moved, query, sides))
         stacked = (torch.stack(parts) for parts in zip(*outs, strict=True))
         return dict(
-            zip(('logits', 'boxes', 'sides'), stacked, strict=True),
-            features=query,
+            zip(('logits', 'boxes', 'features', 'sides'), stacked, strict=True),
             first_logits=first_logits,
             first_boxes=first,
         )
@@ -154,8 +153,9 @@ class DFINEHead(ProposingHead):
     def _layers_of(self, outputs: QueryOutputs, part: slice) -> dict[str, InstanceData]:
         """See the base class. ``first_`` are the boxes before the distributions."""
         found = super()._layers_of(outputs, part)
-        parts: tuple[Any, ...] = outputs[-3:]
-        sides, first_logits, first = parts
+        sides: Any = outputs.sides
+        first_logits: Any = outputs.first_logits
+        first: Any = outputs.first_boxes
         taught = dict(
             last_sides=sides[-1][:, part].detach(),
             confidence=outputs.logits[-1][:, part].detach().sigmoid().amax(-1),
@@ -172,7 +172,7 @@ class DFINEHead(ProposingHead):
         """Those of the distributions: localization, and what is learned from the last layer."""
         if 'sides' not in layer:
             return {}
-        (rows, _), count, numbers = matched
+        (rows, _), count, numbers, _ = matched
         sides, first = layer.sides.flatten(0, 1), layer.first.flatten(0, 1)
         values = bin_values(self.bins, self.up, self.scale).to(sides)
         bins = encoded(first[rows], goal, values, self.scale.to(sides))

@@ -44,10 +44,12 @@ class QueryOutputs(NamedTuple):
     Attributes:
         logits: of each layer (layers, B, Q, num_classes); outside of a training of the last alone.
         boxes: the same (layers, B, Q, 4) as (x, y, w, h), fractions of the image.
-        features: of the last layer (B, Q, C).
+        features: the same (layers, B, Q, C).
         proposed_logits, proposed_boxes: of the proposals (B, num_queries, ...).
         sides: logits of the distributions (layers, B, Q, 4 * (bins + 1)), if boxes have these.
         first_logits, first_boxes: of the first layer, before its distributions (B, Q, ...).
+        places, rows: maps (layers, B, C, h, w) and queries (layers, B, Q, C), whose products are
+            masks, if a head has them.
     """
 
     logits: Tensor
@@ -58,6 +60,8 @@ class QueryOutputs(NamedTuple):
     sides: Tensor | None = None
     first_logits: Tensor | None = None
     first_boxes: Tensor | None = None
+    places: Tensor | None = None
+    rows: Tensor | None = None
 
 
 class Matched(NamedTuple):
@@ -67,11 +71,13 @@ class Matched(NamedTuple):
         pairs: of the batch (2, M).
         total: their number over all GPUs, at least 1.
         numbers: of matched and other queries, but those of noised objects.
+        images: the numbers of the pairs of each image, of those of one layer.
     """
 
     pairs: Tensor
     total: Tensor
     numbers: tuple[int, int]
+    images: Sequence[int] = ()
 
 
 class NoisedDETRHead(GroupedDETRHead):
@@ -119,17 +125,19 @@ class NoisedDETRHead(GroupedDETRHead):
         )
         queries, pairs = layers[''].logits[..., 0].numel(), joint if len(joint[0]) else own
         numbers = pairs.shape[-1], queries - pairs.shape[-1]
+        each = [min(cost.shape) for cost in costs[0]]
         together = Matched(joint, joint_count, numbers) if len(joint[0]) else None
         losses = {
             f'{name}loss_{key}': value
             for (name, layer), one in zip(layers.items(), own.unbind(1), strict=True)
             for key, value in self._layer_losses(
-                layer, objects, Matched(one, count, numbers), together
+                layer, objects, Matched(one, count, numbers, each), together
             ).items()
         }
         if noised is not None:
             pairs = torch.stack((noised.queries, noised.objects))
-            matched = Matched(pairs, count * noised.groups, numbers)
+            each = [noised.groups * len(image) for image in images]
+            matched = Matched(pairs, count * noised.groups, numbers, each)
             for name, layer in self._layers_of(outputs, slice(None, number)).items():
                 found = self._layer_losses(layer, objects, matched)
                 losses |= {f'dn_{name}loss_{key}': value for key, value in found.items()}

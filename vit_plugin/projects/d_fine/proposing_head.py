@@ -212,4 +212,4 @@ class ProposingHead(NoisedDETRHead):
             Boxes (B, N, 4) as fractions, scores (B, N), classes (B, N), and features (B, N, C).
         """
         outputs = self(x, sizes)
-        return self.highest(outputs.logits[-1], outputs.boxes[-1], outputs.features)
+        return self.highest(outputs.logits[-1], outputs.boxes[-1], outputs.features[-1])

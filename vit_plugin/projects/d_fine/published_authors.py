@@ -1,4 +1,4 @@
-"""D-FINE, DEIM, DEIMv2 and ECDet as their authors' training saves them, without settings.
+"""D-FINE, DEIM, DEIMv2, ECDet and ECSeg as their authors' training saves them, without settings.
 
 Sizes are those of the arrays. What arrays do not show is the same in all published models.
 """
@@ -17,6 +17,7 @@ from .published_d_fine import class_names
 
 MARKS = ('decoder.pre_bbox_head.layers.0.weight', 'decoder.dec_score_head.0.weight')
 ECDET = 'projections.2.conv.weight'  # which the others lack, by our names
+MASKS = 'bbox_head.masks.bias'  # which only ECSeg has, by our names
 HEADS = 8  # of the hybrid encoder
 QUERIES, SIDE = 300, 640
 # Queries, and the sides of images in pixels, of models with the lite encoder, by its channels.
@@ -50,10 +51,14 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     if is_lite:  # whose boxes learn as RT-DETR's
         head['distributions'] |= dict(localization=0.0, distillation=0.0)
         head['joint_matching'] = False
+    if masks := MASKS in published.ours:
+        # Their evaluation refines the map of the masks once.
+        head |= dict(type='vit_plugin.ECSegHead', predicted_blocks=1)
+        del head['loss_cls']
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
     model['test_cfg'] = dict(max_per_img=queries)
     pixels = published.pixels(side, normalized=not is_cnn)
-    return detector_settings(model, classes, **pixels), classes
+    return detector_settings(model, classes, masks=masks, **pixels), classes
 
 
 def _adapter(published: Published) -> tuple[Section, list[int]]:

@@ -46,7 +46,7 @@ class RTDETRHead(ProposingHead):
         """
         ratios = memory.ratios.repeat(1, 1, 2)[:, None]  # (B, 1, levels, 4)
         query, before = content, references
-        outs: list[tuple[Tensor, Tensor]] = []
+        outs: list[tuple[Tensor, ...]] = []
         last = len(self.layers) - 1
         for i, layer in enumerate(self.layers):
             boxes = before.detach()
@@ -56,7 +56,7 @@ class RTDETRHead(ProposingHead):
             moves = self.fc_reg[i](query).to(boxes)
             if self.training or i == last:
                 moved = (moves + inverse_sigmoid(before, eps=1e-5)).sigmoid()
-                outs.append((self.fc_cls[i](query), moved))
+                outs.append((self.fc_cls[i](query), moved, query))
             before = (moves + inverse_sigmoid(boxes, eps=1e-5)).sigmoid()
-        logits, stacked = (torch.stack(parts) for parts in zip(*outs, strict=True))
-        return dict(logits=logits, boxes=stacked, features=query)
+        stacked = (torch.stack(parts) for parts in zip(*outs, strict=True))
+        return dict(zip(('logits', 'boxes', 'features'), stacked, strict=True))

@@ -1,19 +1,10 @@
 """Arguments that the heads of the family share."""
 
+from typing import Any
+
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import NotNegative, PositiveInt, Typed
-
-MATCHING = dict(
-    assigner=dict(
-        type='mmdet.HungarianAssigner',
-        match_costs=[
-            dict(type='mmdet.FocalLossCost', weight=2.0),
-            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
-            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
-        ],
-    )
-)
 
 
 class Loss(Typed, total=False):
@@ -32,3 +23,17 @@ class MostBoxes(TypedDict, total=False):
     """Options of a prediction."""
 
     max_per_img: PositiveInt
+
+
+def matching_of(bbox: float = 5.0, iou: float = 2.0) -> Matching:
+    """MMDetection's ``train_cfg`` with these weights of the costs of boxes."""
+    costs = [
+        dict(type='mmdet.FocalLossCost', weight=2.0),
+        dict(type='mmdet.BBoxL1Cost', weight=bbox, box_format='xywh'),
+        dict(type='mmdet.IoUCost', iou_mode='giou', weight=iou),
+    ]
+    assigner: Any = dict(type='mmdet.HungarianAssigner', match_costs=costs)
+    return dict(assigner=assigner)
+
+
+MATCHING = matching_of()

@@ -1,4 +1,4 @@
-"""ECViT and ECDet, EdgeCrafter's detector on a compact Vision Transformer (arXiv:2603.18739).
+"""ECViT, ECDet and ECSeg, EdgeCrafter's detectors on compact transformers (arXiv:2603.18739).
 
 Decoder, hybrid encoder, names and reader of files are those of D-FINE.
 """
@@ -9,14 +9,24 @@ RELEASE = 'https://github.com/capsule2077/edgecrafter/releases/download/edgecraf
 
 PROJECT = Project(
     family='detr_family',
-    registered={'MODELS': {'ECViT': 'vit_plugin.projects.ecdet.ec_vit'}},
+    registered={
+        'MODELS': {
+            'ECViT': 'vit_plugin.projects.ecdet.ec_vit',
+            'ECSegHead': 'vit_plugin.projects.ecdet.ecseg_head',
+        }
+    },
     archs={
         f'ECViT-{name}': f'vit_plugin.projects.ecdet.ec_archs:{row}'
         for name, row in (('T', 'T'), ('T+', 'T_PLUS'), ('S', 'S'), ('S+', 'S_PLUS'))
     },
     names={'projections.{rest}': '.bbox_head.proposal_cls.'},
     offered={
-        f'ecdet-{size}': ('Apache-2.0', 640, f'{RELEASE}/ecdet_{size}.pth') for size in 'smlx'
+        f'{kind}-{size}': ('Apache-2.0', 640, f'{RELEASE}/{kind}_{size}.pth')
+        for kind in ('ecdet', 'ecseg')
+        for size in 'smlx'
     },
-    models={('detection', 'ecdet'): 'vit_plugin.projects.ecdet.ecdet_model:ECDET'},
+    models={
+        ('detection', 'ecdet'): 'vit_plugin.projects.ecdet.ecdet_model:ECDET',
+        ('instance', 'ecseg'): 'vit_plugin.projects.ecdet.ecdet_model:ECSEG',
+    },
 )

@@ -1,4 +1,4 @@
-"""ECDet for a folder of images with boxes: ``vit-plugin train --data FOLDER --model ecdet``."""
+"""ECDet and ECSeg for a folder: ``vit-plugin train --data FOLDER --model ecdet`` or ``ecseg``."""
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
@@ -15,10 +15,20 @@ def _ecdet(facts: ModelFacts) -> Section:
     return folder_detector('ecdet', facts, backbone, STRIDES, 'SiLU')
 
 
+def _ecseg(facts: ModelFacts) -> Section:
+    """The same with masks, whose head has losses of other weights."""
+    model = _ecdet(facts)
+    head = {name: value for name, value in model['bbox_head'].items() if name != 'loss_cls'}
+    return dict(model, bbox_head=dict(head, type='vit_plugin.ECSegHead'))
+
+
 ECDET = TaskModel(
     'an ECDet',
     _ecdet,
     schedules=SCHEDULES,
     stretched=True,
     saved=dict(backbone=dict(type='vit_plugin.ECViT')),
+)
+ECSEG = ECDET._replace(
+    title='an ECSeg', build=_ecseg, saved=dict(bbox_head=dict(type='vit_plugin.ECSegHead'))
 )

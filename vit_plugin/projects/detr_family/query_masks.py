@@ -1,4 +1,4 @@
-"""The masks of RF-DETR's queries."""
+"""The masks of the queries of RF-DETR-Seg and ECSeg."""
 
 from collections.abc import Iterator
 

@@ -1,0 +1,97 @@
+"""ECSeg's head in MMDetection: ECDet's with a mask for each query (arXiv:2603.18739)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from mmengine.structures import InstanceData
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Positive, PositiveInt
+from vit_plugin.errors import ConfigError
+from vit_plugin.projects.detr_family.head_settings import Loss, Matching, matching_of
+from vit_plugin.projects.detr_family.masked_head import MaskedHead
+from vit_plugin.registry import MODELS
+
+Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DFINEHead')
+MATCHING = matching_of(bbox=1.0, iou=1.0)
+
+
+@MODELS.register_module()
+class ECSegHead(MaskedHead, Base):
+    """A ``DFINEHead`` with the masks of ECSeg, which are those of RF-DETR-Seg.
+
+    Each layer of the decoder has masks, of a map that one more block refines, and noised objects
+    have them, too. The boxes before the first distributions are matched with the last masks.
+
+    The weights of its losses, and of the costs of its matching, are the authors'.
+
+    Args:
+        mask_scale: sides of a mask over those of the finest map, which are an eighth of the
+            image's.
+        predicted_blocks: the blocks that refine the map in a prediction. None: all, as for the last
+            layer in training. In the authors' evaluation it is 1, by which their AP was measured.
+        loss_cls, loss_bbox, loss_iou, train_cfg, **kwargs: see ``DFINEHead``.
+
+    Raises:
+        ConfigError: if there are fewer blocks.
+    """
+
+    beyond = 'zeros'
+
+    def __init__(
+        self,
+        mask_scale: Positive = 2.0,
+        predicted_blocks: PositiveInt | None = None,
+        loss_cls: Loss = dict(type='vit_plugin.MatchabilityAwareLoss', loss_weight=2.0),
+        loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=1.0),
+        loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=1.0),
+        train_cfg: Matching | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            loss_cls=loss_cls,
+            loss_bbox=loss_bbox,
+            loss_iou=loss_iou,
+            train_cfg=train_cfg or MATCHING,
+            **kwargs,
+        )
+        self._build_masks(mask_scale)
+        self.predicted_blocks = predicted_blocks or len(self.layers)
+        if self.predicted_blocks > len(self.layers):
+            raise ConfigError(
+                f'ECSegHead: predicted_blocks={predicted_blocks} must be at most '
+                f'{len(self.layers)}, one for each layer of the decoder.'
+            )
+
+    @property
+    def _refined(self) -> int:
+        return self.predicted_blocks
+
+    def forward(self, x: Sequence[Tensor], sizes: Any = None, noised: Any = None) -> Any:
+        """The same; in training with both factors of the masks of each layer."""
+        outputs = super().forward(x, sizes, noised)
+        if not self.training:
+            return outputs
+        _, *maps = self.masks.maps(x[0])
+        pairs = zip(maps, outputs.features, strict=True)
+        places, rows = zip(*(self.masks.factors(*pair) for pair in pairs), strict=True)
+        return outputs._replace(places=torch.stack(places), rows=torch.stack(rows))
+
+    def _layers_of(self, outputs: Any, part: slice) -> dict[str, InstanceData]:
+        """The same with both factors of the masks."""
+        found = super()._layers_of(outputs, part)
+        for i, layer in enumerate(found.values()):
+            i = min(i, len(outputs.places) - 1)  # the first boxes come last
+            self._masked(layer, outputs.places[i], outputs.rows[i][:, part])
+        return found
+
+    def _layer_losses(
+        self, layer: InstanceData, objects: InstanceData, own: Any, joint: Any = None
+    ) -> dict[str, Tensor]:
+        """The same with those of the masks, where the layer has some."""
+        losses = super()._layer_losses(layer, objects, own, joint)
+        if 'places' not in layer:
+            return losses
+        pairs = own.pairs.unbind()
+        return losses | self._mask_losses(layer, objects, pairs, own.images, own.total)
