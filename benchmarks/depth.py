@@ -28,10 +28,10 @@ from torch import Tensor, nn
 
 from benchmarks.depth_scenes import HEIGHT, WIDTH, scene
 from vit_plugin.inference.drawing import draw
-from vit_plugin.inference.predictions import Prediction
 from vit_plugin.models import DPTDepthHead, LinearDepthHead
 from vit_plugin.projects.depth.depth_head import resized
 from vit_plugin.projects.depth.depth_metric import DepthMetric
+from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
 BATCH, RATE, WARM_UP, MAX_DEPTH = 8, 1e-3, 0.05, 12.0
 RATIOS = (1.05, 1.1, 1.15, 1.2, 1.25)  # of the depths of neighbors at a boundary
@@ -194,7 +194,9 @@ def main() -> None:
         size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
         print(f'| {name} | {size:.1f} | {steps} | {" | ".join(means)} |', flush=True)
     if args.picture:
-        pictures += [draw(pictures[0], Prediction.of_depth(depth, 'depth'), 0) for depth in shown]
+        pictures += [
+            draw(pictures[0], DepthPrediction.of_depth(depth, 'depth'), 0) for depth in shown
+        ]
         height = max(picture.shape[0] for picture in pictures)
         rows = [cv2.resize(one, (height * WIDTH // HEIGHT, height)) for one in pictures]
         cv2.imwrite(str(args.picture), np.concatenate(rows, axis=1))

@@ -33,6 +33,7 @@ from vit_plugin.__main__ import main as command
 from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.predictions import Prediction
+from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
 # Largest difference of a probability or share of a map's pixels; pixels of a box.
 MOST, MOST_SHIFT = 1e-3, 0.1
@@ -109,8 +110,8 @@ def difference(found: Prediction, wanted: Prediction) -> float:
     A box has moved as far as to the nearest of its class and score. One of twenty may be another,
     where scores tie.
     """
-    if wanted.depth is not None:
-        assert found.depth is not None
+    if isinstance(wanted, DepthPrediction):
+        assert isinstance(found, DepthPrediction)
         return float(np.abs(found.depth / wanted.depth - 1).max())
     if wanted.map is not None:
         return float((found.map != wanted.map).mean()) if found.map is not None else 1.0

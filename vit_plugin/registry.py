@@ -18,6 +18,7 @@ from vit_plugin.errors import EXTRAS, ConfigError, MissingExtraError, needed_by
 from vit_plugin.importable import make_importable
 from vit_plugin.project import declared, projects
 from vit_plugin.suggestions import guess, suggestion, unscoped
+from vit_plugin.task import of_tasks
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root
@@ -151,8 +152,8 @@ def needed_class(feature: str, place: str) -> Any:
 
 if not find_spec(CLASSIFIERS):
     stand_in(CLASSIFIERS)
-for _project in projects():
-    for _registry, _modules in _project.registered.items():
+for _registered in [one.registered for one in projects()] + [*of_tasks('registered').values()]:
+    for _registry, _modules in _registered.items():
         globals()[_registry].import_later(_modules)
 MODELS.unavailable.update(
     {name: ConfigError(reason) for name, reason in declared('unavailable').items()}

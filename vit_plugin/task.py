@@ -45,6 +45,19 @@ class Task:
             and not every task does.
         options: flags that no other task has, by the names of their values in ``Request.options``.
         extends: the tasks whose folders this one imports.
+        outcomes: the :class:`~vit_plugin.report.outcomes.Outcomes` of a validation.
+        labels: the :class:`~vit_plugin.report.pictures.data_labels.DataLabels` of a data set.
+        prediction: the :class:`~vit_plugin.inference.predictions.Prediction` for an image: how it
+            is read, written, drawn and exported.
+        framework: the ``default_scope`` of configs whose models are of this task, unless a head is
+            that of another.
+        heads: attributes of a model, each with the name of a class that only this task's models
+            have there.
+        deployed: adapters of graphs, by the attribute of the model and, where that does not decide,
+            the name of its class.
+        hub: the name of the task on Hugging Face's hub.
+        says: what a model does with a picture, in words.
+        registered: for each registry of :mod:`vit_plugin.registry`, the module of each class.
     """
 
     place: int
@@ -54,6 +67,15 @@ class Task:
     flags: tuple[str, ...] = ()
     options: Mapping[str, Option] = field(default_factory=dict)
     extends: tuple[str, ...] = ()
+    outcomes: str = ''
+    labels: str = ''
+    prediction: str = ''
+    framework: str = ''
+    heads: tuple[tuple[str, str], ...] = ()
+    deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    hub: str = ''
+    says: str = ''
+    registered: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @cache

@@ -12,15 +12,13 @@ import torch
 import torch.nn.functional as F
 from rejection import rejects
 
-from vit_plugin.deploy.exported_model import (
-    ExportedModel,
-    best_class,
-    mask_on,
-    resized,
-)
+from vit_plugin.deploy.bilinear import bilinear
+from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.deploy.pixel_steps import Placed, apply_steps
 from vit_plugin.deploy.runtimes import KEY
 from vit_plugin.inference.drawing import draw
+from vit_plugin.tasks.detection.box_prediction import mask_on
+from vit_plugin.tasks.segmentation.map_prediction import best_class
 
 onnx = pytest.importorskip('onnx')
 pytest.importorskip('onnxruntime')
@@ -290,7 +288,7 @@ def test_maps_are_resized_as_by_the_head(align_corners, size):
         wanted = torch.nn.functional.interpolate(
             torch.from_numpy(one)[None, None], size, mode='bilinear', align_corners=align_corners
         )[0, 0]
-        np.testing.assert_allclose(resized(one, size, align_corners), wanted, atol=1e-5)
+        np.testing.assert_allclose(bilinear(one, size, align_corners), wanted, atol=1e-5)
     labels = best_class(logits, size, align_corners)
     wanted = torch.nn.functional.interpolate(
         torch.from_numpy(logits)[None], size, mode='bilinear', align_corners=align_corners

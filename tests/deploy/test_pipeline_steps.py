@@ -26,6 +26,7 @@ from vit_plugin.deploy.pipeline_steps import (
 )
 from vit_plugin.deploy.pixel_steps import apply_steps, size_after
 from vit_plugin.inference.image_transforms import PipelineTransform
+from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
 # Width and height: landscape, portrait, square, tiny, long, and odd differences
 SHAPES = [(160, 96), (96, 160), (100, 100), (9, 7), (300, 20), (61, 64), (63, 40)]
@@ -218,7 +219,7 @@ def test_a_step_that_cannot_be_done_is_one_sentence():
 def test_without_a_pipeline_images_are_stretched():
     trained = SimpleNamespace(
         classes=['cat'],
-        target=None,
+        kind=BoxPrediction,
         slices=None,
         usual=(8, 12),
         has_pixels=False,

@@ -3,14 +3,15 @@ import pytest
 
 from anyfolder.pictures.palette import color_of
 from vit_plugin.inference.drawing import draw
-from vit_plugin.inference.predictions import Prediction
+from vit_plugin.tasks.detection.box_prediction import BoxPrediction
+from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 
 
 def test_boxes_and_masks_above_the_score_are_drawn_where_they_are():
     image = np.full((400, 600, 3), 128, np.uint8)
     masks = np.zeros((2, 400, 600), bool)
     masks[0, 110:190, 210:290] = masks[1, 300:, 500:] = True
-    found = Prediction(
+    found = BoxPrediction(
         None,
         np.array([4, 1]),
         ['cat', 'dog'],
@@ -29,7 +30,7 @@ def test_boxes_and_masks_above_the_score_are_drawn_where_they_are():
     ('shape', 'expected'), [((8, 16), (160, 320)), ((48, 160), (96, 320)), ((320, 90), (320, 90))]
 )
 def test_small_images_are_enlarged(shape, expected):
-    found = Prediction(
+    found = BoxPrediction(
         None, np.array([0]), ['cat'], np.array([0.9]), np.array([[1.0, 1.0, 5.0, 5.0]])
     )
     assert draw(np.zeros((*shape, 3), np.uint8), found, 0.3).shape == (*expected, 3)
@@ -37,7 +38,7 @@ def test_small_images_are_enlarged(shape, expected):
 
 @pytest.mark.parametrize('side', [160, 4000])
 def test_text_grows_with_the_image(side):
-    found = Prediction(
+    found = BoxPrediction(
         None, np.array([0]), ['cat'], np.array([0.9]), np.array([[0.4, 0.4, 0.6, 0.6]]) * side
     )
     picture = draw(np.full((side, side, 3), 128, np.uint8), found, 0.3)
@@ -51,7 +52,7 @@ def test_many_boxes_have_a_legend():
     corners = np.stack(
         np.meshgrid(np.arange(0, side, 20), np.arange(0, side, 20)), axis=-1
     ).reshape(-1, 2)
-    found = Prediction(
+    found = BoxPrediction(
         None,
         np.zeros(400, int),
         ['cat'] * 400,
@@ -65,7 +66,7 @@ def test_many_boxes_have_a_legend():
 
 def test_a_map_has_one_tint_for_a_class_and_none_for_the_background():
     labels = np.repeat(np.array([[3, 3, 300, 0]]), 100, axis=0).repeat(200, axis=1)
-    found = Prediction(
+    found = MapPrediction(
         None,
         np.array([3, 300, 0]),
         ['sky', '300', 'Background'],
@@ -81,16 +82,7 @@ def test_a_map_has_one_tint_for_a_class_and_none_for_the_background():
 
 def test_labels_of_boxes_at_one_place_do_not_cover_each_other():
     boxes = np.array([[100.0, 200.0, 300.0, 300.0]] * 3)
-    found = Prediction(None, np.arange(3), ['a'] * 3, np.array([0.9, 0.8, 0.7]), boxes)
+    found = BoxPrediction(None, np.arange(3), ['a'] * 3, np.array([0.9, 0.8, 0.7]), boxes)
     picture = draw(np.full((400, 400, 3), 128, np.uint8), found, 0.3)
     for label in range(3):
         assert (picture == color_of(label)[::-1]).all(axis=-1).sum() > 300
-
-
-@pytest.mark.parametrize(('target', 'nearest'), [('depth', 0), ('disparity', -1)])
-def test_a_depth_is_bright_nearby(target, nearest):
-    values = np.linspace(1, 5, 40)[:, None].repeat(800, axis=1)
-    image = np.zeros((40, 800, 3), np.uint8)
-    picture = draw(image, Prediction.of_depth(values, target), 0.3)
-    right = picture[:, -1].astype(int).sum(axis=-1)  # beside the legend
-    assert right[nearest] == right.max() > right.min() == right[-1 - nearest]

@@ -16,8 +16,8 @@ from vit_plugin.inference import predicting
 from vit_plugin.inference.inputs import Reading, find_inputs
 from vit_plugin.inference.predicting import batches, predict_all
 from vit_plugin.inference.prediction_files import output_of
-from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.tasks.classification.class_prediction import ClassPrediction
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the frameworks' own
 STEPS = dict(
@@ -135,7 +135,7 @@ def test_what_can_be_read_is_predicted_with_a_line_each(files, tmp_path, capsys)
 
     def predict(frames):
         sizes.append(len(frames))
-        return [Prediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
+        return [ClassPrediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
 
     with rejects('^1 of 7 inputs could not be read'):
         predict_all(Reading(find_inputs(files)), predict, [], batch_size=4, score_thr=0.3)
@@ -154,7 +154,7 @@ def test_without_outputs_it_ends_with_its_reader(files, tmp_path, monkeypatch, o
 
     def predict(frames):
         sizes.append(len(frames))
-        return [Prediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
+        return [ClassPrediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
 
     with nullcontext() if outputs else pytest.raises(SystemExit, match='141'):
         predict_all(Reading(find_inputs(files)), predict, tables, batch_size=4, score_thr=0.3)
@@ -164,7 +164,7 @@ def test_without_outputs_it_ends_with_its_reader(files, tmp_path, monkeypatch, o
 def test_a_line_is_one_line(tmp_path, capsys):
     name = tmp_path / 'a\n\x1b[2J.png'
     cv2.imwrite(str(name), np.zeros((8, 8, 3), np.uint8))
-    found = Prediction(None, np.array([0]), ['\u202ecat'], np.array([1.0]))
+    found = ClassPrediction(None, np.array([0]), ['\u202ecat'], np.array([1.0]))
     predict_all(Reading(find_inputs([str(name)])), lambda frames: [found], [], 1, 0.3)
     line = capsys.readouterr().out.splitlines()[0]
     assert line == f'{tmp_path}/a\\n\\x1b[2J.png: \\u202ecat 1.00'

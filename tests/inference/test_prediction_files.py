@@ -13,6 +13,8 @@ from rejection import rejects
 from vit_plugin.inference.inputs import Frame, Input
 from vit_plugin.inference.prediction_files import output_of, written_video
 from vit_plugin.inference.predictions import Prediction
+from vit_plugin.tasks.detection.box_prediction import BoxPrediction
+from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 
 IMAGE = np.full((48, 64, 3), 128, np.uint8)
 STILL, OTHER = (Input(name, Path()) for name in ('a.png', 'b "c".png'))
@@ -21,7 +23,7 @@ CLIP = Input('clip.mp4', Path(), 'video')
 
 def boxes(*names: str) -> Prediction:
     count = len(names)
-    return Prediction(
+    return BoxPrediction(
         None,
         np.arange(count),
         list(names),
@@ -136,7 +138,9 @@ def test_names_are_true_in_json_and_harmless_in_csv(tmp_path):
 
 
 def test_columns_are_those_of_the_task_and_numbers_have_four_digits(tmp_path):
-    found = Prediction(None, np.array([1]), ['sky'], np.array([1 / 3]), map=np.ones((48, 64), int))
+    found = MapPrediction(
+        None, np.array([1]), ['sky'], np.array([1 / 3]), map=np.ones((48, 64), int)
+    )
     for prediction, columns, rows in (
         (boxes(), 'class,score,left,top,right,bottom', []),
         (found, 'class,share', ['a.png,sky,0.3333']),

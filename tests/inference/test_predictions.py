@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from mmengine.structures import InstanceData
@@ -30,11 +29,3 @@ def test_instances_have_masks_in_the_order_of_their_scores():
     assert found.masks[0].nonzero() == (1, 2)
     assert found.columns == tuple(found.rows()[0])
     assert found.text() == '1 dog'
-
-
-def test_a_depth_in_meters_and_a_disparity_without_a_unit():
-    values = np.array([[1.0, 2.0], [3.0, 4.0]])
-    depth, disparity = (Prediction.of_depth(values, target) for target in ('depth', 'disparity'))
-    assert depth.text() == 'depth from 1.00 m to 4.00 m, 2.50 m in the middle'
-    assert disparity.text() == 'disparity from 1.00 to 4.00, 2.50 in the middle'
-    assert depth.rows() == [dict(zip(depth.columns, (1.0, 2.5, 4.0), strict=True))]

@@ -8,6 +8,8 @@ import pytest
 from rejection import rejects
 
 from vit_plugin.inference.predictions import Prediction
+from vit_plugin.tasks.classification.class_prediction import ClassPrediction
+from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
 pytest.importorskip('supervision')
 from vit_plugin.inference.slices import Sliced
@@ -34,7 +36,7 @@ def bright(images: Sequence[np.ndarray]) -> list[Prediction]:
         labels, masks = np.zeros(len(boxes), int), np.zeros((len(boxes), *image.shape[:2]), bool)
         for mask, (x1, y1, x2, y2) in zip(masks, boxes.astype(int), strict=True):
             mask[y1:y2, x1:x2] = True
-        found.append(Prediction(None, labels, ['box'] * len(boxes), area / 256, boxes, masks))
+        found.append(BoxPrediction(None, labels, ['box'] * len(boxes), area / 256, boxes, masks))
     return found
 
 
@@ -56,7 +58,7 @@ def test_what_is_found_in_the_whole_alone_is_kept():
             count, (height, width) = int(max(image.shape) > 128), image.shape[:2]
             boxes = np.array([[0, 0, width, height]] * count, np.float32).reshape(-1, 4)
             masks, labels = np.ones((count, height, width), bool), np.zeros(count, int)
-            found.append(Prediction(None, labels, ['box'] * count, np.ones(count), boxes, masks))
+            found.append(BoxPrediction(None, labels, ['box'] * count, np.ones(count), boxes, masks))
         return found
 
     (found,) = Sliced(whole, 128, ['box'])([scene()])
@@ -78,6 +80,6 @@ def test_nothing_is_found_in_nothing():
 
 
 def test_a_classifier_is_refused():
-    classes = Prediction(None, np.array([0]), ['cat'], np.array([1.0]))
+    classes = ClassPrediction(None, np.array([0]), ['cat'], np.array([1.0]))
     with rejects('--slices is for detectors'):
         Sliced(lambda images: [classes], 128, ['cat'])([scene()])

@@ -12,8 +12,8 @@ from ranks import on_ranks
 from benchmarks.tiny_run import build, tiny_cfg
 from vit_plugin.engine import Runner
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.report.outcomes import ClassOutcomes
 from vit_plugin.report.report_hook import _next_command
+from vit_plugin.tasks.classification.class_outcomes import ClassOutcomes
 
 
 @pytest.fixture(autouse=True, scope='module')

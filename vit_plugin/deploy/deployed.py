@@ -2,24 +2,18 @@
 
 from copy import deepcopy
 from pkgutil import resolve_name
-from typing import Any
 
 import torch
 from torch import nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.inference.answered_task import has_part
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.protocol import Backbone
 from vit_plugin.project import declared
+from vit_plugin.task import of_tasks
 
-from .deployed_boxes import DeployedRetinaNet
-from .deployed_module import (
-    Deployed,
-    DeployedClassifier,
-    DeployedFeatures,
-    DeployedModule,
-    DeployedSegmentor,
-)
+from .deployed_module import Deployed, DeployedFeatures, DeployedModule
 
 
 def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
@@ -38,15 +32,6 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     return _kind(model)(deepcopy(model), network).eval().requires_grad_(False)
 
 
-# Adapters by the model's part and, where that part decides, the name of its class. Projects add
-# theirs.
-KINDS: dict[tuple[str, str | None], Any] = {
-    ('head', None): DeployedClassifier,
-    ('decode_head', None): DeployedSegmentor,
-    ('bbox_head', 'RetinaHead'): DeployedRetinaNet,
-}
-
-
 def _kind(model: nn.Module) -> type[Deployed]:
     """The adapter of a model.
 
@@ -55,10 +40,12 @@ def _kind(model: nn.Module) -> type[Deployed]:
     """
     if isinstance(model, Classifier):
         return DeployedModule if model.num_classes else DeployedFeatures
-    for (part, name), adapter in {**declared('deployed'), **KINDS}.items():
-        classes = type(getattr(model, part, None)).__mro__
-        if hasattr(model, part) and (not name or name in (one.__name__ for one in classes)):
-            return resolve_name(adapter) if isinstance(adapter, str) else adapter
+    rows = {key: at for one in of_tasks('deployed').values() for key, at in one.items()}
+    adapters = {**declared('deployed'), **rows}
+    # Classes first: a part alone decides what is left.
+    for (part, name), adapter in sorted(adapters.items(), key=lambda row: not row[0][1]):
+        if has_part(model, part, name) if name else hasattr(model, part):
+            return resolve_name(adapter)
     raise ConfigError(
         f'model: {type(model).__name__} selects boxes or masks in steps that cannot be exported; '
         'classifiers, segmentors, EoMT, LW-DETR, RF-DETR, DETR, Conditional DETR and RetinaNet can '

@@ -6,8 +6,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError
-
 from .input_sizes import padding_of
 
 INPUTS = ('images', 'sizes')
@@ -74,15 +72,6 @@ class Deployed(nn.Module):
         )
 
 
-class DeployedClassifier(Deployed):
-    """MMPretrain's classifier -> logits (B, classes)."""
-
-    outputs = ('logits',)
-
-    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
-        return self.model.head(self.features(images, sizes)).float()
-
-
 class DeployedModule(Deployed):
     """A plain classifier of ``create_model`` -> logits (B, classes). It needs no framework."""
 
@@ -96,44 +85,6 @@ class DeployedFeatures(DeployedModule):
     """The same without a head -> features (B, C)."""
 
     outputs = ('features',)
-
-
-class DeployedSegmentor(Deployed):
-    """MMSegmentation's segmentor -> logits (B, classes, H, W). The largest is a pixel's class.
-
-    Raises:
-        ConfigError: if the model cuts an image into windows.
-    """
-
-    outputs = ('logits',)
-
-    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__(model, dtype)
-        if model.test_cfg.get('mode') == 'slide':
-            raise ConfigError(
-                "model.test_cfg.mode='slide' cuts an image into windows, which is not part of a "
-                'graph; export with --cfg-options model.test_cfg.mode=whole and --img-size, and '
-                'cut outside.'
-            )
-
-    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
-        size = tuple(images.shape[-2:])
-        return self.model.decode_head.predict(
-            self.features(images, sizes),
-            [dict(img_shape=size, pad_shape=size)],
-            self.model.test_cfg,
-        ).float()
-
-
-class DeployedDepth(DeployedSegmentor):
-    """A model of depth -> depth or disparity (B, 1, H, W)."""
-
-    outputs = ('depth',)
-
-    @property
-    def least(self) -> int:
-        """DPT's coarsest map is half of that of the tokens, and more than a pixel."""
-        return max(super().least, math.ceil(3 * self.stride / self.unit))
 
 
 class DeployedQueries(Deployed):

@@ -16,7 +16,7 @@ from anyfolder.pixels.images import read_image
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open, PositiveInt
 from vit_plugin.errors import ConfigError, naming, rejecting
-from vit_plugin.inference.predictions import Prediction, names_of
+from vit_plugin.inference.predictions import Prediction, kinds
 from vit_plugin.inference.unusual_sizes import say_if_far
 
 from .pixel_steps import Placed, Step, apply_steps, size_after
@@ -41,7 +41,7 @@ class Facts(Open):
 
 
 class ExportedModel:
-    """A classifier, detector, segmentor or depth model in a file.
+    """A model of any task in a file.
 
     Args:
         path: the file.
@@ -76,7 +76,7 @@ class ExportedModel:
         with naming(str(path)):
             self._compare_steps(str(path))
         # Else the framework's own code makes segments of them.
-        self.answers = bool({'logits', 'boxes', 'depth'} & {*self.runtime.outputs})
+        self.answers = any(kind.output in self.runtime.outputs for kind in kinds())
 
     def _compare_steps(self, path: str) -> None:
         """Compare the pipeline with the size that the graph takes, before an image goes through it.
@@ -166,91 +166,11 @@ class ExportedModel:
         self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: Placed
     ) -> Prediction:
         """The prediction in the outputs of one image."""
-        _, scale, offset, (rows, columns) = placed
-        if 'boxes' in outputs:
-            height, width = image.shape[:2]
-            boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
-            there = outputs['scores'] > 0  # an image of a batch may have fewer than another
-            boxes = boxes.clip(0, (width, height, width, height))[there]
-            labels, scores = outputs['labels'][there], outputs['scores'][there]
-            masks = None
-            if 'masks' in outputs:
-                drawn = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
-                masks = np.array(drawn, bool).reshape(-1, height, width)
-            return Prediction(None, labels, names_of(labels, self.classes), scores, boxes, masks)
-        if 'depth' in outputs:
-            values = outputs['depth'][0, :rows, :columns]
-            depth = resized(values, image.shape[:2], False)
-            return Prediction.of_depth(depth, str(self.facts.get('target')))
-        if 'logits' not in outputs:
-            raise ConfigError(
-                f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
-                "framework's own code; run the checkpoint."
-            )
-        logits = outputs['logits']
-        if logits.ndim == 1:
-            exps = np.exp(logits - logits.max())
-            scores = 1 / (1 + np.exp(-logits)) if self.facts['multi_label'] else exps / exps.sum()
-            return Prediction.of_scores(scores, self.classes)
-        labels = best_class(
-            logits[:, :rows, :columns],
-            image.shape[:2],
-            self.facts.get('align_corners', False),
-            self.facts.get('threshold'),
+        for kind in kinds():
+            found = kind.of_outputs(outputs, image.shape[:2], placed, self.facts)
+            if found is not None:
+                return found
+        raise ConfigError(
+            f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
+            "framework's own code; run the checkpoint."
         )
-        return Prediction.of_map(labels, self.classes)
-
-
-def best_class(
-    logits: np.ndarray,
-    size: tuple[int, int],
-    align_corners: bool = False,
-    threshold: float | None = None,
-) -> np.ndarray:
-    """The class (H, W) of the largest logit (C, h, w), resized as in MMSegmentation.
-
-    Args:
-        logits: of each class.
-        size: H and W.
-        align_corners: whether pixels in the corners stay in place.
-        threshold: of the probability of class 1, where the logits are of this one alone.
-    """
-    labels = np.zeros(size, np.uint16)
-    highest = resized(logits[0], size, align_corners)
-    if threshold is not None:
-        return (1 / (1 + np.exp(-highest)) > threshold).astype(np.uint16)
-    # One at a time, since all of a photograph's may not fit in memory.
-    for label, one in enumerate(logits[1:], 1):
-        one = resized(one, size, align_corners)
-        better = one > highest
-        labels[better], highest[better] = label, one[better]
-    return labels
-
-
-def resized(values: np.ndarray, size: tuple[int, int], align_corners: bool) -> np.ndarray:
-    """Values (h, w) at another height and width, as torch's bilinear ``interpolate`` has them."""
-    if not align_corners:
-        return cv2.resize(values, size[::-1], interpolation=cv2.INTER_LINEAR)
-    for length in size:  # the rows, then the columns; OpenCV's other functions round positions
-        last = len(values) - 1
-        positions = np.arange(length, dtype=np.float32) * np.float32(last / max(length - 1, 1))
-        before = np.minimum(positions.astype(int), last)
-        share = (positions - before)[:, None]
-        after = values[np.minimum(before + 1, last)]
-        values = ((1 - share) * values[before] + share * after).T
-    return values
-
-
-def mask_on(logits: np.ndarray, placed: Placed, size: tuple[int, int]) -> np.ndarray:
-    """Logits (h, w) of a mask of what went into the file -> pixels (H, W) of an image.
-
-    Args:
-        logits: of the mask.
-        placed: the image after the steps of the pipeline.
-        size: width and height of the image.
-    """
-    height, width = placed.inner
-    if (height, width) != placed.pixels.shape[:2]:
-        rows, columns = placed.pixels.shape[:2]
-        logits = cv2.resize(logits, (columns, rows))[:height, :width]
-    return cv2.resize(logits, size) > 0

@@ -5,16 +5,12 @@ from tempfile import TemporaryDirectory
 
 import cv2
 import numpy as np
-import torch
 from PIL import Image
 
 from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
-from vit_plugin.inference import SCORE_THR
-from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.trained_model import TrainedModel
 
-from .deployed_boxes import distance, nearest
 from .exported_model import ExportedModel
 
 # Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
@@ -62,13 +58,13 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
 
     Returns:
         In words, the largest difference of a pixel, without what is padded, and of the answers, see
-        :func:`apart`.
+        :meth:`~vit_plugin.inference.predictions.Prediction.apart`.
 
     Raises:
         ConfigError: if the file must have the answers of the model, and has others.
     """
     model = ExportedModel(file)
-    of_boxes = 'boxes' in model.runtime.outputs
+    of_boxes = trained.kind.has_threshold
     pixels, answers = [], []
     with TemporaryDirectory() as folder:
         for path in photographs(Path(folder), model.channels):
@@ -80,7 +76,7 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
             same_shape = inner.shape == theirs.shape
             pixels.append(float(np.abs(inner - theirs).max()) if same_shape else 255)
             if model.answers:
-                answers.append(apart(model(read_image(path)), trained(str(path))))
+                answers.append(model(read_image(path)).apart(trained(str(path))))
     worst = max(answers, default=0.0)
     said = (
         f'on {len(pixels)} photographs of several shapes, its pixels differ from those of the '
@@ -92,28 +88,3 @@ def compare_photographs(trained: TrainedModel, file: Path, exact: bool = True) -
             '--img-size, if answers of another size will do.'
         )
     return f'\n{said[0].upper()}{said[1:]}'
-
-
-def apart(found: Prediction, wanted: Prediction) -> float:
-    """Largest difference of a class's score, share of map pixels that differ, or box distance.
-
-    Of a depth it is the largest difference, relative to the largest depth.
-    """
-    if wanted.depth is not None and found.depth is not None:
-        return float(np.abs(found.depth - wanted.depth).max() / np.abs(wanted.depth).max())
-    if wanted.map is not None and found.map is not None:
-        return float(np.not_equal(found.map, wanted.map).mean())
-    if wanted.boxes is None:
-        order, other = np.argsort(found.labels), np.argsort(wanted.labels)
-        return float(np.abs(found.scores[order] - wanted.scores[other]).max())
-    ours, theirs = _boxes(found), _boxes(wanted)
-    # The file also has boxes below the score_thr of a test.
-    likely = [part[ours[1] >= SCORE_THR] for part in ours]
-    return distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
-
-
-def _boxes(prediction: Prediction) -> list[torch.Tensor]:
-    """Boxes (N, 4), their scores (N) and classes (N)."""
-    return [
-        torch.as_tensor(part) for part in (prediction.boxes, prediction.scores, prediction.labels)
-    ]

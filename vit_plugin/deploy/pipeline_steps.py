@@ -241,14 +241,12 @@ def facts_of(trained: Any, sizes: Sizes, steps: Sequence[PipelineStep]) -> str:
     head = type(getattr(model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
     decode_head: Any = getattr(model, 'decode_head', None)
-    binary = getattr(decode_head, 'out_channels', 0) == 1 and not trained.target
     stem = getattr(getattr(model, 'backbone', model), 'patch_embed', None)
     facts = dict(
         classes=trained.classes,
         multi_label=multi_label,
         align_corners=bool(getattr(decode_head, 'align_corners', False)),
-        threshold=decode_head.threshold if binary else None,
-        target=trained.target,
+        **trained.kind.facts_of(model),
         rgb=takes_rgb(model.data_preprocessor),
         patch=getattr(stem, 'stride', 1),
         slices=trained.slices,

@@ -16,7 +16,7 @@ from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
 from vit_plugin.arguments import look_up
-from vit_plugin.config import check_channels, of_framework
+from vit_plugin.config import check_channels
 from vit_plugin.config.scope import import_data_sets, in_scope
 from vit_plugin.errors import ConfigError, naming, rejecting
 from vit_plugin.importable import import_models, make_importable
@@ -35,9 +35,10 @@ from vit_plugin.weights.saved_settings import training_settings
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
+from .answered_task import task_of_framework
 from .image_transforms import TimmTransform
 from .saved_model import SavedModel, find_checkpoint, open_model
-from .trained_model import TASKS, TrainedModel
+from .trained_model import TrainedModel
 
 WEIGHTS_ALONE = ('.npz', '.safetensors')
 CLASSIFIER, PRE_LOGITS, SECOND = (
@@ -133,7 +134,7 @@ def from_config(
     checkpoint, cfg = saved
     path = checkpoint.source
     cfg.setdefault('default_scope', CLASSIFIERS)
-    of_framework(TASKS, cfg)
+    task_of_framework(cfg)
     import_data_sets(cfg.default_scope)
     with in_scope(cfg.default_scope):
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')

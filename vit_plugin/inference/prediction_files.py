@@ -160,7 +160,8 @@ class CsvTable(Table):
 class Pictures(Output):
     """A picture for each image and a video for each video below a folder.
 
-    Beside the picture of a depth, ``NAME_depth.tiff`` has its values, in float32.
+    Beside a picture are the values of pixels that a kind of prediction has, such as
+    ``NAME_depth.tiff`` in float32.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.inference.inputs.targets_of`.
@@ -181,13 +182,12 @@ class Pictures(Output):
         if not frame.source.is_video:
             with replacing(target) as path:
                 path.write_bytes(cv2.imencode(target.suffix, picture)[1].tobytes())
-            if prediction.depth is None:
-                return str(target)
-            values = target.with_name(f'{target.stem}_depth.tiff')
-            with replacing(values, [frame.source.name]) as path:
-                encoded = cv2.imencode('.tiff', prediction.depth.astype(np.float32))[1]
-                path.write_bytes(encoded.tobytes())
-            return f'{target}, {values}'
+            written = [target]
+            for ending, values in prediction.arrays().items():
+                written.append(target.with_name(f'{target.stem}{ending}'))
+                with replacing(written[-1], [frame.source.name]) as path:
+                    path.write_bytes(cv2.imencode(Path(ending).suffix, values)[1].tobytes())
+            return ', '.join(map(str, written))
         if is_new:
             is_file = frame.source.reader == 'video'
             fps = frame_rate(frame.source.name) if is_file else WEBCAM_FPS

@@ -1,7 +1,7 @@
 """A detector asked about overlapping parts of a large image, by supervision's InferenceSlicer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,8 @@ class Sliced:
         return [self._in_all_of(image) for image in images]
 
     def _in_all_of(self, image: np.ndarray) -> Prediction:
-        (found,) = self._found([image])
+        (whole,) = self.predict([image])
+        found = self._detections(whole)
         if max(image.shape[:2]) > self.side:
             parts = self.slicer(image)
             parts.metadata.clear()
@@ -71,7 +72,15 @@ class Sliced:
         found = found[np.argsort(-found.confidence, kind='stable')]
         masks = None if found.mask is None else np.asarray(found.mask)
         names = names_of(found.class_id, self.classes)
-        return Prediction(None, found.class_id, names, found.confidence, found.xyxy, masks)
+        return replace(
+            whole,
+            sample=None,
+            labels=found.class_id,
+            names=names,
+            scores=found.confidence,
+            boxes=found.xyxy,
+            masks=masks,
+        )
 
     def _found(self, images: Sequence[np.ndarray]) -> list[Any]:
         """supervision's form of the predictions of some images."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import cv2
@@ -15,7 +16,6 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
 from anyfolder.pixels.images import read_image
-from vit_plugin.config import of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.resizing import resized
@@ -23,7 +23,9 @@ from vit_plugin.importable import make_importable
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
+from vit_plugin.task import tasks
 
+from .answered_task import task_of
 from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
@@ -31,9 +33,6 @@ from .prepared_image import PreparedImage, seen_of, shown
 from .unusual_sizes import say_if_far
 
 ImageTransform = PipelineTransform | TimmTransform
-
-# The task by a config's default_scope.
-TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
 WHOLE = 0.97  # of both sides of a photograph, from which on it counts as seen completely
@@ -59,7 +58,7 @@ class TrainedModel:
     Attributes:
         classes: the names of the classes, as far as they are known.
         has_pixels: whether the steps from an image to a sample are known.
-        task: ``'classification'``, ``'detection'``, ``'segmentation'`` or ``'depth'``.
+        task: what is asked of an image, see :func:`~vit_plugin.inference.answered_task.task_of`.
     """
 
     def __init__(
@@ -71,14 +70,17 @@ class TrainedModel:
     ) -> None:
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
-        # 'depth' or 'disparity' of a head for depth.
-        self.target: str | None = getattr(getattr(model, 'decode_head', None), 'target', None)
-        self.task = 'depth' if self.target else of_framework(TASKS, cfg)
+        self.task = task_of(model, cfg)
         self._pixels = pixels
         self._size = (
             min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmTransform) else None
         )
         self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
+
+    @property
+    def kind(self) -> type[Prediction]:
+        """The kind of its predictions."""
+        return resolve_name(tasks()[self.task].prediction)
 
     def __getstate__(self) -> list[Any]:
         return [_ImportableFirst(), vars(self)]  # unpickled in this order
@@ -208,7 +210,7 @@ class TrainedModel:
             indices = list(group)
             results = self.model.test_step(self._batch([samples[i] for i in indices]))
             found |= {
-                i: Prediction.of(one.cpu(), self.classes, self.target)
+                i: Prediction.of(one.cpu(), self.classes, self.model)
                 for i, one in zip(indices, results, strict=True)
             }
         return [found[i] for i in range(len(samples))]
@@ -222,8 +224,7 @@ class TrainedModel:
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
         """The shape that samples of a batch share, where pixels are predicted with the original."""
-        of_pixels = self.task in ('segmentation', 'depth')
-        original = sample['data_samples'].ori_shape if of_pixels else ()
+        original = sample['data_samples'].ori_shape if self.kind.of_pixels else ()
         return (*sample['inputs'].shape, *original)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -114,9 +114,8 @@ class ReportHook(Hook):
         for sample in samples if self._records else ():
             self._records = False
             if self._outcomes is None and (kind := kind_of(sample)):
-                self._outcomes = kind(classes_of(dataset), len(dataset))
-                head = getattr(unwrapped(runner.model), 'decode_head', None)
-                self._outcomes.target = getattr(head, 'target', None)
+                model = unwrapped(runner.model)
+                self._outcomes = kind.of_model(model, classes_of(dataset), len(dataset))
             # MMEngine's sampler deals them in this order; the last ones are repetitions.
             position = self._position * world + rank
             seen = position < len(dataset) and position not in left_out

@@ -8,11 +8,11 @@ from rejection import rejects
 from trained_models import tiny_classifier
 
 from vit_plugin.files.untrusted_text import markdown
-from vit_plugin.inference.predictions import Prediction
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.report.page import page_sections
+from vit_plugin.tasks.classification.class_prediction import ClassPrediction
 
 pytest.importorskip('mmpretrain')
 EYES = ['attention', 'rollout', 'features']
@@ -33,7 +33,7 @@ def file(tmp_path, image) -> str:
 def of_task(trained: TrainedModel, task: str, monkeypatch, **found: np.ndarray) -> TrainedModel:
     """The model without its head, as of a task, with a prediction."""
     trained.model.head, trained.task, trained.has_pixels = None, task, True
-    prediction = Prediction(None, np.array([1]), ['cat'], np.array([0.9]), **found)
+    prediction = trained.kind(None, np.array([1]), ['cat'], np.array([0.9]), **found)
     monkeypatch.setattr(trained, 'predict', lambda images: [prediction])
     return trained
 
@@ -107,7 +107,7 @@ def test_a_classifier_has_its_scores(tiny, file, monkeypatch):
     assert page_sections.show(model, file, size=32).scores == {}
     model.has_pixels = True
     names = ['cat', 'dog']
-    found = Prediction(None, np.arange(2), names, np.array([0.75, 0.25]))
+    found = ClassPrediction(None, np.arange(2), names, np.array([0.75, 0.25]))
     monkeypatch.setattr(model, 'predict', lambda images: [found])
     shown = page_sections.show(model, file, size=32)
     assert shown.scores == dict(cat=0.75, dog=0.25)

@@ -19,8 +19,8 @@ from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import recipe_class, write_config
 from vit_plugin.inference import sliced_loops
-from vit_plugin.inference.predictions import Prediction
 from vit_plugin.tasks.detection import detection_recipe
+from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
@@ -91,7 +91,7 @@ def test_what_was_found_in_slices_is_in_pixels_of_the_image(tmp_path, monkeypatc
             labels = np.zeros(len(boxes), int)
             sizes = (boxes[:, 2] - boxes[:, 0]) / 20  # the complete one is the most certain
             names, masks = ['square'] * len(boxes), (pixels[..., 0] > 200)[None][: len(boxes)]
-            found.append(Prediction(None, labels, names, sizes, boxes, masks))
+            found.append(BoxPrediction(None, labels, names, sizes, boxes, masks))
         return found
 
     fake = SimpleNamespace(predict=bright, classes=['square'], read=cv2.imread)

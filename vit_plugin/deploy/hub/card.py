@@ -9,6 +9,7 @@ from vit_plugin.files.untrusted_text import markdown, markdown_code, markdown_ta
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.report.data_table import data_table
 from vit_plugin.report.pictures.class_scores import as_markdown
+from vit_plugin.task import tasks
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.provenance import Provenance, begun_with
@@ -18,12 +19,6 @@ from .libraries import Library
 from .run_files import read_json, read_picture
 
 PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
-TASKS = dict(
-    classification='image-classification',
-    detection='object-detection',
-    segmentation='image-segmentation',
-    depth='depth-estimation',
-)
 ENCODER = 'image-feature-extraction'  # the task of a model without a head
 SHOWN = 50  # names of classes
 OURS = """import vit_plugin
@@ -82,7 +77,7 @@ class Card:
     def _task(self) -> str:
         """The hub's name of the model's task."""
         has_head = getattr(self.trained.model, 'head', self) is not None
-        return TASKS[self.trained.task] if has_head else ENCODER
+        return tasks()[self.trained.task].hub if has_head else ENCODER
 
     def _head(self) -> Iterator[str]:
         task, title = self._task(), self.name.rpartition('/')[2]

@@ -18,9 +18,6 @@ PROJECT = Project(
         'hf_dpt': 'vit_plugin.projects.depth.depth_names:HF_DPT',
         'hf_depth_anything': 'vit_plugin.projects.depth.depth_names:HF_DEPTH_ANYTHING',
     },
-    deployed={
-        ('decode_head', 'DepthHead'): 'vit_plugin.deploy.deployed_module:DeployedDepth',
-    },
     models={
         ('depth', 'dpt'): 'vit_plugin.projects.depth.depth_models:DPT',
         ('depth', 'linear'): 'vit_plugin.projects.depth.depth_models:LINEAR',

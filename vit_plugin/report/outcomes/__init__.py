@@ -1,33 +1,17 @@
-"""Outcomes of a validation: one file per task, and one path to scores, tables and pictures."""
+"""What a validation found: what tasks share of it, and the kind that a sample has."""
 
+from pkgutil import resolve_name
 from typing import Any
 
-from .class_outcomes import ClassOutcomes
-from .depth_outcomes import DepthOutcomes
-from .instance_outcomes import InstanceOutcomes
-from .map_outcomes import MapOutcomes, PanopticOutcomes
-from .outcomes import Outcomes
+from vit_plugin.task import of_tasks
 
-KINDS: tuple[type[Outcomes], ...] = (
-    InstanceOutcomes,
-    PanopticOutcomes,
-    MapOutcomes,
-    DepthOutcomes,
-    ClassOutcomes,
-)
+from .outcomes import Outcomes
 
 
 def kind_of(sample: Any) -> type[Outcomes] | None:
     """The kind of outcomes that a data sample has, by what is true and predicted in it."""
-    return next((kind for kind in KINDS if kind.has(sample)), None)
+    kinds = map(resolve_name, dict.fromkeys(of_tasks('outcomes').values()))
+    return next((kind for kind in kinds if kind.has(sample)), None)
 
 
-__all__ = [
-    'ClassOutcomes',
-    'DepthOutcomes',
-    'InstanceOutcomes',
-    'MapOutcomes',
-    'Outcomes',
-    'PanopticOutcomes',
-    'kind_of',
-]
+__all__ = ['Outcomes', 'kind_of']

@@ -23,12 +23,7 @@ class Outcomes(ABC):
     Args:
         classes: names of the classes.
         size: number of images of the validation.
-
-    Attributes:
-        target: what a model of depth predicts, ``'depth'`` or ``'disparity'``.
     """
-
-    target: str | None = None
 
     # True if scores take long, so that they are found at the end of the run alone.
     expensive: ClassVar[bool] = False
@@ -46,6 +41,11 @@ class Outcomes(ABC):
     def shown(self) -> int:
         """Images on a page."""
         return PANELS // self.per_image
+
+    @classmethod
+    def of_model(cls, model: Any, classes: Sequence[str], size: int) -> 'Outcomes':
+        """Outcomes for the predictions of a model, with the other arguments of the constructor."""
+        return cls(classes, size)
 
     @classmethod
     @abstractmethod

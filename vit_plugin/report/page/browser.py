@@ -68,7 +68,7 @@ def page(
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
         markdown_place(f'# {markdown(title)}\n{about(trained)} {PRIVATE}')
         picture, sliders = place_of_picture(images or examples(trained)), []
-        if trained.task == 'detection':
+        if trained.kind.has_threshold:
             sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
         outputs = answer_places(trained)
         sliders.insert(0, slider_of_blocks(trained))
@@ -117,7 +117,7 @@ def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any
 
     if not has_answer(trained):
         return []
-    if trained.task != 'classification':
+    if not trained.kind.lists_classes:
         return section_places([FOUND], shown)
     scores = shown and shown.scores
     return [gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP)]

@@ -12,6 +12,7 @@ from vit_plugin.inference.drawing import draw
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.classifier import Classifier
+from vit_plugin.task import tasks
 
 from ..pictures.figure_files import as_pixels
 from ..pictures.pictures import PER_IMAGE, shown_by
@@ -19,12 +20,6 @@ from ..pictures.pictures import PER_IMAGE, shown_by
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 NAMED = 8  # classes that the page names
 FOUND = 'found'  # the section with the prediction drawn over the picture
-ANSWERS = {  # by task
-    'classification': 'says which class a picture is of',
-    'detection': 'finds objects in a picture',
-    'segmentation': 'says the class of every pixel of a picture',
-    'depth': 'says how far away every pixel of a picture is',
-}
 # The title of each section, and its caption.
 SECTIONS = {
     FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its color.'),
@@ -65,7 +60,7 @@ def about(trained: TrainedModel) -> str:
     classes = ', '.join(map(markdown, trained.classes[:NAMED]))
     more = f' and {len(trained.classes) - NAMED:,} more' * (len(trained.classes) > NAMED)
     known = f' Its classes: {classes}{more}.' * bool(classes)
-    return f'This model {ANSWERS[trained.task]}, and the page shows what it sees there.{known}'
+    return f'This model {tasks()[trained.task].says}, and the page shows what it sees there.{known}'
 
 
 def has_answer(trained: TrainedModel) -> bool:
@@ -102,10 +97,10 @@ def show(
     if not has_answer(trained):
         return Shown('', {}, draw_all(trained, image, block))
     prediction = trained(path)
-    label = int(prediction.labels[0]) if trained.task == 'classification' else None
+    label = int(prediction.labels[0]) if trained.kind.lists_classes else None
     pictures = draw_all(trained, image, block, label)
     rows = prediction.rows(score_thr)
-    if trained.task == 'classification':
+    if trained.kind.lists_classes:
         return Shown('', {row['class']: row['score'] for row in rows}, pictures)
     drawn = draw(read_image(path), prediction, score_thr)[..., ::-1]
     return Shown(prediction.text(score_thr), {}, {FOUND: drawn, **pictures})

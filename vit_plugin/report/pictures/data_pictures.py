@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,18 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
-from anyfolder.pictures.drawn_labels import colored
 from anyfolder.sampling import evenly_spaced
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.data.seeded import seed_host, seeds
-from vit_plugin.data.unreadable import unreadable_file
 from vit_plugin.inference.prepared_image import pixels_of
+from vit_plugin.task import of_tasks
 
-from .annotations import IGNORED, Annotations, as_array, true_annotations
+from .annotations import true_annotations
+from .data_labels import DataLabels, readable
 from .figure_files import save_figure
 from .image_grid import Panel, draw_grid
 from .label_charts import draw_labels
 
-LISTED = 10_000  # samples whose labels are counted; a listing is read in microseconds
-MASKS = 200  # masks that are read to count their pixels
 SHOWN = 16
 Collate = Callable[[Sequence[Any]], Any]
 
@@ -56,8 +55,8 @@ def draw_data(
         seed: of what is random in the augmentation.
 
     Returns:
-        The paths of what was written. A data set without classes or depth, or without a length,
-        has no picture.
+        The paths of what was written. A data set without labels, or without a length, has no
+        picture.
     """
     written = []
     for name, figure in data_figures(dataset, held_out, preprocessor, collate, seed):
@@ -77,8 +76,8 @@ def data_figures(
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not len(dataset):
         return
-    listed = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
-    if not classes and 'depth_map_path' not in listed:
+    labels_of_data = data_labels(dataset)
+    if not classes and (labels_of_data is None or labels_of_data.count):
         return
     splits = {'train': copy_dataset(dataset)}
     if held_out is not None:
@@ -91,6 +90,17 @@ def data_figures(
         batch = _batch(splits['train'], classes, preprocessor, collate)
     if batch is not None:
         yield 'train_batch', batch
+
+
+def labels_of_tasks() -> Iterator[DataLabels]:
+    """The labels that tasks declare."""
+    return map(resolve_name, dict.fromkeys(of_tasks('labels').values()))
+
+
+def data_labels(dataset: Any) -> DataLabels | None:
+    """The labels that a data set has, by its first listing."""
+    listed = dataset.get_data_info(0) if hasattr(dataset, 'get_data_info') else {}
+    return next((labels for labels in labels_of_tasks() if labels.field in listed), None)
 
 
 @contextmanager
@@ -133,91 +143,28 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
     """The chart of the labels, by what the first listing has."""
     if not all(hasattr(dataset, 'get_data_info') for dataset in splits.values()):
         return None
-    first = splits['train'].get_data_info(0)
-    found = next((row for row in KINDS if row[1] in first), None)
-    if found is None:
+    found = data_labels(splits['train'])
+    if found is None or found.count is None:
         return None
-    kind, _, read, limit = found
-    counts, notes, boxes = {}, [], None
+    unit, counts, notes, boxes = found.unit, {}, [], None
     for split, dataset in splits.items():
-        indices = evenly_spaced(len(dataset), limit)
-        labels, places = read(dataset, indices, len(classes))
+        indices = evenly_spaced(len(dataset), found.limit)
+        labels, places = found.count(dataset, indices, len(classes))
         counts[split], boxes = labels, places if boxes is None else boxes
         images = (
             f'{len(indices):,} of ' * (len(indices) < len(dataset)) + f'{len(dataset):,} images'
         )
         notes.append(
-            f'{split}: ' + f'{int(labels.sum()):,} {kind} in ' * (kind != 'images') + images
+            f'{split}: ' + f'{int(labels.sum()):,} {unit} in ' * (unit != 'images') + images
         )
-    return draw_labels(counts, classes, kind, '; '.join(notes), boxes)
-
-
-def _count_images(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, None]:
-    labels = [np.atleast_1d(dataset.get_data_info(i)['gt_label']) for i in indices]
-    return np.bincount(np.concatenate(labels).astype(int), minlength=classes)[:classes], None
-
-
-def _count_objects(
-    dataset: Any, indices: Sequence[int], classes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    counts, boxes = np.zeros(classes, int), []
-    for info in map(dataset.get_data_info, indices):
-        whole = [info.get('width') or np.nan, info.get('height') or np.nan] * 2
-        objects = [one for one in info['instances'] if not one.get('ignore_flag')]
-        np.add.at(counts, [one['bbox_label'] for one in objects], 1)
-        boxes += [np.divide(one['bbox'], whole) for one in objects if len(one['bbox']) == 4]
-    places = np.asarray(boxes, float).reshape(-1, 4)
-    return counts, places[np.isfinite(places).all(axis=1)]
-
-
-def _count_pixels(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, None]:
-    """Pixels of each class, after the steps up to the one that reads the mask."""
-    counts = np.zeros(classes, int)
-
-    def with_mask(index: int) -> Any:
-        info = dataset.get_data_info(index)
-        for step in _steps(dataset):
-            info = step(info)
-            if info is None or 'gt_seg_map' in info:
-                break
-        return info
-
-    for info in _readable(dataset, indices, with_mask):
-        values = np.asarray((info or {}).get('gt_seg_map', IGNORED)).ravel()
-        counts += np.bincount(values[values < classes], minlength=classes)
-    return counts, None
-
-
-def _readable(dataset: Any, indices: Sequence[int], read: Callable[[int], Any]) -> Iterator[Any]:
-    """Yield the item at each index. Skip unreadable files, which the run itself reports."""
-    for index in indices:
-        try:
-            yield read(index)
-        except Exception as error:
-            if not unreadable_file(error, dataset, index):
-                raise
-
-
-def _steps(dataset: Any) -> Sequence[Any]:
-    """The transforms of a data set, below its wrappers."""
-    while hasattr(dataset, 'dataset') or hasattr(dataset, 'datasets'):
-        dataset = dataset.dataset if hasattr(dataset, 'dataset') else dataset.datasets[0]
-    return dataset.pipeline.transforms
-
-
-# Labels, the field of a listing that has them, the function that counts them and for how many.
-KINDS = (
-    ('images', 'gt_label', _count_images, LISTED),
-    ('objects', 'instances', _count_objects, LISTED),
-    ('pixels', 'seg_map_path', _count_pixels, MASKS),
-)
+    return draw_labels(counts, classes, unit, '; '.join(notes), boxes)
 
 
 def _batch(
     dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
 ) -> Figure | None:
     """Images after augmentation, with what is true of them."""
-    items = list(_readable(dataset, evenly_spaced(len(dataset), SHOWN), dataset.__getitem__))
+    items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN), dataset.__getitem__))
     items = [
         one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
     ]
@@ -238,9 +185,6 @@ def _batch(
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = f'{number} object{"s" * (number > 1)}' if number else ''
         shown.append(Panel(image, annotations, annotations.caption or count, file=file_of(sample)))
-        if 'gt_depth_map' in sample:
-            depth = as_array(sample.gt_depth_map.data[0])
-            known = depth[depth > 0]
-            ends = f'{known.min():.2f} to {known.max():.2f} m' if known.size else 'not known'
-            shown.append(Panel(colored(depth, True), Annotations(depth.shape), ends))
+        for labels in labels_of_tasks():
+            shown += labels.panels(sample)
     return draw_grid(shown, classes, 'images to train on, after augmentation')

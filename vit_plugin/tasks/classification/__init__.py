@@ -7,4 +7,13 @@ TASK = Task(
     recipe='vit_plugin.tasks.classification.classification_recipe:ClassificationRecipe',
     chooses_model=False,
     flags=('teacher', 'balance'),
+    outcomes='vit_plugin.tasks.classification.class_outcomes:ClassOutcomes',
+    labels='vit_plugin.tasks.classification.class_labels:LABELS',
+    prediction='vit_plugin.tasks.classification.class_prediction:ClassPrediction',
+    framework='mmpretrain',
+    deployed={
+        ('head', ''): 'vit_plugin.tasks.classification.deployed_classifier:DeployedClassifier',
+    },
+    hub='image-classification',
+    says='says which class a picture is of',
 )

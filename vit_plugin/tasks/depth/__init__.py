@@ -14,4 +14,13 @@ TASK = Task(
             'in .npy and .tiff',
         )
     },
+    outcomes='vit_plugin.tasks.depth.depth_outcomes:DepthOutcomes',
+    labels='vit_plugin.tasks.depth.depth_labels:LABELS',
+    prediction='vit_plugin.tasks.depth.depth_prediction:DepthPrediction',
+    heads=(('decode_head', 'DepthHead'),),
+    deployed={
+        ('decode_head', 'DepthHead'): 'vit_plugin.tasks.depth.deployed_depth:DeployedDepth',
+    },
+    hub='depth-estimation',
+    says='says how far away every pixel of a picture is',
 )

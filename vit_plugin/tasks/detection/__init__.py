@@ -12,4 +12,15 @@ TASK = Task(
         'dino': 'vit_plugin.tasks.detection.box_models:DINO',
     },
     flags=('balance', 'augment', 'tiles'),
+    outcomes='vit_plugin.tasks.detection.instance_outcomes:InstanceOutcomes',
+    labels='vit_plugin.tasks.detection.object_labels:LABELS',
+    prediction='vit_plugin.tasks.detection.box_prediction:BoxPrediction',
+    framework='mmdet',
+    deployed={
+        ('bbox_head', 'RetinaHead'): (
+            'vit_plugin.tasks.detection.deployed_retinanet:DeployedRetinaNet'
+        ),
+    },
+    hub='object-detection',
+    says='finds objects in a picture',
 )

@@ -11,4 +11,6 @@ TASK = Task(
     },
     flags=('balance', 'tiles'),
     extends=('detection',),
+    outcomes='vit_plugin.tasks.detection.instance_outcomes:InstanceOutcomes',
+    prediction='vit_plugin.tasks.detection.box_prediction:BoxPrediction',
 )

@@ -11,4 +11,13 @@ TASK = Task(
         'mask2former': 'vit_plugin.tasks.segmentation.map_models:MASK2FORMER',
         'linear': 'vit_plugin.tasks.segmentation.map_models:LINEAR',
     },
+    outcomes='vit_plugin.tasks.segmentation.map_outcomes:MapOutcomes',
+    labels='vit_plugin.tasks.segmentation.pixel_labels:LABELS',
+    prediction='vit_plugin.tasks.segmentation.map_prediction:MapPrediction',
+    framework='mmseg',
+    deployed={
+        ('decode_head', ''): 'vit_plugin.tasks.segmentation.deployed_segmentor:DeployedSegmentor',
+    },
+    hub='image-segmentation',
+    says='says the class of every pixel of a picture',
 )

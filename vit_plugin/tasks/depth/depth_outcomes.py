@@ -1,25 +1,34 @@
 """Outcomes of a model of depth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from anyfolder.pictures.drawn_labels import colored
+from vit_plugin.report.outcomes.kept_maps import KeptMaps, Maps
+from vit_plugin.report.pictures.annotations import Annotations, as_array
+from vit_plugin.report.pictures.image_grid import Panel
 
-from ..pictures.annotations import Annotations, as_array
-from ..pictures.image_grid import Panel
-from .map_outcomes import MapOutcomes, Maps
 
-
-class DepthOutcomes(MapOutcomes):
+class DepthOutcomes(KeptMaps):
     """The depths of pixels. The error of an image is its AbsRel in per cent.
 
     A disparity is fitted to the true one first, by a scale and a shift.
+
+    Attributes:
+        target: what the model predicts, ``'depth'`` or ``'disparity'``.
     """
 
+    target = 'depth'
     error = 'AbsRel of the image'
+
+    @classmethod
+    def of_model(cls, model: Any, classes: Sequence[str], size: int) -> 'DepthOutcomes':
+        made = cls(classes, size)
+        made.target = getattr(getattr(model, 'decode_head', None), 'target', made.target)
+        return made
 
     @classmethod
     def has(cls, sample: Any) -> bool:
@@ -38,10 +47,10 @@ class DepthOutcomes(MapOutcomes):
             self._errors[position] = 100 * float((np.abs(found - true)[known] / true[known]).mean())
         self._keep(position, Maps(true, found))
 
-    def scores(self) -> None:  # type: ignore[override]
+    def scores(self) -> None:
         """Nothing, since there are no classes."""
 
-    def confusion_matrix(self) -> None:  # type: ignore[override]
+    def confusion_matrix(self) -> None:
         """Nothing, likewise."""
 
     def figures(self) -> Iterator[tuple[str, Figure]]:

@@ -3,7 +3,8 @@ import pytest
 import torch
 from mmpretrain.structures import DataSample
 
-from vit_plugin.report.outcomes import ClassOutcomes, kind_of
+from vit_plugin.report.outcomes import kind_of
+from vit_plugin.tasks.classification.class_outcomes import ClassOutcomes
 
 IMAGE = np.zeros((4, 4, 3), np.uint8)
 

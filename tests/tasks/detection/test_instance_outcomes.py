@@ -7,7 +7,8 @@ import torch
 from mmengine.structures import BaseDataElement, InstanceData
 
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.report.outcomes import InstanceOutcomes, kind_of
+from vit_plugin.report.outcomes import kind_of
+from vit_plugin.tasks.detection.instance_outcomes import InstanceOutcomes
 
 pytest.importorskip('mmdet')
 pytest.importorskip('supervision')

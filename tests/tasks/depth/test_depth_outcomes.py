@@ -3,7 +3,8 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, PixelData
 
-from vit_plugin.report.outcomes import DepthOutcomes, kind_of
+from vit_plugin.report.outcomes import kind_of
+from vit_plugin.tasks.depth.depth_outcomes import DepthOutcomes
 
 
 def sample(true, predicted):

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..pictures import draw_confusion_matrix
-from ..pictures.annotations import Annotations, as_array, labels_of
-from ..pictures.class_scores import class_scores, counts_of
-from ..pictures.image_grid import Panel
-from .outcomes import Outcomes
+from vit_plugin.report.outcomes import Outcomes
+from vit_plugin.report.pictures import draw_confusion_matrix
+from vit_plugin.report.pictures.annotations import Annotations, as_array, labels_of
+from vit_plugin.report.pictures.class_scores import class_scores, counts_of
+from vit_plugin.report.pictures.image_grid import Panel
 
 LEAST = 1e-12  # of a probability, whose logarithm is finite
 

@@ -8,13 +8,18 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vit_plugin.errors import needed_by
+from vit_plugin.report.outcomes import Outcomes
+from vit_plugin.report.pictures import draw_confusion_matrix
+from vit_plugin.report.pictures.annotations import (
+    Annotations,
+    Instances,
+    instances_of,
+    true_instances,
+)
+from vit_plugin.report.pictures.charts import draw_detection_curves
+from vit_plugin.report.pictures.image_grid import Panel
 
-from ..pictures import draw_confusion_matrix
-from ..pictures.annotations import Annotations, Instances, instances_of, true_instances
-from ..pictures.charts import draw_detection_curves
-from ..pictures.image_grid import Panel
 from .average_precision import AveragePrecision, SeenInstances
-from .outcomes import Outcomes
 
 IOU = 0.5  # from which an object is found, in curves, confusion matrix and errors of images
 BACKGROUND = 'background'

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..pictures.annotations import Instances
-from ..pictures.charts import ALL, DetectionCurve
+from vit_plugin.report.pictures.annotations import Instances
+from vit_plugin.report.pictures.charts import ALL, DetectionCurve
 
 MOST = 100  # predictions of an image and a class that count, as in COCO's AP
 STEPS = np.linspace(0, 1, 201)  # scores from which a prediction may count

@@ -3,7 +3,9 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, PixelData
 
-from vit_plugin.report.outcomes import MapOutcomes, PanopticOutcomes, kind_of
+from vit_plugin.report.outcomes import kind_of
+from vit_plugin.tasks.panoptic.panoptic_outcomes import PanopticOutcomes
+from vit_plugin.tasks.segmentation.map_outcomes import MapOutcomes
 
 CLASSES = ('sky', 'sea', 'land')
 

@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+
+from vit_plugin.inference.drawing import draw
+from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
+
+
+def test_a_depth_in_meters_and_a_disparity_without_a_unit():
+    values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    targets = ('depth', 'disparity')
+    depth, disparity = (DepthPrediction.of_depth(values, target) for target in targets)
+    assert depth.text() == 'depth from 1.00 m to 4.00 m, 2.50 m in the middle'
+    assert disparity.text() == 'disparity from 1.00 to 4.00, 2.50 in the middle'
+    assert depth.rows() == [dict(zip(depth.columns, (1.0, 2.5, 4.0), strict=True))]
+    assert depth.arrays()['_depth.tiff'].dtype == np.float32
+
+
+@pytest.mark.parametrize(('target', 'nearest'), [('depth', 0), ('disparity', -1)])
+def test_a_depth_is_bright_nearby(target, nearest):
+    values = np.linspace(1, 5, 40)[:, None].repeat(800, axis=1)
+    image = np.zeros((40, 800, 3), np.uint8)
+    picture = draw(image, DepthPrediction.of_depth(values, target), 0.3)
+    right = picture[:, -1].astype(int).sum(axis=-1)  # beside the legend
+    assert right[nearest] == right.max() > right.min() == right[-1 - nearest]

@@ -1,0 +1,30 @@
+"""Which task a model answers, by its parts and its framework."""
+
+from typing import Any
+
+from mmengine.config import Config
+
+from vit_plugin.config import of_framework
+from vit_plugin.task import of_tasks
+
+
+def has_part(model: Any, part: str, name: str) -> bool:
+    """Whether an attribute of a model is an object of the class with this name, or of its own."""
+    return name in (one.__name__ for one in type(getattr(model, part, None)).__mro__)
+
+
+def task_of(model: Any, cfg: Config) -> str:
+    """The task whose head a model has, or else that of its framework.
+
+    Raises:
+        ConfigError: if the ``default_scope`` of the config is no framework.
+    """
+    for task, heads in of_tasks('heads').items():
+        if any(has_part(model, *head) for head in heads):
+            return task
+    return task_of_framework(cfg)
+
+
+def task_of_framework(cfg: Config) -> str:
+    """The task of the framework that a config names, see :func:`task_of`."""
+    return of_framework({scope: task for task, scope in of_tasks('framework').items()}, cfg)

@@ -1,0 +1,58 @@
+"""Labels of a data set: what a task declares of them, for charts and pictures of the data."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.data.unreadable import unreadable_file
+
+from .image_grid import Panel
+
+LISTED = 10_000  # samples whose labels are counted; a listing is read in microseconds
+
+# A data set, indices of its samples and the number of classes -> the labels of each class, and
+# boxes (N, 4) as shares of their images, if the labels have any.
+CountLabels = Callable[[Any, Sequence[int], int], tuple[np.ndarray, np.ndarray | None]]
+
+
+def no_panels(sample: Any) -> list[Panel]:
+    """The same for labels that are drawn over their image."""
+    return []
+
+
+@dataclass(frozen=True)
+class DataLabels:
+    """Labels of the data sets of a task.
+
+    Attributes:
+        field: of a listing that has them.
+        unit: what is counted, in words: one in each image are ``'images'``.
+        count: counts the labels of each class. None: there are no classes.
+        limit: samples whose labels are counted, evenly over a data set.
+        panels: a sample after augmentation -> what is drawn beside its image.
+    """
+
+    field: str
+    unit: str = ''
+    count: CountLabels | None = None
+    limit: int = LISTED
+    panels: Callable[[Any], list[Panel]] = no_panels
+
+
+def readable(dataset: Any, indices: Sequence[int], read: Callable[[int], Any]) -> Iterator[Any]:
+    """Yield the item at each index. Skip unreadable files, which the run itself reports."""
+    for index in indices:
+        try:
+            yield read(index)
+        except Exception as error:
+            if not unreadable_file(error, dataset, index):
+                raise
+
+
+def steps_of_data(dataset: Any) -> Sequence[Any]:
+    """The transforms of a data set, below its wrappers."""
+    while hasattr(dataset, 'dataset') or hasattr(dataset, 'datasets'):
+        dataset = dataset.dataset if hasattr(dataset, 'dataset') else dataset.datasets[0]
+    return dataset.pipeline.transforms

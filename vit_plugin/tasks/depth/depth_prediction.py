@@ -1,0 +1,83 @@
+"""Prediction of a model of depth: in words, as a picture, as files, and in an exported file."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from anyfolder.pictures.drawn_labels import WHITE, colored, draw_legend, enlarged
+from vit_plugin.deploy.bilinear import bilinear
+from vit_plugin.inference.predictions import Prediction
+
+ENDS = ('least', 'median', 'most')  # of the depth of an image
+
+
+@dataclass(frozen=True)
+class DepthPrediction(Prediction):
+    """The depth of each pixel (H, W)."""
+
+    depth: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    unit: str = 'm'  # of the depth; nothing of a disparity, which is larger nearby
+
+    output = 'depth'
+    of_pixels = True
+    columns = ENDS
+
+    @classmethod
+    def of_depth(cls, depth: np.ndarray, target: str, sample: Any = None) -> 'DepthPrediction':
+        """The prediction of a model whose target is a ``'depth'`` or a ``'disparity'`` (H, W)."""
+        nothing = np.empty(0)
+        unit = 'm' if target == 'depth' else ''
+        return cls(sample, nothing, [], nothing, depth=depth, unit=unit)
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        return 'pred_depth_map' in sample
+
+    @classmethod
+    def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> 'DepthPrediction':
+        depth = sample.pred_depth_map.data[0].float().numpy()
+        return cls.of_depth(depth, model.decode_head.target, sample)
+
+    @classmethod
+    def facts_of(cls, model: Any) -> dict[str, Any]:
+        return dict(target=model.decode_head.target)
+
+    @classmethod
+    def of_outputs(
+        cls,
+        outputs: Mapping[str, np.ndarray],
+        size: tuple[int, int],
+        placed: Any,
+        facts: Mapping[str, Any],
+    ) -> 'DepthPrediction | None':
+        if 'depth' not in outputs:
+            return None
+        rows, columns = placed.inner
+        depth = bilinear(outputs['depth'][0, :rows, :columns], size, False)
+        return cls.of_depth(depth, str(facts.get('target')))
+
+    def values(self, score_thr: float) -> Iterable[Sequence[Any]]:
+        return [np.quantile(self.depth, (0, 0.5, 1)).tolist()]
+
+    def text(self, score_thr: float = 0.0) -> str:
+        """The smallest, the largest and the median depth."""
+        (row,) = self.rows()
+        least, median, most = (f'{row[name]:.2f} {self.unit}'.strip() for name in ENDS)
+        what = 'depth' if self.unit else 'disparity'
+        return f'{what} from {least} to {most}, {median} in the middle'
+
+    def drawn(self, picture: np.ndarray, times: int, score_thr: float) -> np.ndarray:
+        """The depth in colors."""
+        picture = colored(enlarged(self.depth, times), bool(self.unit))
+        draw_legend(picture, [(self.text(), WHITE)])
+        return picture
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """``NAME_depth.tiff``."""
+        return {'_depth.tiff': self.depth.astype(np.float32)}
+
+    def apart(self, wanted: 'DepthPrediction') -> float:
+        """The largest difference, relative to the largest depth."""
+        return float(np.abs(self.depth - wanted.depth).max() / np.abs(wanted.depth).max())

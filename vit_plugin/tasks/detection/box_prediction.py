@@ -1,0 +1,122 @@
+"""Prediction of a detector: in words, as a picture, and in an exported file."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+
+from anyfolder.pictures.drawn_labels import draw_legend, draw_objects, enlarged
+from anyfolder.pictures.palette import color_of
+from vit_plugin.inference import SCORE_THR
+from vit_plugin.inference.predictions import Prediction, names_of
+
+SIDES = ('left', 'top', 'right', 'bottom')
+
+
+class BoxPrediction(Prediction):
+    """Boxes of objects with their classes and scores, and masks if the model predicts them."""
+
+    output = 'boxes'
+    has_threshold = True
+    columns = ('class', 'score', *SIDES)
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        return 'pred_instances' in sample
+
+    @classmethod
+    def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> 'BoxPrediction':
+        found = sample.pred_instances
+        found = found[found.scores.argsort(descending=True, stable=True)]
+        masks = found.masks.numpy() if 'masks' in found else None
+        return cls(
+            sample,
+            found.labels.numpy(),
+            names_of(found.labels, classes),
+            found.scores.float().numpy(),
+            found.bboxes.float().numpy(),
+            masks,
+        )
+
+    @classmethod
+    def of_outputs(
+        cls,
+        outputs: Mapping[str, np.ndarray],
+        size: tuple[int, int],
+        placed: Any,
+        facts: Mapping[str, Any],
+    ) -> 'BoxPrediction | None':
+        if 'boxes' not in outputs:
+            return None
+        height, width = size
+        _, scale, offset, _ = placed
+        boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
+        there = outputs['scores'] > 0  # an image of a batch may have fewer than another
+        boxes = boxes.clip(0, (width, height, width, height))[there]
+        labels, scores = outputs['labels'][there], outputs['scores'][there]
+        masks = None
+        if 'masks' in outputs:
+            drawn = [mask_on(one, placed, (width, height)) for one in outputs['masks'][there]]
+            masks = np.array(drawn, bool).reshape(-1, height, width)
+        return cls(None, labels, names_of(labels, facts['classes']), scores, boxes, masks)
+
+    def values(self, score_thr: float) -> Iterable[Sequence[Any]]:
+        assert self.boxes is not None
+        table = zip(self.names, self.scores.tolist(), self.boxes.tolist(), strict=True)
+        return ((name, score, *box) for name, score, box in table if score > score_thr)
+
+    def text(self, score_thr: float = SCORE_THR) -> str:
+        """The boxes counted by class."""
+        counts = Counter(row['class'] for row in self.rows(score_thr)).most_common()
+        return ', '.join(f'{count} {name}' for name, count in counts) or 'nothing'
+
+    def drawn(self, picture: np.ndarray, times: int, score_thr: float) -> np.ndarray:
+        """The image with boxes above the score, their masks and their classes.
+
+        Where these would cover much of the picture, a legend says how many there are of each color.
+        """
+        assert self.boxes is not None
+        shown = np.flatnonzero(self.scores > score_thr)[::-1]  # the surest is drawn last
+        names, labels = [self.names[i] for i in shown], self.labels[shown].tolist()
+        texts = [f'{name} {self.scores[i]:.2f}' for name, i in zip(names, shown, strict=True)]
+        masks = self.masks
+        regions = () if masks is None else (enlarged(masks[i], times) for i in shown)
+        if not draw_objects(picture, self.boxes[shown] * times, labels, texts, regions):
+            counts = Counter(zip(names, labels, strict=True)).most_common()
+            entries = [(f'{count} {name}', color_of(label)) for (name, label), count in counts]
+            draw_legend(picture, entries)
+        return picture
+
+    def apart(self, wanted: 'BoxPrediction') -> float:
+        """The distance of boxes to the nearest of their class, both ways."""
+        import torch
+
+        from vit_plugin.deploy.deployed_boxes import distance, nearest
+
+        ours, theirs = self._tensors(), wanted._tensors()
+        # The file also has boxes below the score_thr of a test.
+        likely = [part[ours[1] >= SCORE_THR] for part in ours]
+        return distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
+
+    def _tensors(self) -> list[Any]:
+        """Boxes (N, 4), their scores (N) and classes (N)."""
+        import torch
+
+        return [torch.as_tensor(part) for part in (self.boxes, self.scores, self.labels)]
+
+
+def mask_on(logits: np.ndarray, placed: Any, size: tuple[int, int]) -> np.ndarray:
+    """Logits (h, w) of a mask of what went into the file -> pixels (H, W) of an image.
+
+    Args:
+        logits: of the mask.
+        placed: the image after the steps of the pipeline.
+        size: width and height of the image.
+    """
+    height, width = placed.inner
+    if (height, width) != placed.pixels.shape[:2]:
+        rows, columns = placed.pixels.shape[:2]
+        logits = cv2.resize(logits, (columns, rows))[:height, :width]
+    return cv2.resize(logits, size) > 0

@@ -1,0 +1,25 @@
+"""Boxes of objects, counted for the chart of a data set."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.report.pictures.data_labels import DataLabels
+
+
+def count_objects(
+    dataset: Any, indices: Sequence[int], classes: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Count the objects of each class that count, and return their boxes."""
+    counts, boxes = np.zeros(classes, int), []
+    for info in map(dataset.get_data_info, indices):
+        whole = [info.get('width') or np.nan, info.get('height') or np.nan] * 2
+        objects = [one for one in info['instances'] if not one.get('ignore_flag')]
+        np.add.at(counts, [one['bbox_label'] for one in objects], 1)
+        boxes += [np.divide(one['bbox'], whole) for one in objects if len(one['bbox']) == 4]
+    places = np.asarray(boxes, float).reshape(-1, 4)
+    return counts, places[np.isfinite(places).all(axis=1)]
+
+
+LABELS = DataLabels('instances', 'objects', count_objects)

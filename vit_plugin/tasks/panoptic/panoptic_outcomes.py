@@ -1,0 +1,20 @@
+"""Outcomes of a model of things and stuff."""
+
+from typing import Any
+
+from torch import Tensor
+
+from vit_plugin.tasks.segmentation.map_outcomes import MapOutcomes
+
+OFFSET = 1000  # of the numbers of things of a class, in MMDetection's panoptic maps
+
+
+class PanopticOutcomes(MapOutcomes):
+    """The classes of the pixels of segments, whichever thing of a class a segment is."""
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        return 'gt_sem_seg' in sample and 'pred_panoptic_seg' in sample
+
+    def maps_of(self, sample: Any) -> tuple[Tensor, Tensor]:
+        return sample.gt_sem_seg.sem_seg, sample.pred_panoptic_seg.sem_seg % OFFSET

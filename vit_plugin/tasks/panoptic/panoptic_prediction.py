@@ -1,0 +1,35 @@
+"""Prediction of a model of things and stuff."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
+
+OFFSET = 1000  # of MMDetection: a segment is class + 1000 * number
+
+
+class PanopticPrediction(MapPrediction):
+    """The class of each segment, without its number."""
+
+    output = ''  # segments are made outside of an exported file
+
+    @classmethod
+    def has(cls, sample: Any) -> bool:
+        return 'pred_panoptic_seg' in sample
+
+    @classmethod
+    def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> MapPrediction:
+        found = sample.pred_panoptic_seg.sem_seg % OFFSET
+        return cls.of_map(found[0].numpy(), [*classes, 'no segment'], sample)
+
+    @classmethod
+    def of_outputs(
+        cls,
+        outputs: Mapping[str, np.ndarray],
+        size: tuple[int, int],
+        placed: Any,
+        facts: Mapping[str, Any],
+    ) -> None:
+        return None

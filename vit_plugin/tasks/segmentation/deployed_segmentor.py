@@ -1,0 +1,9 @@
+"""A trained segmentor as a graph."""
+
+from vit_plugin.deploy.deployed_maps import DeployedMaps
+
+
+class DeployedSegmentor(DeployedMaps):
+    """MMSegmentation's segmentor -> logits (B, classes, H, W). The largest is a pixel's class."""
+
+    outputs = ('logits',)
