@@ -1,11 +1,12 @@
-"""Run the tests of the kernel and of the other projects in a copy without a project.
+"""Run the tests of the kernel, of other projects and of other tasks in a copy without one of them.
 
-    python benchmarks deletion [PROJECT [ARGUMENTS OF PYTEST...]]
+    python benchmarks deletion [NAME [ARGUMENTS OF PYTEST...]]
 
-PROJECT is a folder of ``vit_plugin/projects``; by default each is tried in turn. Its tests, the
-projects that extend its classes or have it as their family, the configs that use them and their
-rows in the tables of docs are removed with it. The remaining tests must pass, since nothing else
-may need a project. Paths among the arguments limit them.
+NAME is a folder of ``vit_plugin/projects``, or ``tasks/`` and a folder of ``vit_plugin/tasks``; by
+default each is tried in turn. Its tests, the projects that extend its classes or have it as their
+family, the configs that use them and their rows in the tables of docs are removed with it. With a
+task go those that extend it, and the projects that have models for these alone. The remaining tests
+must pass, since nothing else may need a project or a task. Paths among the arguments limit them.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-from test_house import FOLDERS, SHELLS
+from test_house import FOLDERS, OF_TASKS, SHELLS, leaving_with
 
 ROOT = Path(__file__).resolve().parents[1]
 # The kernel's in the folder above; the others there try the whole package, or pages.
@@ -34,6 +35,16 @@ def copy_tree(target: Path) -> None:
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
+
+
+def delete_task(task: str, root: Path) -> None:
+    """Remove a task, those that extend it and the projects that have models for these alone."""
+    gone, projects = leaving_with(task)
+    for folder in (f'{place}/tasks/{name}' for place in ('vit_plugin', 'tests') for name in gone):
+        shutil.rmtree(root / folder, ignore_errors=not folder.startswith('vit_plugin'))
+    for project in projects:
+        if (root / 'vit_plugin/projects' / project).is_dir():
+            delete(project, root)
 
 
 def delete(project: str, root: Path) -> None:
@@ -65,7 +76,7 @@ def members(family: str) -> set[str]:
 
 
 def tests_of(root: Path) -> list[str]:
-    """The tests of the kernel and of projects."""
+    """The tests of the kernel, of projects and of tasks."""
     folders = [path for path in (root / 'tests').iterdir() if [*path.rglob('test_*.py')]]
     return sorted(
         [f'tests/{path.name}' for path in folders if path.name not in ELSEWHERE]
@@ -77,7 +88,10 @@ def passes_without(project: str, options: list[str]) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         copy_tree(root)
-        delete(project, root)
+        if project in OF_TASKS:
+            delete_task(project.removeprefix('tasks/'), root)
+        else:
+            delete(project, root)
         given = any(option.startswith('tests/') for option in options)
         command = [sys.executable, '-m', 'pytest', *options, *([] if given else tests_of(root))]
         env = dict(os.environ, PYTHONPATH=folder)
@@ -86,10 +100,10 @@ def passes_without(project: str, options: list[str]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('project', nargs='?', choices=FOLDERS)
+    parser.add_argument('project', metavar='NAME', nargs='?', choices=(*FOLDERS, *OF_TASKS))
     args, options = parser.parse_known_args()
     needed = []
-    for project in [args.project] if args.project else FOLDERS:
+    for project in [args.project] if args.project else (*FOLDERS, *OF_TASKS):
         print(f'Without {project}:', flush=True)
         if not passes_without(project, options):
             needed.append(project)

@@ -17,6 +17,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 
@@ -233,14 +234,43 @@ print(json.dumps(dict(
 """
 
 
-def without(folders: list[str], names: list[str], tmp_path: Path) -> dict:
-    """What a copy of the package without these projects has."""
+TASKS_WITHOUT = """
+import json, sys, warnings
+warnings.simplefilter('ignore')
+from vit_plugin.commands.flag_rules import RULES
+from vit_plugin.deploy.deployed import deploy
+from vit_plugin.from_folder.choices import TASK_FLAGS, TASKS
+from vit_plugin.from_folder.write import recipe_class
+from vit_plugin.inference.predictions import kinds
+from vit_plugin.report.outcomes import kind_of
+from vit_plugin.report.pictures.data_pictures import labels_of_tasks
+
+print(json.dumps(dict(
+    tasks=TASKS[:-1], recipes=[recipe_class(name).__name__ for name in TASKS[:-1]],
+    flags=[*TASK_FLAGS], kinds=[kind.__name__ for kind in kinds()],
+    labels=[labels.field for labels in labels_of_tasks()], outcomes=kind_of({}),
+    loaded=[name for name in sys.modules if name.startswith('vit_plugin.tasks.')],
+)))
+"""
+
+
+def leaving_with(task: str) -> tuple[list[str], list[str]]:
+    """The tasks that extend one, and the projects that have models for these alone."""
+    gone = [name for name in TASKS if task in (name, *tasks()[name].extends)]
+    models = {folder: {of for of, _ in declaration(folder).models} for folder in FOLDERS}
+    return gone, [folder for folder, found in models.items() if found and found <= {*gone}]
+
+
+def without(
+    folders: list[str], names: list[str], tmp_path: Path, program: str = WITHOUT
+) -> dict[str, Any]:
+    """What a copy of the package without these folders has."""
     ignored = shutil.ignore_patterns('.mim', '__pycache__')
     shutil.copytree(PACKAGE, tmp_path / PACKAGE, ignore=ignored)
     for folder in folders:
-        shutil.rmtree(tmp_path / PACKAGE / 'projects' / folder)
+        shutil.rmtree(tmp_path / PACKAGE / folder)
     found = subprocess.run(
-        [sys.executable, '-c', WITHOUT, *names],
+        [sys.executable, '-c', program, *names],
         cwd=tmp_path,
         # The copy, with the library anyfolder of this clone.
         env={
@@ -267,7 +297,7 @@ def test_all_else_works_without_a_project(project, tmp_path):
     gone = [one for one in FOLDERS if project in (one, declaration(one).family)]
     own = [declaration(one) for one in gone]
     names = [name for one in own for name in (*one.registered.get('MODELS', ()), *one.unavailable)]
-    found = without(gone, names, tmp_path)
+    found = without([f'projects/{one}' for one in gone], names, tmp_path)
     assert found['number'] == len(FOLDERS) - len(gone)
     assert not {f'vit_plugin.projects.{one}' for one in gone} & {*found['loaded']}
     assert found['gone'] == names
@@ -275,10 +305,29 @@ def test_all_else_works_without_a_project(project, tmp_path):
     assert found['formats'] == [name for name in FORMATS if name not in formats]
 
 
+@pytest.mark.parametrize(
+    'task', [pytest.param(one, marks=[pytest.mark.nightly] * (one != 'depth')) for one in TASKS]
+)
+def test_all_else_works_without_a_task(task, tmp_path):
+    """Tasks that extend it go with it, and projects that have models for these alone."""
+    gone, projects_of = leaving_with(task)
+    folders = [*(f'tasks/{one}' for one in gone), *(f'projects/{one}' for one in projects_of)]
+    found = without(folders, [], tmp_path, TASKS_WITHOUT)
+    left = [name for name in tasks() if name not in gone]
+    assert found['tasks'] == left
+    assert len(found['recipes']) == len(left)
+    flags = {flag for name in left for flag in (*tasks()[name].flags, *tasks()[name].options)}
+    assert {*found['flags']} == flags | {'patience', 'skip_invalid'}
+    kinds = {tasks()[name].prediction.partition(':')[2] for name in left}
+    assert {*found['kinds']} == kinds
+    assert len(found['labels']) == sum(bool(tasks()[name].labels) for name in left)
+    assert not {name.split('.')[2] for name in found['loaded']} & {*gone}
+
+
 def test_the_kernel_works_alone(tmp_path):
     names = [
         name for folder in FOLDERS for name in declaration(folder).registered.get('MODELS', ())
     ]
-    found = without(FOLDERS, names, tmp_path)
+    found = without([f'projects/{folder}' for folder in FOLDERS], names, tmp_path)
     assert (found['number'], found['loaded'], found['gone']) == (0, [], names)
     assert len(found['formats']) == 16

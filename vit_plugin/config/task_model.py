@@ -6,7 +6,7 @@ declares its own, see :attr:`vit_plugin.project.Project.models`.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ class ModelFacts:
         anchor: the smallest anchor in strides.
         levels: the number of maps that have anchors.
         stuff: the number of classes that are no things, the last ones, of panoptic data.
-        farthest: the largest depth in meters, of maps of depth.
+        of_task: what one task alone knows of its data, by name.
     """
 
     classes: int
@@ -49,7 +49,7 @@ class ModelFacts:
     anchor: int = 4
     levels: int = 5
     stuff: int | None = None
-    farthest: float = 0.0
+    of_task: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def built(self) -> Any:

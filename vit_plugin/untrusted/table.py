@@ -88,7 +88,7 @@ PLACES = dict(
         mmseg.models.data_preprocessor mmseg.models.decode_heads mmseg.models.losses
         mmseg.models.necks mmseg.models.segmentors mmseg.structures.sampler mmcv.cnn.bricks mmcv.ops
         mmengine.model mmengine.utils torch.nn vit_plugin.detection.bands_preprocessor
-        vit_plugin.models vit_plugin.projects
+        vit_plugin.models vit_plugin.projects vit_plugin.tasks
         """,
         refused="""
         ATSSVLFusionHead AppearanceFreeLink CLIPGenerator CameraMotionCompensation Detectron2Wrapper

@@ -23,7 +23,7 @@ def _dpt(facts: ModelFacts) -> Section:
         strides=strides,
         channels=WIDE if facts.is_wide else NARROW,
         norm_cfg=NORM,
-        max_depth=facts.farthest,
+        max_depth=facts.of_task['farthest'],
     )
     return dict(backbone=backbone, decode_head=head)
 
@@ -33,7 +33,7 @@ def _linear(facts: ModelFacts) -> Section:
     head = dict(
         type='vit_plugin.LinearDepthHead',
         in_channels=channels,
-        max_depth=facts.farthest,
+        max_depth=facts.of_task['farthest'],
         upsample=max(strides[0] // FINEST, 1),
     )
     return dict(backbone=backbone, decode_head=head)

@@ -89,7 +89,8 @@ class DepthRecipe(ModelRecipe):
 
     def new_model(self) -> Section:
         """The row's model for these images."""
-        facts = self.facts(self.padding['size'], self.start.from_scratch, farthest=self.farthest)
+        known = dict(farthest=self.farthest)  # meters
+        facts = self.facts(self.padding['size'], self.start.from_scratch, of_task=known)
         return self.segmentor('DepthEstimator', facts)
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
