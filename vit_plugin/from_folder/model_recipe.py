@@ -52,8 +52,7 @@ class ModelRecipe(TaskRecipe):
         self.name = request.model or next(iter(places))
         if self.name in places:
             self.row: TaskModel = resolve_name(places[self.name])
-            sliced = ['supervision'] * bool(request.tiles)
-            self.packages = (*self.row.imports, *self.packages, *sliced)  # our ops before mmdet
+            self.packages = (*self.row.imports, *self.packages)  # our ops before mmdet
             self.named_arch = self.row.arch
         super().__init__(request, decode_all)
         if self.start.wrapped and not self.row.wraps:

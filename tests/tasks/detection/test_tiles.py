@@ -19,7 +19,7 @@ from vit_plugin.config.runnable import check_config
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.write import recipe_class, write_config
 from vit_plugin.inference import sliced_loops
-from vit_plugin.tasks.detection import detection_recipe
+from vit_plugin.tasks.detection import seen_images
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
@@ -147,7 +147,7 @@ def test_what_has_no_tiles_is_one_sentence(shapes):
 
 
 def test_masks_that_no_memory_holds_are_refused_unless_they_are_cut(shapes, monkeypatch):
-    monkeypatch.setattr(detection_recipe, 'MASK_BYTES', 1)
+    monkeypatch.setattr(seen_images, 'MASK_BYTES', 1)
     with rejects('shapes.* objects, whose masks of .* pixels take .* GiB; give --tiles, such as'):
         write_config(Request('shapes', task='instance', img_size=64, epochs=1))
     write_config(Request('shapes', task='detection', img_size=64, epochs=1))

@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 from mmengine.config import Config
 
 from anyfolder.readers.box_folders import read_annotated_folder
@@ -14,17 +11,17 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
 from vit_plugin.from_folder.mixing import Mixing, mixing_of
 from vit_plugin.from_folder.model_recipe import HOOKS, ModelRecipe
 from vit_plugin.from_folder.multispectral import normalization_of, reader_of
+from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import LARGE, SMALL
-from vit_plugin.from_folder.task_recipe import Pipeline, counted, rounded_up
+from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
 from .object_sizes import anchors, largest_image
+from .seen_images import TiledImages, WholeImages
 
 LARGEST = 1024  # pixels of the longer side
-MASK_BYTES = 8 << 30  # of the masks of an image
 # Range of the scale if an image is seen so often that it would be learned by heart.
 JITTER, OFTEN = (0.8, 1.25), 20
 
@@ -44,6 +41,11 @@ class DetectionRecipe(ModelRecipe):
     metrics: tuple[str, ...] = ('bbox',)
     takes_bands, with_masks = True, False
 
+    def __init__(self, request: Request, decode_all: bool = False) -> None:
+        self.images = TiledImages if request.tiles else WholeImages
+        self.packages = (*self.packages, *self.images.packages)
+        super().__init__(request, decode_all)
+
     @property
     def monitor(self) -> str:
         """COCO's average precision."""
@@ -57,108 +59,31 @@ class DetectionRecipe(ModelRecipe):
             listing = found[0]
         else:
             listing = read_annotated_folder(tree, self.request.skip_invalid, self.with_masks)
-        if self.with_masks and not self.request.tiles:
-            check_masks(listing)
+        if self.with_masks:
+            self.images.check_masks(listing)
         return listing
 
     @cached_property
-    def views(self) -> list[View]:
-        """The tiles to train on, and the images of which there are several.
-
-        Raises:
-            ConfigError: if no image is larger than a tile.
-        """
-        side, train = self.request.tiles or 0, self.listing.train
-        largest = max(max(record.size) for record in train)
-        if side >= largest:
-            raise ConfigError(
-                f'--tiles {side}: the longest side of an image to train on has {largest} pixels; '
-                'give a smaller tile, or leave it out.'
-            )
-        images = []
-        for record in train:
-            found = record.instances
-            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # as in the listing
-            boxes[:, 2:] += boxes[:, :2]
-            images.append((record.size, boxes, [one.crowd for one in found]))
-        return views_of(images, side)
-
-    @cached_property
-    def relative_boxes(self) -> np.ndarray:
-        """Sides (N, 2) of each object, relative to the longer one of its image or tile."""
-        if not self.request.tiles:
-            return self.listing.relative_boxes
-        return np.concatenate(
-            [
-                (view.boxes[:, 2:] - view.boxes[:, :2])[~view.ignored]
-                / max(np.subtract(view.area[2:], view.area[:2]))
-                for view in self.views
-            ]
-        )
-
-    @property
-    def most_objects(self) -> int:
-        """The most objects in an image or tile."""
-        if self.request.tiles:
-            return max(len(view.objects) for view in self.views)
-        return max(len(record.instances) for record in self.listing.train)
+    def seen(self) -> WholeImages:
+        """What the training sees of the images."""
+        return self.images(self.listing, self.request.tiles or 0)
 
     def passes(self, split: Split) -> int:
-        """As for any task; of tiles, with those of a validation."""
-        side = self.request.tiles
-        if not side:
-            return super().passes(split)
-        if split == 'train':
-            return len(self.views)
-        numbers = [len(tiles_of(*record.size, side)) for record in self.listing.parts[split]]
-        return sum(number + (number > 1) for number in numbers)
+        return self.seen.passes(split)
 
     @property
     def more(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """What the model and mixed images add; a model of tiles is validated by slices."""
-        side, more = self.request.tiles, super().more
+        """What the model, mixed images and tiles add."""
+        more = super().more
         if self.mixing:
             more = {**more, 'custom_hooks': [*more.get('custom_hooks', HOOKS), *self.mixing.hooks]}
-        if not side:
-            return more
-        loops = {
-            f'{part.lower()}_cfg': dict(type=f'vit_plugin.Sliced{part}Loop', side=side)
-            for part in ('Val', 'Test')
-        }
-        return {**more, **loops}
+        return {**more, **self.seen.loops}
 
     def summary(self) -> str:
         """The images, the length of the training, the model and its tiles."""
-        text, side = super().summary(), self.request.tiles
-        if self.mixing:
-            text += self.mixing.summary
-        if not side:
-            return text
-        has_anchors = self.row.base and not self.start.detector
-        ignored = 'ignored there' if has_anchors else 'background there'
-        return (
-            f'{text} An epoch has {counted(self.passes("train"), "view")}: overlapping tiles of '
-            f'{side} x {side} pixels with objects, as many of those without as of these at most, '
-            f'and each image as a whole. An object of which less than {ENOUGH:.0%} is in a tile is '
-            f'{ignored}, and so is one that is smaller than {VISIBLE} pixels in the whole. It is '
-            'validated, tested and asked by slices of that size, and the metric is of whole images.'
-        ) + self._lost
-
-    @property
-    def _lost(self) -> str:
-        """A sentence on the objects that are in no view, if there are any."""
-        seen = {
-            (view.image, number)
-            for view in self.views
-            for number in view.objects[~view.ignored].tolist()
-        }
-        there = sum(not one.crowd for record in self.listing.train for one in record.instances)
-        number = there - len(seen)
-        lost = (
-            f' {counted(number, "object")} of {there} are learned in no view: they are larger than '
-            'the overlap, and too small in the whole; give larger tiles.'
-        )
-        return lost * (number > 0)
+        mixed = self.mixing.summary if self.mixing else ''
+        has_anchors = bool(self.row.base and not self.start.detector)
+        return super().summary() + mixed + self.seen.summary(has_anchors)
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -166,7 +91,7 @@ class DetectionRecipe(ModelRecipe):
         if saved := self.start.detector:
             side = self.request.img_size
             return (side, side) if side else tuple(resize_of(saved)['scale'])
-        if own := self.row.side or self.request.tiles:
+        if own := self.row.side or self.seen.side:
             side = self.request.img_size or own
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
@@ -183,11 +108,11 @@ class DetectionRecipe(ModelRecipe):
     def new_model(self) -> Section:
         """The row's model for these images, with the facts of their objects."""
         listing, (width, height) = self.listing, self.size
-        anchor, levels = anchors(self.relative_boxes, max(self.size))
+        anchor, levels = anchors(self.seen.relative_boxes, max(self.size))
         facts = self.facts(
             (rounded_up(height, 32), rounded_up(width, 32)),
             windows=True,
-            objects=self.most_objects,
+            objects=self.seen.most_objects,
             anchor=anchor,
             levels=levels,
             stuff=listing.stuff,
@@ -251,7 +176,7 @@ class DetectionRecipe(ModelRecipe):
             boxes['with_mask'] = True
         train: Pipeline = [
             dict(reader, type='vit_plugin.LoadImage'),
-            *([dict(type='vit_plugin.CutTile')] if self.request.tiles else []),
+            *self.seen.steps,
             boxes,
             *self.resizing,
             *self.ending,
@@ -283,9 +208,7 @@ class DetectionRecipe(ModelRecipe):
             data_prefix=dict(img=str(self.listing.root)),
         )
         if split == 'train':
-            dataset['filter_cfg'] = dict(filter_empty_gt=False)
-        if split == 'train' and self.request.tiles:
-            dataset |= dict(type='vit_plugin.TiledCocoDataset', tile=self.request.tiles)
+            dataset |= dict(filter_cfg=dict(filter_empty_gt=False), **self.seen.dataset)
         return dataset
 
     def metric(self, split: Split) -> Section:
@@ -298,19 +221,3 @@ def resize_of(saved: Config) -> Section:
     """The step of a config's test that resizes an image."""
     steps = saved.test_dataloader.dataset.pipeline
     return next(step for step in steps if step['type'] == 'Resize')
-
-
-def check_masks(listing: Listing) -> None:
-    """Raise a ``ConfigError`` for an image whose masks take more memory than a machine has.
-
-    MMDetection loads them whole, a byte for each pixel of each object, before it resizes them.
-    """
-    for record in chain(*listing.parts.values()):
-        size = len(record.instances) * prod(record.size)
-        if size > MASK_BYTES:
-            width, height = record.size
-            raise ConfigError(
-                f'{record.path} has {len(record.instances):,} objects, whose masks of '
-                f'{width} x {height} pixels take {size / 2**30:,.0f} GiB; give --tiles, such as '
-                '--tiles 1024, which cuts them, or smaller images.'
-            )

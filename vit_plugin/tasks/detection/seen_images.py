@@ -1,0 +1,176 @@
+"""What a detector sees of its images in training: each as a whole, or tiles of it.
+
+All that ``--tiles`` changes in a recipe is here.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from anyfolder.readers.listing import Listing
+from anyfolder.readers.splits import Split
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
+from vit_plugin.from_folder.task_recipe import Pipeline, counted
+
+MASK_BYTES = 8 << 30  # of the masks of an image
+
+
+class WholeImages:
+    """Images as they are.
+
+    Args:
+        listing: the data.
+        side: of a tile in pixels; 0 without tiles.
+
+    Attributes:
+        packages: what must be installed.
+        steps: of the pipeline of a training, behind the one that reads an image.
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    steps: ClassVar[Pipeline] = []
+
+    def __init__(self, listing: Listing, side: int = 0) -> None:
+        self.listing, self.side = listing, side
+
+    @staticmethod
+    def check_masks(listing: Listing) -> None:
+        """Raise a ``ConfigError`` for an image whose masks take more memory than a machine has.
+
+        MMDetection loads them whole, a byte for each pixel of each object, before it resizes them.
+        """
+        for record in chain(*listing.parts.values()):
+            size = len(record.instances) * prod(record.size)
+            if size > MASK_BYTES:
+                width, height = record.size
+                raise ConfigError(
+                    f'{record.path} has {len(record.instances):,} objects, whose masks of '
+                    f'{width} x {height} pixels take {size / 2**30:,.0f} GiB; give --tiles, such '
+                    'as --tiles 1024, which cuts them, or smaller images.'
+                )
+
+    @property
+    def relative_boxes(self) -> np.ndarray:
+        """Sides (N, 2) of each object to train on, as shares of the longer side of what is seen."""
+        return self.listing.relative_boxes
+
+    @property
+    def most_objects(self) -> int:
+        """The most objects that are seen at once."""
+        return max(len(record.instances) for record in self.listing.train)
+
+    def passes(self, split: Split) -> int:
+        """How often the model sees an image, or a part of one, in a pass over a split."""
+        return len(self.listing.parts[split])
+
+    @property
+    def dataset(self) -> Section:
+        """Changes of the data set to train on."""
+        return {}
+
+    @property
+    def loops(self) -> Mapping[str, Section]:
+        """The sections of the loops of a validation and a test."""
+        return {}
+
+    def summary(self, has_anchors: bool) -> str:
+        """What is special about it, in sentences."""
+        return ''
+
+
+class TiledImages(WholeImages):
+    """Overlapping tiles of images, and the whole of each; a test is by slices of the same size."""
+
+    packages = ('supervision',)
+    steps: ClassVar = [dict(type='vit_plugin.CutTile')]
+
+    @staticmethod
+    def check_masks(listing: Listing) -> None:
+        """Nothing, since masks are cut before they are drawn."""
+
+    @cached_property
+    def views(self) -> Sequence[View]:
+        """The tiles to train on, and the images of which there are several.
+
+        Raises:
+            ConfigError: if no image is larger than a tile.
+        """
+        train = self.listing.train
+        largest = max(max(record.size) for record in train)
+        if self.side >= largest:
+            raise ConfigError(
+                f'--tiles {self.side}: the longest side of an image to train on has {largest} '
+                'pixels; give a smaller tile, or leave it out.'
+            )
+        images = []
+        for record in train:
+            found = record.instances
+            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # as in the listing
+            boxes[:, 2:] += boxes[:, :2]
+            images.append((record.size, boxes, [one.crowd for one in found]))
+        return views_of(images, self.side)
+
+    @cached_property
+    def relative_boxes(self) -> np.ndarray:
+        return np.concatenate(
+            [
+                (view.boxes[:, 2:] - view.boxes[:, :2])[~view.ignored]
+                / max(np.subtract(view.area[2:], view.area[:2]))
+                for view in self.views
+            ]
+        )
+
+    @property
+    def most_objects(self) -> int:
+        return max(len(view.objects) for view in self.views)
+
+    def passes(self, split: Split) -> int:
+        if split == 'train':
+            return len(self.views)
+        parts = self.listing.parts[split]
+        numbers = [len(tiles_of(*record.size, self.side)) for record in parts]
+        return sum(number + (number > 1) for number in numbers)
+
+    @property
+    def dataset(self) -> Section:
+        return dict(type='vit_plugin.TiledCocoDataset', tile=self.side)
+
+    @property
+    def loops(self) -> Mapping[str, Section]:
+        return {
+            f'{part.lower()}_cfg': dict(type=f'vit_plugin.Sliced{part}Loop', side=self.side)
+            for part in ('Val', 'Test')
+        }
+
+    def summary(self, has_anchors: bool) -> str:
+        ignored = 'ignored there' if has_anchors else 'background there'
+        return (
+            f' An epoch has {counted(self.passes("train"), "view")}: overlapping tiles of '
+            f'{self.side} x {self.side} pixels with objects, as many of those without as of these '
+            f'at most, and each image as a whole. An object of which less than {ENOUGH:.0%} is in '
+            f'a tile is {ignored}, and so is one that is smaller than {VISIBLE} pixels in the '
+            'whole. It is validated, tested and asked by slices of that size, and the metric is of '
+            'whole images.'
+        ) + self._lost
+
+    @property
+    def _lost(self) -> str:
+        """A sentence on the objects that are in no view, if there are any."""
+        seen = {
+            (view.image, number)
+            for view in self.views
+            for number in view.objects[~view.ignored].tolist()
+        }
+        there = sum(not one.crowd for record in self.listing.train for one in record.instances)
+        number = there - len(seen)
+        lost = (
+            f' {counted(number, "object")} of {there} are learned in no view: they are larger than '
+            'the overlap, and too small in the whole; give larger tiles.'
+        )
+        return lost * (number > 0)
