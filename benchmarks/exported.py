@@ -1,9 +1,12 @@
 """How fast exported detectors and segmentors are in onnxruntime, next to the same models in torch.
 
-    python benchmarks exported [--rounds 7] [--only RECIPE ...]
+    python benchmarks exported [--rounds 7] [--only RECIPE ...] [--others NAME=FILE.onnx ...]
 
 One image and one thread; random weights. Prints milliseconds and their ratio, medians over the
-rounds. 15 minutes.
+rounds, in which all models take turns. ``--others`` are files of other programs, timed with random
+images of their own size. All recipes take 15 minutes. The real-time detectors:
+
+    python benchmarks exported --only ecdet-s_ecvit-t_8xb2-12e_coco --others yolo11n=yolo11n.onnx
 """
 
 import argparse
@@ -13,78 +16,128 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import onnxruntime
 import torch
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
+from torch import nn
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
+from benchmarks.runtimes import random_inputs
 from vit_plugin.config import read_config
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
 from vit_plugin.measure.benchmark.measure import interleaved
 from vit_plugin.passes import optimize
 
-# One recipe of each family that is exported, with the height and the width of the image.
-RECIPES = {
-    'lw-detr_hybrid-vit-d4-w192_1xb4-20e_bccd': (192, 256),
-    'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd': (192, 256),
-    'retinanet_vit-d6-w192-p16_simple-fpn_1xb4-12e_bccd': (192, 256),
-    'rf-detr_vit-small-p16_8xb2-12e_coco-512px': (512, 512),
-    'vit-base-p16_linear_8xb2-40k_ade20k-512x512': (256, 256),
-    'hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512': (256, 256),
-    'vit-adapter-base-p16_upernet_8xb2-160k_ade20k-512x512': (256, 256),
-    'dinov3-vit-large-p16_pmt_8xb2-20k_ade20k-512x512': (256, 256),
-    'dinov3-vit-large-p16_eomt_8xb2-20k_ade20k-512x512': (256, 256),
+NANO = {'bbox_head.decoder.num_layers': 2, 'backbone.img_size': 384}
+
+
+class Row(NamedTuple):
+    """A recipe, the height and the width of the image, and changes of its model."""
+
+    recipe: str
+    size: tuple[int, int]
+    changes: dict[str, Any] = {}
+
+
+# One recipe of each family that is exported, and the real-time detectors in their papers' sizes.
+ROWS = {
+    **{
+        recipe: Row(recipe, size)
+        for recipe, size in {
+            'lw-detr_hybrid-vit-d4-w192_1xb4-20e_bccd': (192, 256),
+            'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd': (192, 256),
+            'retinanet_vit-d6-w192-p16_simple-fpn_1xb4-12e_bccd': (192, 256),
+            'rf-detr_vit-small-p16_8xb2-12e_coco-512px': (512, 512),
+            'ecdet-s_ecvit-t_8xb2-12e_coco': (640, 640),
+            'deimv2-s_vit-tiny-p16_8xb2-12e_coco': (640, 640),
+            'd-fine-n_hgnetv2-b0_8xb2-12e_coco': (640, 640),
+            'vit-base-p16_linear_8xb2-40k_ade20k-512x512': (256, 256),
+            'hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512': (256, 256),
+            'vit-adapter-base-p16_upernet_8xb2-160k_ade20k-512x512': (256, 256),
+            'dinov3-vit-large-p16_pmt_8xb2-20k_ade20k-512x512': (256, 256),
+            'dinov3-vit-large-p16_eomt_8xb2-20k_ade20k-512x512': (256, 256),
+        }.items()
+    },
+    'rf-detr-nano': Row('rf-detr_vit-small-p16_8xb2-12e_coco-512px', (384, 384), NANO),
+    'retinanet-640px': Row('retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd', (640, 640)),
 }
 
 
+def built(row: Row) -> nn.Module:
+    """The model of a recipe, as after training."""
+    cfg = read_config(str(next(Path('configs').rglob(f'{row.recipe}.py'))))
+    cfg.merge_from_dict({f'model.{name}': value for name, value in row.changes.items()})
+    __import__(f'{cfg.default_scope}.models')
+    init_default_scope(cfg.default_scope)
+    # With others, scores of random weights tie, and rounding chooses the queries.
+    torch.manual_seed(3)
+    model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
+    model.test_cfg.update(mode='whole')  # a segmentor's windows are not a graph
+    if hasattr(model.backbone, 'queries'):
+        model.backbone.queries.set_probs([0.0] * len(model.backbone.queries.attn_mask_probs))
+    return model
+
+
+def session_of(file: Path) -> onnxruntime.InferenceSession:
+    """A file in onnxruntime, on one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(file, options, providers=['CPUExecutionProvider'])
+
+
+def calls_of(name: str, row: Row, folder: Path) -> tuple[dict[str, Callable], str]:
+    """A model in torch and in onnxruntime, and what is to be said of it."""
+    deployed, file = deploy(built(row)), folder / f'{name}.onnx'
+    millions = sum(one.numel() for one in deployed.model.parameters()) / 1e6
+    difference = export(deployed, file, row.size)
+    eager, session = optimize(deployed), session_of(file)
+    given = (255 * torch.rand(1, 3, *row.size), torch.tensor([row.size]))[: len(deployed.inputs)]
+    arrays = dict(zip(deployed.inputs, (one.numpy() for one in given), strict=True))
+    return {
+        f'{name}, torch': lambda: eager(*given),
+        f'{name}, onnxruntime': lambda: session.run(None, arrays),
+    }, f'{row.size[0]} x {row.size[1]} px, {millions:.1f} M parameters, difference {difference:.0e}'
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument(
-        '--only', nargs='+', default=RECIPES, choices=RECIPES, metavar='RECIPE', help='default: all'
+        '--only', nargs='+', default=ROWS, choices=ROWS, metavar='RECIPE', help='default: all'
     )
+    parser.add_argument('--others', nargs='*', default=[], metavar='NAME=FILE')
     args = parser.parse_args()
     warnings.simplefilter('ignore')
     os.environ['OMP_NUM_THREADS'] = '1'
     torch.set_num_threads(1)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    for recipe in args.only:
-        size = RECIPES[recipe]
-        cfg = read_config(str(next(Path('configs').rglob(f'{recipe}.py'))))
-        __import__(f'{cfg.default_scope}.models')
-        init_default_scope(cfg.default_scope)
-        # With others, scores of random weights tie, and rounding chooses the queries.
-        torch.manual_seed(3)
-        model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
-        model.test_cfg.update(mode='whole')  # a segmentor's windows are not a graph
-        if hasattr(model.backbone, 'queries'):
-            # The state after training.
-            model.backbone.queries.set_probs([0.0] * len(model.backbone.queries.attn_mask_probs))
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, 'model.onnx')
-            difference = export(deploy(model), file, size)
-            session = onnxruntime.InferenceSession(
-                file, options, providers=['CPUExecutionProvider']
-            )
-        eager, images = optimize(deploy(model)), 255 * torch.rand(1, 3, *size)
-        calls: dict[str, Callable] = {
-            'torch': lambda eager=eager, images=images: eager(images),
-            'onnxruntime': lambda session=session, images=images: session.run(
-                None, {'images': images.numpy()}
-            ),
-        }
-        with torch.no_grad():
-            times = interleaved(calls, args.rounds + 2)
-        torch_ms, onnx_ms = (1000 * statistics.median(times[kind][2:]) for kind in calls)
-        print(
-            f'{recipe}: torch {torch_ms:7.1f} ms, onnxruntime {onnx_ms:7.1f} ms, ratio '
-            f'{torch_ms / onnx_ms:.2f}, difference {difference:.0e}',
-            flush=True,
+    calls: dict[str, Callable] = {}
+    facts: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.only:
+            found, facts[name] = calls_of(name, ROWS[name], Path(folder))
+            calls |= found
+    for other in args.others:
+        name, _, file = other.partition('=')
+        session, given = session_of(Path(file)), random_inputs(Path(file))
+        facts[name] = 'file of another program'
+        calls[f'{name}, onnxruntime'] = lambda session=session, given=given: session.run(
+            None, given
         )
+    with torch.no_grad():
+        times = interleaved(calls, args.rounds + 2)
+    medians = {name: 1000 * statistics.median(one[2:]) for name, one in times.items()}
+    for name, said in facts.items():
+        onnx = medians[f'{name}, onnxruntime']
+        text = f'{name}: onnxruntime {onnx:.1f} ms, {1000 / onnx:.1f} images per second'
+        if eager := medians.get(f'{name}, torch'):
+            text += f', torch {eager:.1f} ms, ratio {eager / onnx:.2f}'
+        print(f'{text}; {said}', flush=True)
 
 
 if __name__ == '__main__':

@@ -69,6 +69,50 @@ LW_DETR = dict(
         num_layers=1, num_heads=2, num_cross_heads=2, num_points=2, feedforward_channels=32
     ),
 )
+HGNET = dict(
+    type='vit_plugin.HGNetV2',
+    arch=dict(
+        stem=(4, 8),
+        stages=[
+            (8, 4, 16, 1, False, False, 3, 1),
+            *[(16, 8, 16, 1, True, True, 3, 1)] * 3,
+        ],
+    ),
+)
+RT_DETR = dict(
+    type='vit_plugin.RTDETRHead',
+    num_classes=3,
+    num_queries=20,
+    in_channels=[16] * 3,
+    embed_dims=16,
+    decoder=dict(num_layers=2, num_heads=2, num_points=(1, 2, 1), feedforward_channels=32),
+)
+D_FINE = dict(RT_DETR, type='vit_plugin.DFINEHead', distributions=dict(bins=8, quality_channels=8))
+
+
+def real_time(backbone: dict, kind: str, head: dict) -> tuple[str, dict]:
+    return (
+        'mmdet',
+        dict(
+            type='SingleStageDetector',
+            backbone=backbone,
+            neck=dict(
+                type='vit_plugin.HybridEncoder',
+                in_channels=[16] * 3,
+                out_channels=16,
+                kind=kind,
+                depth=0.34,
+                expansion=0.5,
+                num_heads=2,
+                feedforward_channels=32,
+                projects=backbone['type'].endswith('HGNetV2'),
+            ),
+            bbox_head=head,
+            test_cfg=dict(max_per_img=20),
+        ),
+    )
+
+
 RETINA = dict(
     type='RetinaHead',
     num_classes=3,
@@ -292,6 +336,26 @@ FAMILIES: dict[str, tuple[str, dict]] = {
             bbox_head=LW_DETR,
             test_cfg=dict(max_per_img=20),
         ),
+    ),
+    'RT-DETR': real_time(HGNET, 'csp', RT_DETR),
+    'D-FINE': real_time(HGNET, 'elan', D_FINE),
+    'DEIMv2': real_time(
+        dict(
+            type='vit_plugin.SpatialTuningAdapter',
+            arch=ARCH,
+            img_size=64,
+            out_channels=16,
+            conv_inplane=4,
+            out_indices=(0, 1, 2),
+            pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        ),
+        'split',
+        dict(D_FINE, variant='deimv2'),
+    ),
+    'ECDet': real_time(
+        dict(type='vit_plugin.ECViT', arch=ARCH, img_size=64, out_channels=16, **ADDED),
+        'split',
+        dict(D_FINE, variant='ecdet'),
     ),
     'Faster R-CNN': (
         'mmdet',
