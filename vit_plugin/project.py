@@ -48,6 +48,9 @@ class Project:
             none for another model.
         deployed: adapters of graphs as ``'module:name'``, by the attribute of the model and the
             name of its class.
+        folders: detectors as folders of transformers, as the ``'module:name'`` of a function: a
+            model, its section of a config, and what makes the config of an encoder -> the content
+            of ``config.json`` and the name of a format, or None for another model.
         stand_ins: the classes in place of MMPretrain's and mmcv's where these are not installed,
             as in ``registered``; under ``''`` those that no config names.
     """
@@ -67,6 +70,7 @@ class Project:
     pretrains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wraps: Mapping[str, str] = field(default_factory=dict)
     deployed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    folders: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 

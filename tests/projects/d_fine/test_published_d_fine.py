@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.inference.load import load
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.published import Published
@@ -185,6 +186,23 @@ def test_transformers_reads_the_weights_that_are_written(case, tmp_path):
     for name, value in read.state_dict().items():
         if not name.endswith('mask_token'):
             torch.testing.assert_close(value, wanted[name], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize('case', [case for case in CASES if not case.endswith('one head')])
+def test_a_folder_that_is_written_is_the_same_model(case, tmp_path):
+    """Config, processor and weights, by ``from_pretrained`` alone."""
+    theirs = randomized(*CASES[case])
+    source, target = tmp_path / 'source', tmp_path / 'target'
+    theirs.save_pretrained(source)
+    assert 'is not installed' not in publish(str(source), str(target), 'hf')
+    read = transformers.AutoModelForObjectDetection.from_pretrained(target).double().eval()
+    images = torch.rand(2, 3, 64, 128, dtype=torch.float64)
+    with torch.no_grad():
+        one, other = read(images), theirs.double().eval()(images)
+    torch.testing.assert_close(one.logits, other.logits, rtol=0, atol=1e-9)
+    torch.testing.assert_close(one.pred_boxes, other.pred_boxes, rtol=0, atol=1e-9)
+    processor = transformers.AutoImageProcessor.from_pretrained(target)
+    assert type(processor).__name__.startswith('RTDetrImageProcessor')
 
 
 SECOND: dict[str, Any] = dict(

@@ -17,6 +17,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 
+from .detector_folder import boxes_by_transformers, boxes_of, detector_folder
 from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, outputs_of
 from .timm_folder import read_by_timm, timm_classes, timm_folders
 from .transformers_folder import (
@@ -53,7 +54,14 @@ def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
     """What this package computes with a folder of another library."""
     classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
-    return lambda images: outputs_of(trained, images)
+    outputs = boxes_of if trained.task == 'detection' else outputs_of
+    return lambda images: outputs(trained, images)
+
+
+def read_by_any_of_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
+    """What transformers computes with a folder. None where it is not installed."""
+    detects = config['architectures'][0].endswith('ForObjectDetection')
+    return (boxes_by_transformers if detects else read_by_transformers)(folder, config)
 
 
 LIBRARIES = {
@@ -68,7 +76,7 @@ LIBRARIES = {
         'transformers',
         transformers_folders,
         transformers_classes,
-        (read_by_ours, read_by_transformers),
+        (read_by_ours, read_by_any_of_transformers),
         "from transformers import pipeline\n\nprint(pipeline('{task}', '{name}')('photo.jpg'))",
     ),
 }
@@ -87,6 +95,11 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
     """
     model, library = trained.model, LIBRARIES[form]
     backbone = model.backbone
+    if trained.task == 'detection':
+        if form != 'hf':
+            raise ConfigError(f'{library.name} has no detectors')
+        yield detector_folder(trained)
+        return
     if isinstance(backbone, VisionTransformer):
         yield from library.folders(trained, pixels)
         return
@@ -103,12 +116,15 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
 
 
 @torch.no_grad()
-def difference(trained: TrainedModel, outputs: Outputs) -> float:
+def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> float:
     """The largest difference of a library's outputs from the model's, relative to the largest.
 
-    Images are random ones of the native size.
+    Images are random ones of the native size; of a detector of this height and width.
     """
     backbone = trained.model.backbone
+    if trained.task == 'detection':
+        images = torch.randn(1, backbone.in_channels, *size, dtype=torch.float64)
+        return relative_difference(outputs(images), boxes_of(trained, images))
     images = torch.randn(4, backbone.in_channels, *backbone.img_size)
     return relative_difference(outputs(images), outputs_of(trained, images))
 

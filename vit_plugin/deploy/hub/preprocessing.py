@@ -11,6 +11,7 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
+DETECTS = 'RTDetrImageProcessor'  # of all real-time detectors
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
@@ -30,11 +31,11 @@ def data_config_of(trained: TrainedModel) -> dict[str, Any]:
     given = dict(mean=mean.expand(channels).tolist(), std=std.expand(channels).tolist())
     pixels: Any = trained.pixels if trained.has_pixels else None
     steps = steps_of(pixels.transforms) if pixels else []
-    scale = _scale(steps, trained.model.backbone.img_size)
+    scale = _scale(steps, getattr(trained.model.backbone, 'img_size', ()))
     return dict(input_size=[channels, *scale.pop('size')], **scale, **given)
 
 
-def _scale(steps: list[PipelineStep], native: tuple[int, int]) -> dict[str, Any]:
+def _scale(steps: list[PipelineStep], native: tuple[int, ...]) -> dict[str, Any]:
     """Size (H, W), ``interpolation``, ``crop_pct`` and ``crop_mode`` of a resize and a crop."""
     resize, *others = steps or [dict(resize=['exact', *native[::-1]], interpolation='bilinear')]
     crop = others[0].get('crop') if others else None
@@ -62,7 +63,7 @@ def _scale(steps: list[PipelineStep], native: tuple[int, int]) -> dict[str, Any]
     )
 
 
-def processor_of(pixels: Mapping[str, Any]) -> dict[str, Any]:
+def processor_of(pixels: Mapping[str, Any], task: str = 'classification') -> dict[str, Any]:
     """The content of transformers' ``preprocessor_config.json`` for a data config of timm's.
 
     :func:`~vit_plugin.zoo.data_config.data_config_of` is the opposite.
@@ -73,7 +74,11 @@ def processor_of(pixels: Mapping[str, Any]) -> dict[str, Any]:
     crop = dict(do_center_crop=True, crop_size=dict(height=height, width=width))
     return dict(
         # The first has a size of both sides, the second of the shorter one.
-        image_processor_type='CLIPImageProcessor' if center else 'ViTImageProcessor',
+        image_processor_type=DETECTS
+        if task == 'detection'
+        else 'CLIPImageProcessor'
+        if center
+        else 'ViTImageProcessor',
         do_resize=True,
         size=dict(shortest_edge=min(rows, columns)) if center else dict(height=rows, width=columns),
         resample=RESAMPLE[pixels['interpolation']],

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -179,16 +179,17 @@ def _for_library(
     """
     if form == OURS:
         raise ConfigError('--to vit_plugin asks for its own names')
-    if trained.task != 'classification':
+    if trained.task not in ('classification', 'detection'):
         raise ConfigError(f'this is a model of {trained.task}')
     library, pixels = LIBRARIES[form], data_config_of(trained)
     reasons = []
     for config, weights in folders_of(trained, form, pixels):
         _write_weights(folder, weights, dtype, record)
         _write_json(folder / HUB_CONFIG, config)
-        _write_json(folder / PROCESSOR, processor_of(pixels))
+        _write_json(folder / PROCESSOR, processor_of(pixels, trained.task))
+        size = pixels['input_size'][1:]
         try:
-            return _compared(trained, library, folder, config, tolerance_of(trained, dtype))
+            return _compared(trained, library, folder, config, tolerance_of(trained, dtype), size)
         except ConfigError as error:
             reasons.append(error)
     raise reasons[0]
@@ -200,6 +201,7 @@ def _compared(
     folder: Path,
     config: dict[str, Any],
     tolerance: float,
+    size: Sequence[int],
 ) -> Written:
     """What is said of a folder that the readers of a library find to be the same model.
 
@@ -208,7 +210,7 @@ def _compared(
     """
     with rejecting(f'{library.name} cannot read it'):
         found = [reader(folder, config) for reader in library.readers]
-        apart = max(difference(trained, one) for one in found if one is not None)
+        apart = max(difference(trained, one, size) for one in found if one is not None)
     if not apart <= tolerance:
         raise ConfigError(
             f"{library.name}'s {_outputs(config)} differ by {apart:.1e} of the largest"

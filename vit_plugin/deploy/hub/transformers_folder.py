@@ -115,14 +115,25 @@ def _activation(backbone: nn.Module) -> str:
     raise ConfigError(f'its activation is {backbone.numerics.act_cfg["type"]}')
 
 
+def _own_fields(kind: ImageKind, fields: Section) -> Section:
+    """The fields of a kind, by the names in its files."""
+    theirs = {field: alias for alias, field in kind.config.aliases.items()}
+    return {
+        theirs.get(field, field): fields[field] for field in kind.config.defaults if field in fields
+    }
+
+
+def encoder_config(backbone: nn.Module, name: str) -> Section:
+    """The config of a transformer within that of a detector, by its ``model_type``."""
+    state = dict(recognize(backbone.state_dict()))
+    return dict(model_type=name, **_own_fields(IMAGE_KINDS[name], _fields(backbone, state)))
+
+
 def _config(
     name: str, kind: ImageKind, title: str, fields: Section, classes: list[str]
 ) -> dict[str, Any]:
     """The content of ``config.json``."""
-    theirs = {field: alias for alias, field in kind.config.aliases.items()}
-    own: dict[str, Any] = {
-        theirs.get(field, field): fields[field] for field in kind.config.defaults if field in fields
-    }
+    own = _own_fields(kind, fields)
     if kind.towers:
         own = dict(vision_config=dict(own, model_type=f'{name}_vision_model'))
     config = dict(architectures=[title], model_type=name, **own, dtype='float32')

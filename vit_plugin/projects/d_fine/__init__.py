@@ -50,6 +50,7 @@ PROJECT = Project(
         'RT-DETR': 'vit_plugin.projects.d_fine.published_rt_detr:rt_detr',
         'DEIMv2': 'vit_plugin.projects.d_fine.published_deimv2:deimv2',
     },
+    folders={'real-time': 'vit_plugin.projects.d_fine.to_transformers:real_time_folder'},
     deployed={
         ('bbox_head', name): 'vit_plugin.deploy.deployed_boxes:DeployedDETR'
         for name in ('DFINEHead', 'RTDETRHead')

@@ -1,0 +1,72 @@
+"""A trained detector as a folder of transformers, where a project has one of the same parts."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.project import declared
+from vit_plugin.weights import FORMATS, recognize
+
+from .hub_folder import HubFolder, Outputs
+from .transformers_folder import encoder_config, transformers_classes
+
+
+def detector_folder(trained: TrainedModel) -> HubFolder:
+    """The folder of the same detector.
+
+    Raises:
+        ConfigError: if transformers does not have it.
+    """
+    model, section = trained.model, trained.cfg.model.to_dict()
+    for place in declared('folders').values():
+        found = resolve_name(place)(model, section, encoder_config)
+        if found is not None:
+            config, form = found
+            weights, left = FORMATS[form].export(dict(recognize(model.state_dict())), 1)
+            if left:
+                raise ConfigError(f'transformers has no name for {left[0]}')
+            classes = trained.classes or [str(i) for i in range(model.bbox_head.num_classes)]
+            return HubFolder(transformers_classes(config, classes), weights)
+    head = type(getattr(model, 'bbox_head', model)).__name__
+    raise ConfigError(f'this is a detector with a {head}, whose folder is not written')
+
+
+@torch.no_grad()
+def boxes_of(trained: TrainedModel, images: Tensor) -> Tensor:
+    """Logits and boxes (N, Q, num_classes + 4) of normalized images, in their precision.
+
+    It is float64, since with less, rounding decides which of two proposals comes first.
+    """
+    model = deepcopy(trained.model).to(images.dtype).eval()
+    found = model.bbox_head(model.extract_feat(images))
+    return torch.cat((found.logits[-1], found.boxes[-1].to(found.logits)), dim=-1)
+
+
+def boxes_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
+    """What transformers computes with the folder of a detector. None where it is not installed.
+
+    Raises:
+        ConfigError: if a weight has no place there.
+    """
+    try:
+        from transformers import AutoModelForObjectDetection
+    except ImportError:
+        return None
+    model, found = AutoModelForObjectDetection.from_pretrained(folder, output_loading_info=True)
+    if wrong := [
+        str(key) for name in ('unexpected', 'mismatched') for key in found[f'{name}_keys']
+    ]:
+        raise ConfigError(f'transformers has no place for {min(wrong)}')
+
+    def outputs(images: Tensor) -> Tensor:
+        given = model.to(images.dtype)(pixel_values=images)
+        return torch.cat((given.logits, given.pred_boxes), dim=-1)
+
+    return outputs

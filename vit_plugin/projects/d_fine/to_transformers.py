@@ -1,0 +1,204 @@
+"""A D-FINE, DEIMv2 or RT-DETR as transformers describes it: the opposite of its readers here."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import nn
+
+from vit_plugin.arguments.fields import Section
+from vit_plugin.errors import ConfigError
+
+from .d_fine_head import DFINEHead
+from .hgnet_v2 import ARCHS
+from .hybrid_encoder import HybridEncoder
+from .proposing_head import ProposingHead
+from .published_d_fine import ACTIVATIONS
+from .published_rt_detr import DEPTHS
+
+NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+# Backbone and variant of the decoder -> model_type, the start of the class, and weight format.
+KINDS = {
+    ('HGNetV2', 'd_fine'): ('d_fine', 'DFine', 'hf_d_fine'),
+    ('HGNetV2', 'deimv2_transformers'): ('deimv2', 'Deimv2', 'hf_deimv2_cnn'),
+    ('SpatialTuningAdapter', 'deimv2_transformers'): ('deimv2', 'Deimv2', 'hf_deimv2'),
+    ('ResNetD', 'rt_detr'): ('rt_detr', 'RTDetr', 'hf_rt_detr'),
+}
+V2 = ('rt_detr_v2', 'RTDetrV2', 'hf_rt_detr')
+FIXED_REACH = 0.5  # RT-DETR's ``offset_scale``
+
+
+def real_time_folder(
+    model: nn.Module, section: Section, encoder: Callable[[nn.Module, str], Section]
+) -> tuple[Section, str] | None:
+    """The content of ``config.json`` without classes, and the weight format of the same model.
+
+    Args:
+        model: a detector.
+        section: its section of a config.
+        encoder: a transformer and its ``model_type`` -> the fields of its config.
+
+    Returns:
+        None if it is another detector.
+
+    Raises:
+        ConfigError: if transformers does not have it.
+    """
+    if not isinstance(model.bbox_head, ProposingHead):
+        return None
+    head = {**_defaults(type(model.bbox_head), ProposingHead), **section['bbox_head']}
+    neck = {**_defaults(HybridEncoder), **section['neck']}
+    backbone = type(model.backbone).__name__
+    if (backbone, head['variant']) not in KINDS:
+        raise ConfigError(
+            f'transformers has no decoder {head["variant"]!r} on a {backbone}, as '
+            f'{", ".join(f"{variant} on {name}" for name, variant in KINDS)}'
+        )
+    kind, title, form = KINDS[backbone, head['variant']]
+    decoder = dict(head['decoder'] or {})
+    if kind == 'rt_detr' and decoder.get('offset_scale', FIXED_REACH) != FIXED_REACH:
+        kind, title, form = V2
+    fields = {**_encoder(neck, kind), **_head(model.bbox_head, head, decoder, kind)}
+    if isinstance(model.bbox_head, DFINEHead):
+        fields |= _distributions({**(head['distributions'] or {})}, decoder)
+    if kind == 'rt_detr_v2':
+        fields |= dict(decoder_n_levels=len(neck['in_channels']))
+        fields |= dict(decoder_offset_scale=decoder['offset_scale'])
+    if kind == 'deimv2':
+        fields |= _deimv2(neck, head, model.bbox_head)
+    fields |= BACKBONES[backbone](model.backbone, {**section['backbone']}, encoder)
+    architectures = [f'{title}ForObjectDetection']
+    return dict(architectures=architectures, model_type=kind, **fields, dtype='float32'), form
+
+
+def _defaults(*kinds: type) -> Section:
+    """The defaults of the arguments of classes, of which the later ones are the bases."""
+    found: Section = {}
+    for kind in reversed(kinds):
+        parameters = inspect.signature(kind).parameters.values()
+        found |= {one.name: one.default for one in parameters if one.default is not one.empty}
+    return found
+
+
+def _activation(name: str) -> str:
+    if name not in NAMES:
+        raise ConfigError(f'its activation is {name}, which transformers does not have there')
+    return NAMES[name]
+
+
+def _encoder(neck: Mapping[str, Any], kind: str) -> Section:
+    """The fields of the neck."""
+    levels = len(neck['in_channels'])
+    if neck['type'].endswith('LiteEncoder'):
+        fields: Section = dict(encoder_type='lite', encoder_in_channels=list(neck['in_channels']))
+    else:
+        fields = dict(
+            encoder_in_channels=list(neck['in_channels']),
+            encoder_layers=neck['num_layers'],
+            encoder_ffn_dim=neck['feedforward_channels'],
+            encoder_attention_heads=neck['num_heads'],
+            encode_proj_layers=[i % levels for i in neck['attended']],
+            encoder_activation_function=_activation(neck['attention_act']),
+        )
+    fields |= dict(
+        encoder_hidden_dim=neck['out_channels'],
+        activation_function=_activation(neck['act']),
+        hidden_expansion=neck['expansion'],
+    )
+    return fields if kind.startswith('rt_detr') else dict(fields, depth_mult=neck['depth'])
+
+
+def _head(head: nn.Module, given: Section, decoder: Section, kind: str) -> Section:
+    """The fields of the decoder."""
+    points = list(decoder.get('num_points', [4] * len(head.in_channels)))
+    if kind.startswith('rt_detr'):
+        if len({*points}) > 1:
+            raise ConfigError(f'its maps have {points} points, and transformers has one number')
+        points = points[0]
+    noise = {'number': 100, 'labels': 0.5, 'boxes': 1.0, **(given['noise'] or {})}
+    return dict(
+        d_model=head.embed_dims,
+        num_queries=head.num_queries,
+        decoder_in_channels=list(head.in_channels),
+        decoder_layers=len(head.layers),
+        decoder_attention_heads=decoder.get('num_heads', 8),
+        decoder_ffn_dim=decoder.get('feedforward_channels', 1024),
+        decoder_n_points=points,
+        num_feature_levels=len(head.in_channels),
+        num_denoising=noise['number'],
+        label_noise_ratio=noise['labels'],
+        box_noise_scale=noise['boxes'],
+    )
+
+
+def _distributions(given: Section, decoder: Section) -> Section:
+    return dict(
+        max_num_bins=given.get('bins', 32),
+        up=given.get('up', 0.5),
+        reg_scale=given.get('scale', 4.0),
+        top_prob_values=given.get('top', 4),
+        lqe_hidden_dim=given.get('quality_channels', 64),
+        lqe_layers=given.get('quality_layers', 2),
+        decoder_offset_scale=decoder.get('offset_scale', 0.5),
+    )
+
+
+def _deimv2(neck: Mapping[str, Any], head: Section, built: nn.Module) -> Section:
+    is_lite = neck['type'].endswith('LiteEncoder')
+    trailing = neck.get('trailing', True) if is_lite else neck['kind'] == 'split_trailing'
+    return dict(
+        encoder_has_trailing_conv=trailing,
+        use_gateway=(head['decoder'] or {}).get('gated', built.variant.gated),
+        share_bbox_head=(head['distributions'] or {}).get('shared', False),
+    )
+
+
+def _hgnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
+    arch = given.get('arch', 'B0')
+    stem, stages = ARCHS[arch] if isinstance(arch, str) else (arch['stem'], arch['stages'])
+    names = (
+        'in_channels mid_channels out_channels num_blocks downsample light_block kernel_size '
+        'numb_of_layers'
+    )
+    columns = zip(names.split(), zip(*stages, strict=True), strict=True)
+    fields = dict(
+        model_type='hgnet_v2',
+        stem_channels=[3, *stem],
+        depths=[row[3] for row in stages],
+        hidden_sizes=[row[2] for row in stages],
+        out_indices=[i + 1 for i in backbone.indices],
+        use_learnable_affine_block=given.get('learnable_affine', True),
+        **{f'stage_{name}': list(values) for name, values in columns},
+    )
+    frozen = given.get('frozen_norms', False)
+    return dict(backbone_config=fields, freeze_backbone_batch_norms=frozen)
+
+
+def _resnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
+    depths, wide = {layers: row for row, layers in DEPTHS.items()}[given.get('depth', 50)]
+    fields = dict(
+        model_type='rt_detr_resnet',
+        depths=list(depths),
+        hidden_sizes=[(256 if wide else 64) * 2**i for i in range(len(depths))],
+        layer_type='bottleneck' if wide else 'basic',
+        out_indices=[i + 1 for i in given.get('out_indices', (1, 2, 3))],
+    )
+    frozen = given.get('frozen_norms', True)
+    return dict(backbone_config=fields, freeze_backbone_batch_norms=frozen)
+
+
+def _adapter(
+    backbone: nn.Module, given: Section, encoder: Callable[[nn.Module, str], Section]
+) -> Section:
+    if not len(backbone.detail):
+        raise ConfigError('its adapter has the maps of a hybrid, which transformers does not have')
+    fields = dict(
+        encoder(backbone, 'dinov3_vit'),
+        out_indices=[i % backbone.num_layers + 1 for i in given['out_indices']],
+        apply_layernorm=not given.get('norms_last', False),
+    )
+    planes = backbone.detail[0].conv.out_channels
+    return dict(backbone_config=fields, spatial_tuning_adapter_inplanes=planes)
+
+
+BACKBONES = dict(HGNetV2=_hgnet, ResNetD=_resnet, SpatialTuningAdapter=_adapter)
