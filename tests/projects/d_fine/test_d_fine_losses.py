@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import torch
+from gpu_waits import Waits
 from mmengine.structures import InstanceData
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from vit_plugin.projects.d_fine.d_fine_head import DFINEHead
 from vit_plugin.projects.d_fine.noised_detr_head import QueryOutputs
@@ -300,31 +300,10 @@ def test_overlaps_of_the_same_pairs_are_computed_once(joint, monkeypatch):
     assert len(computed) == len(layers) + joint * layers.count(False)
 
 
-class Copies(TorchDispatchMode):
-    """Counts what a GPU would wait for: copies to the processor, and sizes that it decides."""
-
-    WAITS = ('_local_scalar_dense', 'nonzero', 'unique', 'masked_select', 'equal')
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.name()
-        if any(one in name for one in self.WAITS):
-            self.waits.append(name)
-        if name.startswith('aten::index') and any(
-            isinstance(one, Tensor) and one.dtype == torch.bool
-            for one in (args[1] if isinstance(args[1], (list, tuple)) else ())
-        ):
-            self.waits.append(f'{name} by booleans')
-        return func(*args, **(kwargs or {}))
-
-
 def test_a_step_waits_only_for_its_matching(monkeypatch):
     """Nothing but the one copy of all costs needs the values of a tensor."""
     built = head('deimv2').float()
     levels, data = maps(torch.float32), samples(torch.float32)
-    with Copies() as counted:
+    with Waits() as counted:
         built.loss(levels, data)
-    assert not counted.waits
+    assert not counted.names

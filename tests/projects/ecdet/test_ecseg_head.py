@@ -3,6 +3,7 @@
 ``benchmarks/fine_detectors.py`` compares outputs and losses with the authors' own code.
 """
 
+from gpu_waits import Waits
 from model_states import assert_all_learn
 from rejection import rejects
 
@@ -90,6 +91,14 @@ def test_no_objects_at_all_have_gradients():
     sum(model.loss(maps(1), samples([])).values()).backward()
     masks = [value for name, value in model.named_parameters() if name.startswith('masks.')]
     assert all(value.grad is not None for value in masks)
+
+
+def test_a_step_waits_only_for_its_matching():
+    """Nothing but the one copy of all costs needs the values of a tensor."""
+    model, x, data = head().train(), maps(2), samples([[8.0, 8.0, 40.0, 40.0]], [])
+    with Waits() as counted:
+        model.loss(x, data)
+    assert not counted.names
 
 
 def test_a_mask_is_that_of_its_query():
