@@ -36,4 +36,5 @@ def test_published_detectors(run_command):
     assert (license, pixels) == ('Apache-2.0', '384')
     assert address.startswith('https://storage.googleapis.com/rfdetr/nano_coco/')
     assert rows['rf-detr-2xl'][0] == 'PML-1.0'
+    assert rows['ecseg-s'][0] == 'conflicting'
     assert run_command('zoo', 'lw-*', '--detectors').stdout.split()[0] == 'lw-detr-small'

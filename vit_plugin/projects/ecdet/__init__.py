@@ -6,6 +6,8 @@ Decoder, hybrid encoder, names and reader of files are those of D-FINE.
 from vit_plugin.project import Project
 
 RELEASE = 'https://github.com/capsule2077/edgecrafter/releases/download/edgecrafterv1'
+# Apache-2.0 where the files are, and noncommercial terms in the project's own repository since.
+LICENSE = 'conflicting'
 
 PROJECT = Project(
     family='detr_family',
@@ -21,7 +23,7 @@ PROJECT = Project(
     },
     names={'projections.{rest}': '.bbox_head.proposal_cls.'},
     offered={
-        f'{kind}-{size}': ('Apache-2.0', 640, f'{RELEASE}/{kind}_{size}.pth')
+        f'{kind}-{size}': (LICENSE, 640, f'{RELEASE}/{kind}_{size}.pth')
         for kind in ('ecdet', 'ecseg')
         for size in 'smlx'
     },
