@@ -14,9 +14,12 @@ from vit_plugin.engine.compile import compile_blocks
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 SIZE = (64, 96)
+NEEDED = dict(DEIMv2='deimv2', ECDet='ecdet')  # projects of families
 
 
 def built(family: str, **backbone) -> nn.Module:
+    if family in NEEDED:
+        pytest.importorskip(f'vit_plugin.projects.{NEEDED[family]}')
     changes = dict(model=dict(backbone=backbone)) if backbone else {}
     return exported_families.build(family, exported_families.Test([], model=changes))[1].train()
 
