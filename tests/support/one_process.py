@@ -31,7 +31,7 @@ def digest(model) -> str:
     prediction = found(IMAGE)
     text = hashlib.sha256(repr(prediction.names).encode())
     for name in ('labels', 'scores', 'boxes', 'masks', 'map', 'depth'):
-        value = getattr(prediction, name)
+        value = getattr(prediction, name, None)
         text.update(b'' if value is None else value.tobytes())
     return text.hexdigest()[:12]
 

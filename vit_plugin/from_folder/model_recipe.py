@@ -11,7 +11,6 @@ from vit_plugin.errors import ConfigError
 
 from .choices import models_of
 from .continued import continued, described
-from .multispectral import backbone_of, normalization_of
 from .request import Request
 from .schedule import CONTINUED, Schedule
 from .task_recipe import TaskRecipe
@@ -127,7 +126,7 @@ class ModelRecipe(TaskRecipe):
     def arguments(self, without_token: bool = True, **more: Any) -> Section:
         """Arguments of the backbone of a new model."""
         start = self.start
-        arguments = {**backbone_of(start, min(self.size), self.listing.bands), **more}
+        arguments = {**self.backbone_of(min(self.size)), **more}
         if start.wrapped:
             arguments.pop('out_type', None)
         elif without_token and not start.arch.startswith('timm://'):
@@ -157,8 +156,8 @@ class ModelRecipe(TaskRecipe):
         """The section ``model`` of MMSegmentation."""
         pixels = dict(
             type='SegDataPreProcessor',
-            **normalization_of(self.start, self.listing),
-            bgr_to_rgb=not self.listing.bands,
+            **self.start.normalization,
+            bgr_to_rgb=True,
             **self.padding,
         )
         model = dict(type=kind, train_cfg=dict(), test_cfg=dict(mode='whole'))

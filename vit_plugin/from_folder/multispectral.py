@@ -1,5 +1,9 @@
-"""Images of several bands in a recipe: their reader, their statistics, and the stem for them."""
+"""Images of several bands in a recipe: their reader, their statistics, and the stem for them.
 
+All that bands change in a config is here.
+"""
+
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,11 +20,22 @@ from .starting_point import StartingPoint
 MOST_IMAGES = 500  # of which the statistics are
 
 
-def reader_of(bands: int) -> Section:
-    """The step of a test that reads an image of so many bands, or with 0 of colors."""
-    return (
-        dict(type='vit_plugin.LoadImage', bands=bands) if bands else dict(type='LoadImageFromFile')
-    )
+COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that change colors, which bands are not
+
+
+def steps_of_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
+    """The steps of a pipeline for images of bands, whose first step reads an image.
+
+    No step changes colors, and none resizes by Pillow, which knows no bands.
+    """
+    return [
+        dict(type='vit_plugin.LoadImage', bands=bands),
+        *(
+            {**step, 'backend': 'cv2'} if step.get('backend') == 'pillow' else step
+            for step in pipeline[1:]
+            if step['type'] not in COLORS
+        ),
+    ]
 
 
 def backbone_of(start: StartingPoint, size: int, bands: int) -> Section:

@@ -17,6 +17,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import PREFIX
 
 from .choices import DEFAULT_TASK
+from .multispectral import normalization_of, steps_of_bands
 from .request import Request
 from .schedule import training_sections, validation_interval
 from .task_recipe import TaskRecipe, counted
@@ -65,6 +66,9 @@ def recipe_of(task: TaskRecipe) -> Recipe:
     sections['model'] = task.model()
     if preprocessor := task.preprocessor():
         sections['data_preprocessor'] = preprocessor
+    if listing.bands and not start.detector:
+        pixels = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
+        pixels |= {**normalization_of(start, listing), **(task.pixels_of_bands or {})}
     sections |= data_sections(task)
     share = task.passes('val') / task.passes('train')
     sections |= training_sections(
@@ -113,6 +117,8 @@ def data_sections(task: TaskRecipe) -> Section:
     listing = task.listing
     train_pipeline, test_pipeline = task.pipelines()
     for pipeline in filter(None, (train_pipeline, test_pipeline)):
+        if listing.bands:
+            pipeline[:] = steps_of_bands(pipeline, listing.bands)
         if window := task.probes.window:
             pipeline[0] = dict(type='vit_plugin.LoadImage', window=window)
     sections: Section = {}

@@ -24,6 +24,7 @@ from vit_plugin.suggestions import check_choice
 from .choices import AUGMENTS, PRETRAINING, check_model, check_task_flags
 from .framework_lists import as_lines
 from .mixing import Mixing
+from .multispectral import backbone_of
 from .request import Request
 from .schedule import Schedule
 from .starting_point import SMALL, StartingPoint
@@ -44,7 +45,8 @@ class TaskRecipe:
         held_out: what is validated if the data set does not say it.
         takes: the tasks of the complete models that the weights may be of.
         loads_model: whether the weights are loaded into the whole model, rather than its backbone.
-        takes_bands: whether images may have several bands.
+        pixels_of_bands: changes of the ``data_preprocessor`` for images of several bands. None: it
+            takes photographs alone.
         mixing: how several images are mixed in training, if they are.
         loader: more arguments of the training's data loader.
         more: more sections.
@@ -61,7 +63,8 @@ class TaskRecipe:
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
     takes: tuple[str, ...] = ()
-    loads_model = takes_bands = False
+    loads_model = False
+    pixels_of_bands: ClassVar[Mapping[str, Any] | None] = None
     mixing: Mixing | None = None
     loader: ClassVar[Mapping[str, Any]] = {}
     more: ClassVar[Mapping[str, Any]] = {}
@@ -144,6 +147,10 @@ class TaskRecipe:
     def model(self) -> Section:
         """The section ``model``."""
         raise NotImplementedError
+
+    def backbone_of(self, size: int) -> Section:
+        """The backbone's arguments, except its image size, for images with this shorter side."""
+        return backbone_of(self.start, size, self.listing.bands)
 
     def preprocessor(self) -> Section:
         """The section ``data_preprocessor``. Nothing if the model has one."""

@@ -7,7 +7,6 @@ from anyfolder.readers.image_tree import Tree
 from anyfolder.readers.listing import Listing
 from vit_plugin.arguments.fields import Section
 
-from .multispectral import reader_of
 from .request import Request
 from .schedule import Schedule
 from .starting_point import StartingPoint
@@ -54,14 +53,14 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
     )
 
 
-def resizing(start: StartingPoint, bands: int) -> Section:
-    """How pixels are resized: timm and transformers do it with Pillow, which knows no bands."""
-    return dict(interpolation=start.pixels['interpolation'], backend='cv2' if bands else 'pillow')
+def resizing(start: StartingPoint) -> Section:
+    """How pixels are resized: as timm and transformers do it."""
+    return dict(interpolation=start.pixels['interpolation'], backend='pillow')
 
 
-def evaluation_pipeline(start: StartingPoint, size: int, bands: int = 0) -> Pipeline:
+def evaluation_pipeline(start: StartingPoint, size: int) -> Pipeline:
     """The steps for an image in a test, with timm's ``crop_pct`` and ``crop_mode``."""
-    pixels, resize = start.pixels, resizing(start, bands)
+    pixels, resize = start.pixels, resizing(start)
     larger, squash = math.floor(size / pixels['crop_pct']), pixels['crop_mode'] == 'squash'
     step = (
         dict(type='Resize', scale=(larger, larger), **resize)
@@ -69,4 +68,4 @@ def evaluation_pipeline(start: StartingPoint, size: int, bands: int = 0) -> Pipe
         else dict(type='ResizeEdge', scale=larger, edge='short', **resize)
     )
     crop = [] if squash and larger == size else [dict(type='CenterCrop', crop_size=size)]
-    return [reader_of(bands), step, *crop, dict(type='PackInputs')]
+    return [dict(type='LoadImageFromFile'), step, *crop, dict(type='PackInputs')]

@@ -9,7 +9,6 @@ from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
 from vit_plugin.from_folder.methods import FEATURES
-from vit_plugin.from_folder.multispectral import backbone_of, normalization_of, reader_of
 from vit_plugin.from_folder.starting_point import SMALL
 from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, counted
 from vit_plugin.from_folder.whole_images import (
@@ -32,7 +31,7 @@ class ClassificationRecipe(TaskRecipe):
     schedules: ClassVar = SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
-    takes_bands = True
+    pixels_of_bands: ClassVar = dict(to_rgb=False)
 
     @cached_property
     def listing(self) -> Listing:
@@ -89,7 +88,7 @@ class ClassificationRecipe(TaskRecipe):
     def model(self) -> Section:
         """The classifier. It may mix images in training."""
         listing, size, teacher = self.listing, self.size[0], self.request.teacher
-        arguments = backbone_of(self.start, size, listing.bands)
+        arguments = self.backbone_of(size)
         if self.start.wrapped:
             arguments |= self.start.of_vector
         parts = self.parts(self.start.for_size(arguments, size))
@@ -143,33 +142,30 @@ class ClassificationRecipe(TaskRecipe):
         listing = self.listing
         return dict(
             num_classes=len(listing.classes),
-            **normalization_of(self.start, listing),
-            to_rgb=not listing.bands,
+            **self.start.normalization,
+            to_rgb=True,
         )
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
-        """The steps for an image in training, and in a test.
-
-        Bands are no colors, of which RandAugment's operations are.
-        """
-        size, bands = self.size[0], self.listing.bands
+        """The steps for an image in training, and in a test."""
+        size = self.size[0]
         augment = dict(
             type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10
         )
-        augments = self.start.from_scratch and not self.has_few_steps and not bands
+        augments = self.start.from_scratch and not self.has_few_steps
         train = [
-            dict(reader_of(bands), type='vit_plugin.LoadImage'),
+            dict(type='vit_plugin.LoadImage'),
             dict(
                 type='RandomResizedCrop',
                 scale=size,
                 crop_ratio_range=(0.5 if self.has_few_steps else 0.25, 1.0),
-                **resizing(self.start, bands),
+                **resizing(self.start),
             ),
             *self.flip(direction='horizontal'),
             *([augment] if augments else []),
             dict(type='PackInputs'),
         ]
-        return train, evaluation_pipeline(self.start, size, bands)
+        return train, evaluation_pipeline(self.start, size)
 
     @cached_property
     def is_plain(self) -> bool:

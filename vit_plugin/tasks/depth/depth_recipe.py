@@ -15,7 +15,6 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.model_recipe import ModelRecipe
-from vit_plugin.from_folder.multispectral import reader_of
 from vit_plugin.from_folder.schedule import muon
 from vit_plugin.from_folder.starting_point import SMALL
 from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
@@ -32,7 +31,7 @@ class DepthRecipe(ModelRecipe):
     runtime = '_base_/mmseg_runtime.py'
     takes = ('depth',)
     monitor = 'delta1'
-    takes_bands = True
+    pixels_of_bands: ClassVar = dict(bgr_to_rgb=False)
     sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='delta1', rule='greater')
 
@@ -98,19 +97,17 @@ class DepthRecipe(ModelRecipe):
 
         No image is enlarged at random: an object would seem nearer at the same depth.
         """
-        reader = reader_of(self.listing.bands)
         resize = dict(type='Resize', scale=self.size, keep_ratio=True)
         limits = dict(scale=self.found[1].scale, max_depth=self.farthest)
         load = dict(type='vit_plugin.LoadDepthAnnotations', **limits)
         pack = dict(type='PackSegInputs')
-        color = [] if self.listing.bands else [dict(type='PhotoMetricDistortion')]
+        color = dict(type='PhotoMetricDistortion')
         crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # where other images are larger
         train: Pipeline = [
-            dict(reader, type='vit_plugin.LoadImage'), load, resize, crop, *self.flip(), *color,
-            pack,
+            dict(type='vit_plugin.LoadImage'), load, resize, crop, *self.flip(), color, pack,
         ]  # fmt: skip
         # The depth after the resize: maps are compared in the file's pixels.
-        return train, [reader, resize, load, pack]
+        return train, [dict(type='LoadImageFromFile'), resize, load, pack]
 
     def list_name(self, split: Split) -> str:
         return f'{split}.json'

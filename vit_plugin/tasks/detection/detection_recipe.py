@@ -13,7 +13,6 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.mixing import Mixing, mixing_of
 from vit_plugin.from_folder.model_recipe import HOOKS, ModelRecipe
-from vit_plugin.from_folder.multispectral import normalization_of, reader_of
 from vit_plugin.from_folder.request import Request
 from vit_plugin.from_folder.starting_point import LARGE, SMALL
 from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
@@ -39,7 +38,8 @@ class DetectionRecipe(ModelRecipe):
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
     metrics: tuple[str, ...] = ('bbox',)
-    takes_bands, with_masks = True, False
+    pixels_of_bands: ClassVar = dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
+    with_masks = False
 
     def __init__(self, request: Request, decode_all: bool = False) -> None:
         self.images = TiledImages if request.tiles else WholeImages
@@ -117,13 +117,11 @@ class DetectionRecipe(ModelRecipe):
             levels=levels,
             stuff=listing.stuff,
         )
-        pixels = normalization_of(self.start, listing)
+        pixels = self.start.normalization
         if not self.row.base:
             pixels |= dict(
                 type='DetDataPreprocessor', bgr_to_rgb=True, pad_size_divisor=32, **self.padding
             )
-        if listing.bands:
-            pixels |= dict(type='vit_plugin.BandsPreprocessor', bgr_to_rgb=False)
         return self.built(facts, pixels)
 
     @cached_property
@@ -170,19 +168,18 @@ class DetectionRecipe(ModelRecipe):
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
-        reader = reader_of(self.listing.bands)
         boxes = dict(type='LoadAnnotations', with_bbox=True)
         if self.with_masks:
             boxes['with_mask'] = True
         train: Pipeline = [
-            dict(reader, type='vit_plugin.LoadImage'),
+            dict(type='vit_plugin.LoadImage'),
             *self.seen.steps,
             boxes,
             *self.resizing,
             *self.ending,
         ]
         test: Pipeline = [
-            reader,
+            dict(type='LoadImageFromFile'),
             self.resize,
             boxes,  # after the resize: boxes are compared in the file's pixels
             dict(

@@ -17,7 +17,6 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.model_recipe import ModelRecipe
-from vit_plugin.from_folder.multispectral import reader_of
 from vit_plugin.from_folder.starting_point import SMALL
 from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
@@ -35,7 +34,7 @@ class SegmentationRecipe(ModelRecipe):
     changes: ClassVar = dict(scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
     monitor = 'mIoU'
-    takes_bands = True
+    pixels_of_bands: ClassVar = dict(bgr_to_rgb=False)
     sections: ClassVar = dict(log_processor=dict(by_epoch=True))
     checkpoint_hook: ClassVar = dict(save_best='mIoU', rule='greater')
 
@@ -85,10 +84,10 @@ class SegmentationRecipe(ModelRecipe):
 
     def pipelines(self) -> tuple[Pipeline, Pipeline]:
         """The steps for an image in training, and in a test."""
-        reader, scale = reader_of(self.listing.bands), self.scale
+        scale = self.scale
         resize = dict(type='RandomResize', scale=scale, ratio_range=(0.75, 1.5), keep_ratio=True)
         train: Pipeline = [
-            dict(reader, type='vit_plugin.LoadImage'),
+            dict(type='vit_plugin.LoadImage'),
             dict(type='LoadAnnotations'),
             resize,
             dict(type='RandomCrop', crop_size=self.crop, cat_max_ratio=0.9),
@@ -96,7 +95,7 @@ class SegmentationRecipe(ModelRecipe):
             dict(type='PackSegInputs'),
         ]
         test: Pipeline = [
-            reader,
+            dict(type='LoadImageFromFile'),
             dict(type='Resize', scale=scale, keep_ratio=True),
             # After the resize: maps are compared in the file's pixels.
             dict(type='LoadAnnotations'),
