@@ -21,8 +21,6 @@ from pathlib import Path
 
 from test_house import FOLDERS, OF_TASKS, SHELLS, leaving_with
 
-from vit_plugin.task import tasks
-
 ROOT = Path(__file__).resolve().parents[1]
 # The kernel's in the folder above; the others there try the whole package, or pages.
 ALONE = ('arch', 'errors', 'house', 'registry', 'suggestions')
@@ -47,13 +45,6 @@ def delete_task(task: str, root: Path) -> None:
     for project in projects:
         if (root / 'vit_plugin/projects' / project).is_dir():
             delete(project, root)
-    flags = [f'`--{option.replace("_", "-")}`' for name in gone for option in tasks()[name].options]
-    for path in root.glob('docs/*.md'):
-        text = path.read_text()
-        for flag in flags:
-            text = re.sub(rf'^\| `train` \| {flag} \|.*\n', '', text, flags=re.MULTILINE)
-            text = text.replace(f'{flag}, ', '')
-        path.write_text(text)
 
 
 def delete(project: str, root: Path) -> None:
