@@ -146,7 +146,6 @@ setup(
         ],
         'demo': ['scikit-learn', 'gradio>=6', 'onnxruntime'],
         'lora': ['peft'],
-        'float8': ['torchao'],
         'coco': ['faster-coco-eval'],
         'hf': ['datasets'],
         'transformers': ['transformers>=5'],

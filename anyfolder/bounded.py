@@ -20,7 +20,7 @@ from .text import read_text
 # Loaders of data alone, in C where PyYAML was compiled with libyaml, as its wheels are.
 _TEXTS = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)
 _VALUES = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-LETTERS = 64  # of text in YAML that count as one more value, since aliases repeat text, too
+LETTERS = 64  # letters of YAML text that count as a value, since aliases repeat it
 HEAD = 1024  # bytes of XML in which its encoding stands
 _DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 
@@ -114,7 +114,7 @@ def _check_yaml(text: str, source: object) -> None:
     """Compare YAML with its limits, with each alias as large as what it stands for."""
     check_limit(source, 'bytes of YAML', len(text))
     most, deepest = limit('values of YAML'), limit('levels of YAML')
-    sizes: dict[str | None, int] = {}  # of what has an anchor; too large while it is open
+    sizes: dict[str | None, int] = {}  # sizes of anchored nodes; too large while open
     opened: list[tuple[str | None, int]] = []
     total = 0
     for event in yaml.parse(text, _TEXTS):

@@ -82,7 +82,7 @@ def append_line(target: Path, line: bytes) -> None:
                     fcntl.lockf(file, fcntl.LOCK_EX)
             end = file.seek(0, os.SEEK_END)
             try:
-                if file.write(line + b'\n') < len(line) + 1:  # as on a disk with a little room
+                if file.write(line + b'\n') < len(line) + 1:  # a disk may have too little room
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
                 file.truncate(end)

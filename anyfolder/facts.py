@@ -41,7 +41,7 @@ def problems_of(findings: Findings) -> list[dict[str, Any]]:
 
 def _sizes(listing: Listing) -> dict[str, list[int]]:
     sizes = [record.size for part in listing.parts.values() for record in part]
-    if (0, 0) in sizes:  # of very many images only some were read
+    if (0, 0) in sizes:  # large sets are read in part
         return {}
     by_area = sorted(sizes, key=lambda size: size[0] * size[1])
     return dict(

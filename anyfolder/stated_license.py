@@ -47,7 +47,7 @@ def _of_config(path: Path) -> str:
         return ''
     try:
         content = read_yaml(path)
-    except InputError:  # whose reader says so
+    except InputError:  # its reader reports the error
         return ''
     places = [content, content.get('roboflow')] if isinstance(content, Mapping) else []
     stated = [one['license'] for one in places if isinstance(one, Mapping) and 'license' in one]

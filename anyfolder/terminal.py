@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-JOINERS_AND_BLANKS = '\u200c\u200d\u00a0\u3000'  # of Persian, Hindi and emoji; of layout
+JOINERS_AND_BLANKS = '\u200c\u200d\u00a0\u3000'  # joiners of Persian, Hindi, emoji
 
 
 def printable(text: Any) -> str:

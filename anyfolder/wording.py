@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-Words = Callable[[str, Any], str]  # of the name of an option and a value, or None
+Words = Callable[[str, Any], str]  # (name of an option, its value or None) -> text
 
 
 # Clauses with a value that is no option here, and may be one in a program around the readers.

@@ -24,9 +24,9 @@ from mmengine.registry import MODELS
 from torch import nn
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
+from benchmarks.measuring.calls import count_flops, interleaved, peak_memory
 from vit_plugin.arch import parse_arch
 from vit_plugin.files.untrusted_text import markdown_table
-from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
 
 CHANNELS = 256
 COLUMNS = (

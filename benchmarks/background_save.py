@@ -27,9 +27,9 @@ from mmengine.runner import Runner as PlainRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.tiny_run import build, tiny_cfg
-from vit_plugin.engine.checkpoints.state import on_cpu, parts_of, state_of
+from vit_plugin.engine.checkpoints.state import on_cpu, split_state, state_of
 from vit_plugin.weights.reading.folders import check_complete, read_folder
-from vit_plugin.weights.reading.plain import split
+from vit_plugin.weights.reading.plain import split_tensors
 
 FIRST, EVERY = 2, 5  # steps before the first round, and from one round to the next
 
@@ -101,7 +101,7 @@ class SavesInRounds(Hook):
             lambda: runner.saver.save(out, 'plain', meta=dict(position), folder=True)
         )
         state = on_cpu(state_of(runner, dict(position)), copy=True)
-        self.snapshot = parts_of(state, main=True)[0]
+        self.snapshot = split_state(state, main=True)[0]
         self.bytes = sum(tensor.nbytes for tensor in self.snapshot.values())
         # In the first round the whole of it is measured. Later ones go on while it is written.
         self.measured['background'].of(
@@ -116,7 +116,7 @@ class SavesInRounds(Hook):
         if self.snapshot:
             runner.saver.finish()
             check_complete(self.folder / 'background')
-            saved, _ = split(read_folder(self.folder / 'background', parts=None))
+            saved, _ = split_tensors(read_folder(self.folder / 'background', parts=None))
             wrong = [
                 name
                 for name, tensor in self.snapshot.items()

@@ -125,6 +125,7 @@ def write_data(name: str, folder: Path, boxes: Path | None) -> Path:
 def boxes_for_ultralytics(data: Path, folder: Path) -> Path:
     """The YAML of the same boxes for ultralytics."""
     from benchmarks.yolo import as_yolo
+
     from vit_plugin.config import read_config
     from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.write import write_config

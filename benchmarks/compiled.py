@@ -28,13 +28,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.measuring.calls import count_flops, interleaved, peak_memory
+from benchmarks.measuring.compare import Case, step_of
+from benchmarks.measuring.implementations import build_ours, build_peer
 from vit_plugin.engine.compile import compile_blocks
-from vit_plugin.engine.float8 import Float8
 from vit_plugin.engine.throughput import peak_flops
-from vit_plugin.errors import ConfigError
-from vit_plugin.measure.benchmark.compare import Case, step_of
-from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
-from vit_plugin.measure.benchmark.models import build_ours, build_peer
 
 # A kind of kernel -> what the names of its kernels contain; the first that fits counts.
 KINDS = {
@@ -74,11 +72,6 @@ def group_norm(x: Tensor, groups: int, weight: Tensor, bias: Tensor, eps: float 
     return maps * scale[..., None, None] + shift[..., None, None]
 
 
-def float8(model: nn.Module, tiny: bool) -> nn.Module:
-    Float8(min_width=16 if tiny else 1024, emulate=tiny).convert(model)
-    return blocks(model, tiny)
-
-
 def blocks(model: nn.Module, tiny: bool) -> nn.Module:
     compile_blocks(model, **backend(tiny))
     return model
@@ -103,7 +96,6 @@ FORMS: dict[str, tuple[Callable[[nn.Module, bool], nn.Module], bool, bool]] = {
     'blocks, channels-last': (blocks, False, True),
     'blocks, channels-last, norm by channels': (blocks, False, True),
     'whole': (whole, False, False),
-    'float8 blocks': (float8, False, False),
     'timm': (eager, True, False),
     'timm, whole': (whole, True, False),
 }
@@ -162,10 +154,7 @@ def measure(case: Case, args: argparse.Namespace) -> None:
     torch.compiler.reset()
     steps = {}
     for form in args.forms:
-        try:
-            steps[form] = call_of(case, form, args.tiny)
-        except ConfigError as error:  # float8 has layers of a certain width
-            print(f'| {case.model} | {form} | {error} | | | |')
+        steps[form] = call_of(case, form, args.tiny)
     for step in steps.values():
         step()
     plain = build_ours(case.model, case.size, case.output)

@@ -31,10 +31,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from benchmarks.dense_probe import BACKGROUND, made_scenes, untrained
+from benchmarks.dense_probe_scenes import BACKGROUND, made_scenes, untrained
+from benchmarks.dense_probing import Labeled, dense_probe
 from benchmarks.focus import ARCH, MEAN, STD
 from vit_plugin.engine.lora_adapters import Lora
-from vit_plugin.measure.dense_probing import Labeled, dense_probe
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
 from vit_plugin.registry import MODELS

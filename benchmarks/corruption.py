@@ -37,7 +37,7 @@ from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.reading.files import read_checkpoint
 from vit_plugin.weights.reading.folders import FORMAT, check_complete, manifest_text
-from vit_plugin.weights.reading.plain import split
+from vit_plugin.weights.reading.plain import split_tensors
 
 
 def write(folder: Path, value: float) -> None:
@@ -47,7 +47,7 @@ def write(folder: Path, value: float) -> None:
         meta=dict(epoch=place, iter=4 * place, run={}),
         state_dict=dict(weight=torch.full((3, 2), value), bias=torch.zeros(2)),
     )
-    write_folder(folder, *split(state), None)
+    write_folder(folder, *split_tensors(state), None)
     (folder.parent / 'last_checkpoint').write_text(str(folder))
 
 

@@ -26,7 +26,7 @@ import vit_plugin
 from benchmarks.coco_ap import average_precision
 from benchmarks.defaults import draw_shape
 from vit_plugin.deploy.exported_model import ExportedModel
-from vit_plugin.inference.demo_model import FOLDER, IMAGES, ONNX
+from vit_plugin.inference.demo_model import DEMO_CHECKPOINT, DEMO_IMAGES, DEMO_ONNX
 
 WIDTH, HEIGHT, TIMES = 320, 240, 2  # pixels of a scene, and how much finer it is drawn
 SHAPES = ('disc', 'square', 'triangle', 'ring')
@@ -105,9 +105,9 @@ def write_scenes(folder: Path) -> None:
 def write_samples() -> None:
     """Draw further scenes into the package."""
     random = np.random.default_rng([2, 79])
-    IMAGES.mkdir(exist_ok=True)
+    DEMO_IMAGES.mkdir(exist_ok=True)
     for i in range(SAMPLES):
-        Image.fromarray(scene(random)[0]).save(IMAGES / f'scene_{i + 1}.jpg', quality=85)
+        Image.fromarray(scene(random)[0]).save(DEMO_IMAGES / f'scene_{i + 1}.jpg', quality=85)
 
 
 def command(*words: str) -> None:
@@ -158,18 +158,20 @@ def write_files(run: Path) -> None:
         folder, whole = Path(temporary, 'hub'), Path(temporary, 'whole.onnx')
         command('convert', str(run), '--out', str(folder), '--dtype', 'float16')
         for name in ('config.json', WEIGHTS):
-            shutil.copy(folder / name, FOLDER / name)
+            shutil.copy(folder / name, DEMO_CHECKPOINT / name)
         command('export', str(run), '--out', str(whole))
-        halved(whole, ONNX)
+        halved(whole, DEMO_ONNX)
 
 
 def judge(data: Path) -> None:
     """Print the AP of the files."""
     truth, images = data / 'annotations/instances_val.json', data / 'val'
-    for name, model in dict(torch=vit_plugin.load(FOLDER), onnx=ExportedModel(ONNX)).items():
+    for name, model in dict(
+        torch=vit_plugin.load(DEMO_CHECKPOINT), onnx=ExportedModel(DEMO_ONNX)
+    ).items():
         print(f'{name}: AP {average_precision(model, truth, images):.1f}')
-    size = sum(path.stat().st_size for path in FOLDER.rglob('*') if path.is_file())
-    print(f'{size / 1e6:.2f} MB in {FOLDER}')
+    size = sum(path.stat().st_size for path in DEMO_CHECKPOINT.rglob('*') if path.is_file())
+    print(f'{size / 1e6:.2f} MB in {DEMO_CHECKPOINT}')
 
 
 def main() -> None:

@@ -1,132 +1,121 @@
-"""The dense probe on 12 models of timm and four depths of each, on made scenes: the tables, and the
-time they take.
+r"""Which backbone segments your images best: dense probes of frozen features, without training.
 
-    python benchmarks dense_probe [--download] [--num-images 100] [--threads 1]
-
-A scene has two to five bright digits on a dark part of a photograph, both of scikit-learn. The
-validation has digits, and halves of the photographs, that do not occur in the training. Without
-``--weights`` the models have random weights, so that nothing is downloaded; their order then means
-little.
+    python benchmarks dense_probe timm://vit_small_patch16_dinov3.lvd1689m \
+        timm://deit3_small_patch16_224 --masks FOLDER
 """
 
-import argparse
-import time
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
 
-import cv2
-import numpy as np
-import torch
-from mmengine.config import Config
-from mmengine.model import ImgDataPreprocessor
-from sklearn.datasets import load_digits, load_sample_images
+from vit_plugin.commands.entry import run_command
+from vit_plugin.commands.flags import a_file, add_flags, at_least
 
-from vit_plugin.inference.image_transforms import TimmTransform
-from vit_plugin.inference.load import load
-from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.measure.dense_probing import (
-    DENSE_PROBES,
-    Labeled,
-    dense_probe,
-    rank_correlation,
-    table,
-)
-from vit_plugin.models.classifier import create_model
-from vit_plugin.zoo.data_config import data_config_of
+if TYPE_CHECKING:
+    from benchmarks.dense_probing import Labeled
 
-NAMES = (
-    'vit_tiny_patch16_224.augreg_in21k',
-    'vit_small_patch16_224.augreg_in21k',
-    'vit_small_patch32_224.augreg_in21k',
-    'deit_tiny_patch16_224.fb_in1k',
-    'deit_small_patch16_224.fb_in1k',
-    'deit3_small_patch16_224.fb_in1k',
-    'vit_small_patch16_224.dino',
-    'vit_small_patch14_reg4_dinov2.lvd142m',
-    'vit_small_patch16_dinov3.lvd1689m',
-    'vit_tiny_r_s16_p8_224.augreg_in21k',
-    'vit_small_r26_s32_224.augreg_in21k',
-    'eva02_tiny_patch14_224.mim_in22k',
-)
+DENSE_PROBES = ('knn', 'linear')  # known before torch is imported
+LESS_MEMORY = 'give a smaller --img-size'
 
 
-SIZE, BACKGROUND = 64, 10  # pixels, and the class of what is no digit
-
-
-def made_scenes(number: int, validation: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Draw images (N, SIZE, SIZE, 3) in BGR and the classes of their pixels (N, SIZE, SIZE)."""
-    rng, digits = np.random.default_rng(validation), load_digits()
-    fifth = np.arange(len(digits.target)) % 5 == 0
-    chosen = np.flatnonzero(fifth if validation else ~fifth)
-    halves = [
-        np.split(photo, [photo.shape[1] // 2], axis=1)[validation]
-        for photo in load_sample_images().images
-    ]
-    images, maps = [], np.full((number, SIZE, SIZE), BACKGROUND)
-    for mask in maps:
-        photo = halves[rng.integers(2)]
-        y, x = (rng.integers(side - SIZE) for side in photo.shape[:2])
-        image = 0.5 * photo[y : y + SIZE, x : x + SIZE, ::-1]
-        for index in rng.choice(chosen, rng.integers(2, 6)):
-            side = int(rng.integers(20, 37))
-            ink = cv2.resize(digits.images[index].astype(np.float32) / 16, (side, side)).clip(0, 1)
-            top, left = rng.integers(SIZE - side, size=2)
-            part = np.s_[top : top + side, left : left + side]
-            image[part] += ink[..., None] * (rng.integers(200, 256, 3) - image[part])
-            mask[part][ink > 0.4] = digits.target[index]
-        images.append(image.round().astype(np.uint8))
-    return np.stack(images), maps
-
-
-def untrained(name: str) -> TrainedModel:
-    torch.manual_seed(0)
-    pixels = data_config_of(f'timm://{name}', f'timm://{name}')
-    model = create_model(f'timm://{name}', num_classes=0)
-    model.data_preprocessor = ImgDataPreprocessor(
-        *([255 * x for x in pixels[key]] for key in ('mean', 'std')), bgr_to_rgb=True
+def add_arguments(parser: ArgumentParser) -> None:
+    add_flags(
+        parser,
+        'checkpoint',
+        nargs='+',
+        help='checkpoints, folders of runs, names such as timm://NAME, or weights of any format '
+        'with --config',
     )
-    return TrainedModel(
-        model,
-        Config(dict(default_scope='mmpretrain')),
-        {},
-        TimmTransform(dict(pixels, input_size=(3, *model.backbone.img_size))),
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--download', action='store_true', help='download the published weights')
+    add_flags(parser, '--checkpoint', '--config', '--verbose', '--cfg-options')
+    parser.set_defaults(launcher='none', local_rank=0)
     parser.add_argument(
-        '--num-images',
-        type=int,
-        default=100,
-        help='scenes for training; half as many for validation',
+        '--masks',
+        metavar='FOLDER',
+        required=True,
+        help='images and masks, as for train --task segmentation',
     )
-    parser.add_argument('--threads', type=int, default=1)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    train, val = made_scenes(args.num_images), made_scenes(args.num_images // 2, validation=True)
-    data = Labeled([*train[0], *val[0]], [*train[1], *val[1]], args.num_images, BACKGROUND + 1)
-    begin, rows = time.perf_counter(), []
-    for name in NAMES:
-        size = None if 'dinov' not in name else 224  # theirs is larger
-        trained = load(f'timm://{name}', classify=False) if args.download else untrained(name)
-        rows += dense_probe(
-            name,
-            trained,
-            data,
-            size=size
-            and size
-            // trained.model.backbone.patch_embed.stride
-            * trained.model.backbone.patch_embed.stride,
+    parser.add_argument('--probes', nargs='+', choices=DENSE_PROBES, help='default: all')
+    parser.add_argument(
+        '--depths',
+        nargs='+',
+        type=at_least(0.01, float, 1),
+        default=[0.25, 0.5, 0.75, 1.0],
+        metavar='FRACTION',
+        help='fractions of the blocks; default: 0.25 0.5 0.75 1',
+    )
+    add_flags(
+        parser,
+        '--img-size',
+        nargs='+',
+        type=at_least(16),
+        help="shorter sides of the images; default: the model's",
+    )
+    parser.add_argument(
+        '--seeds',
+        type=at_least(1),
+        default=3,
+        metavar='NUMBER',
+        help='draws of half of the training images; default: 3',
+    )
+    add_flags(
+        parser, '--out', type=a_file('.json'), metavar='FILE', help='a .json file for the results'
+    )
+
+
+def read_labeled(folder: str) -> 'Labeled':
+    """Read a folder of images and masks.
+
+    See :func:`~anyfolder.readers.mask_folders.read_mask_folder`.
+    """
+    from anyfolder.readers.drawn_masks import class_map
+    from anyfolder.readers.image_tree import Tree
+    from anyfolder.readers.mask_folders import read_mask_folder
+    from benchmarks.dense_probing import Labeled
+    from vit_plugin.from_folder.folder_reading import reading_folder
+
+    with reading_folder('--masks'):
+        found = read_mask_folder(Tree(folder))
+    photos = [*found.train, *found.val]
+    masks = [class_map(found, photo) for photo in photos]
+    return Labeled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
+
+
+def segmentation(args: Namespace) -> list[dict[str, Any]]:
+    """Print the mIoU of all models as tables, and return their rows."""
+    from benchmarks.dense_probing import dense_probe, rank_correlation, table
+    from vit_plugin.inference.load import load
+
+    data, probes = read_labeled(args.masks), args.probes or DENSE_PROBES
+    rows: list[Any] = []
+    for name in args.checkpoint:
+        trained = load(
+            name, args.config, cfg_options=args.cfg_options, classify=False, which=args.which
         )
-        print(f'{name}: {time.perf_counter() - begin:.0f} s')
-    for probe in DENSE_PROBES:
-        print(
-            f'\n{probe}\n\n{table(rows, probe)}\n\nrank correlation of three seeds: '
-            f'{rank_correlation([row for row in rows if row.probe == probe]):.2f}'
-        )
+        for size in args.img_size or [None]:
+            rows += dense_probe(name, trained, data, args.depths, size, probes, args.seeds)
+    for probe in probes:
+        print(f'\n{probe}, mIoU in per cent\n\n{table(rows, probe)}')
+        ranked = [row for row in rows if row.probe == probe]
+        if args.seeds > 1 and len(ranked) > 2:
+            print(
+                '\nrank correlation between draws of the training images: '
+                f'{rank_correlation(ranked):.2f}'
+            )
+    return [row._asdict() for row in rows]
+
+
+def main(args: Namespace) -> None:
+    import mmengine
+
+    from anyfolder.complete import check_target, replacing
+
+    if args.out:
+        check_target(args.out, [path for path in (args.config, *args.checkpoint) if path])
+    found = segmentation(args)
+    if args.out:
+        with replacing(args.out) as path:
+            mmengine.dump(found, path)
 
 
 if __name__ == '__main__':
-    main()
+    run_command(sys.modules[__name__])

@@ -27,9 +27,9 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 
 from benchmarks.depth_scenes import HEIGHT, WIDTH, scene
-from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.drawing import draw_prediction
 from vit_plugin.models import DPTDepthHead, LinearDepthHead
-from vit_plugin.projects.depth.depth_head import resized
+from vit_plugin.projects.depth.depth_head import resize_maps
 from vit_plugin.projects.depth.depth_metric import DepthMetric
 from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
@@ -80,7 +80,7 @@ class Model(nn.Module):
         self.head = head(in_channels=widths, max_depth=MAX_DEPTH, **more)
 
     def forward(self, images: Tensor) -> Tensor:
-        return resized(self.head(self.backbone(images)), images.shape[2:])
+        return resize_maps(self.head(self.backbone(images)), images.shape[2:])
 
 
 def data(number: int, test: bool) -> tuple[Tensor, Tensor]:
@@ -195,7 +195,8 @@ def main() -> None:
         print(f'| {name} | {size:.1f} | {steps} | {" | ".join(means)} |', flush=True)
     if args.picture:
         pictures += [
-            draw(pictures[0], DepthPrediction.of_depth(depth, 'depth'), 0) for depth in shown
+            draw_prediction(pictures[0], DepthPrediction.of_depth(depth, 'depth'), 0)
+            for depth in shown
         ]
         height = max(picture.shape[0] for picture in pictures)
         rows = [cv2.resize(one, (height * WIDTH // HEIGHT, height)) for one in pictures]

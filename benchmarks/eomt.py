@@ -21,9 +21,9 @@ from mmengine.structures import PixelData
 from torch import nn
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
+from benchmarks.measuring.calls import interleaved, peak_memory
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import read_config
-from vit_plugin.measure.benchmark.measure import interleaved, peak_memory
 
 CLASSES, BLOCKS = 150, 3  # of ADE20K; the authors' for B
 

@@ -46,13 +46,8 @@ CALLS = {
     'export': Call(f'{RUN} model.onnx', 'model.onnx'),
     'visualize': Call(f'{RUN} attention {IMAGE} --out drawn', 'drawn/0_attention.png'),
     'pretrain': Call(f'--data images {ARCH} --work-dir pretrained', 'pretrained/epoch_1.pth'),
-    'sweep': Call(f'{CONFIG} --seeds 1 --work-dir swept', 'swept/results.md'),
     'plan': Call(f'{CONFIG} --gpus 1 --gpu-memory 8 --out plan.json', 'plan.json'),
     'doctor': Call(RUN, 'checks found nothing'),
-    'benchmark': Call(
-        '--arch Ti/16 --img-size 32 --batch-size 1 --rounds 1 --peers --out speed.json',
-        'speed.json',
-    ),
     'zoo': Call('vit_tiny_patch16*', 'vit_tiny_patch16_224'),
     'demo': Call(f'{RUN} --port {PORT}', 'Interrupted.'),  # once the page has answered
 }

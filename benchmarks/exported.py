@@ -25,11 +25,11 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
 import vit_plugin.detection  # noqa: F401  before MMDetection
+from benchmarks.measuring.calls import interleaved
 from benchmarks.runtimes import random_inputs
 from vit_plugin.config import read_config
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
-from vit_plugin.measure.benchmark.measure import interleaved
 from vit_plugin.passes import optimize
 
 NANO = {'bbox_head.decoder.num_layers': 2, 'backbone.img_size': 384}

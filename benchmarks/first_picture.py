@@ -26,7 +26,7 @@ from PIL import Image
 
 import vit_plugin
 from benchmarks.focus import ARCH, MEAN, STD
-from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.drawing import draw_prediction
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import load_weights
 from vit_plugin.report.pictures.features import feature_colors, patch_features
@@ -40,7 +40,7 @@ def cells(detector: Path, image: Path, score_thr: float) -> np.ndarray:
     """A photograph with the boxes that a detector finds, as ``vit-plugin infer`` draws them."""
     photo = np.asarray(Image.open(image).convert('RGB'))
     found = vit_plugin.load(detector)(photo[..., ::-1])
-    return draw(photo[..., ::-1], found, score_thr)[..., ::-1]
+    return draw_prediction(photo[..., ::-1], found, score_thr)[..., ::-1]
 
 
 def features(weights: Path, photos: Sequence[np.ndarray]) -> list[np.ndarray]:

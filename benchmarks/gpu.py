@@ -38,7 +38,7 @@ class Command(NamedTuple):
 
     Attributes:
         what: what it shows, the title of its table.
-        argv: the command, after ``vit-plugin``, ``pytest``, or a script.
+        argv: after ``python benchmarks`` or ``vit-plugin``, for ``pytest``, or of a script.
         tiny: its arguments with ``--tiny``, in place of those that it ends with.
         data: the folder that it needs, in that of ``--data``.
         gpus: the number of GPUs that it needs.
@@ -54,7 +54,7 @@ class Command(NamedTuple):
 def benchmark(
     what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224
 ) -> Command:
-    command = ('benchmark', *argv, '--peers', *peers)
+    command = ('speed', *argv, '--peers', *peers)
     return Command(
         what,
         (*command, '--batch-size', str(batch), '--img-size', str(size)),
@@ -94,7 +94,6 @@ TRAIN = ('--modes', 'train', '--dtype', 'amp')
 SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
 SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
-FLOAT8 = ('blocks', 'float8 blocks')
 DETECTION = ('train', '--resume', '--data', '{data}/BCCD', '--task', 'detection', '--amp')
 NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
 
@@ -131,11 +130,6 @@ PARTS: dict[str, tuple[Command, ...]] = {
             'compiled, beside timm',
             ('benchmarks/compiled.py', '--kernels'),
             ('benchmarks/compiled.py', '--tiny', '--archs', 'R+Ti/16'),
-        ),
-        Command(
-            'L/16 in float8',
-            ('benchmarks/compiled.py', '--archs', 'L/16', '--forms', *FLOAT8, '--batch', '128'),
-            ('benchmarks/compiled.py', '--tiny', '--archs', 'Ti/16', '--forms', *FLOAT8),
         ),
     ),
     'dinov3': (
@@ -195,15 +189,6 @@ PARTS: dict[str, tuple[Command, ...]] = {
             ('FSDP2 in bfloat16', (*SHARDED, 'sharding.param_dtype=bfloat16')),
         )
     ),
-    'float8': (
-        training(
-            'the digits recipe in float8',
-            'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py',
-            '--amp',
-            options=('float8.min_width=96',),
-            tiny=('float8.emulate=True',),
-        ),
-    ),
     'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'),),
 }
 
@@ -220,11 +205,11 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
     folder = args.out / name
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / 'benchmark.json'
-    flags = {'benchmark': ['--out', out], 'train': ['--work-dir', folder]}.get(argv[0], [])
+    flags = {'speed': ['--out', out], 'train': ['--work-dir', folder]}.get(argv[0], [])
     if 'benchmarks/tiny_run.py' in argv:
         at = argv.index('benchmarks/tiny_run.py') + 1
         argv = (*argv[:at], str(folder), *argv[at:])
-    program = ['-m', 'vit_plugin'] if flags else []
+    program = {'speed': ['benchmarks'], 'train': ['-m', 'vit_plugin']}.get(argv[0], [])
     if '--cfg-options' in argv and flags:  # which takes all that follows
         at = argv.index('--cfg-options')
         line = [sys.executable, *program, *argv[:at], *map(str, flags), *argv[at:]]
@@ -261,7 +246,7 @@ TITLES = [
 
 def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
     """What a command has left in its folder, as Markdown."""
-    if argv[0] == 'benchmark':
+    if argv[0] == 'speed':
         record = json.loads((folder / 'benchmark.json').read_text())
         peak = peak_flops() / 1e12
         yield f'{record["machine"]["kind"]}, torch {record["machine"]["torch"]}'

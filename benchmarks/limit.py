@@ -24,8 +24,8 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from vit_plugin.measure.benchmark.compare import Case, step_of
-from vit_plugin.measure.benchmark.models import OURS, PLAIN, build_ours, build_peer
+from benchmarks.measuring.compare import Case, step_of
+from benchmarks.measuring.implementations import OURS, PLAIN, build_ours, build_peer
 from vit_plugin.passes import optimize, processor
 
 aten = torch.ops.aten

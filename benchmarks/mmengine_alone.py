@@ -99,8 +99,6 @@ def tasks(folder: Path) -> dict[str, float]:
         if suffix == '.pt2' or importlib.util.find_spec('onnxruntime'):
             found[suffix] = torch.tensor(export(deployed, folder / f'model{suffix}', (32, 32)))
     command('zoo', 'vit_tiny*')
-    once = ['--img-size', '32', '--batch-size', '1', '--rounds', '1']
-    command('benchmark', '--arch', 'Ti/16', '--peers', 'timm', *once)
     named = vit_plugin.create_model('timm://vit_tiny_patch16_224', 0, img_size=32)
     found['zoo'] = torch.tensor(named(IMAGES).shape[1] - 192.0)
     return {name: value.abs().max().item() for name, value in found.items()}

@@ -2,9 +2,13 @@
 
     python benchmarks models --data FOLDER --models retinanet lw-detr 'ecdet --augment dense-o2o'
         [--arch Ti/16] [--task detection] [--minutes 30] [--seeds 3]
+    python -m venv yolo && yolo/bin/pip install ultralytics==8.4.190
+    python benchmarks models --data BCCD --yolo yolo/bin/yolo --minutes 5 15 30 [--curve FILE]
 
 Each is trained by ``vit-plugin train --data FOLDER --model NAME`` on a core of its own, and
-validated once, at the end. A name may be followed by other flags of that command.
+validated once, at the end. A name may be followed by other flags of that command. With ``--yolo``,
+detectors of ultralytics learn for the same minutes, and all are validated after each epoch; the
+curve is of the AP that each program wrote then.
 """
 
 import argparse
@@ -13,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.equal_minutes import METRICS, Cores, compare, vit_plugin
+from benchmarks.ultralytics_side import draw, ultralytics_sides
 
 
 def main() -> None:
@@ -21,21 +26,45 @@ def main() -> None:
     )
     parser.add_argument('--data', required=True, type=Path)
     parser.add_argument('--task', choices=METRICS, default='detection')
-    parser.add_argument('--models', nargs='+', required=True, metavar='NAME')
+    parser.add_argument(
+        '--models', nargs='+', default=[], metavar='NAME', help='default: that of train --data'
+    )
     parser.add_argument('--arch', help='the backbone; default: a small hybrid')
     parser.add_argument('--minutes', nargs='+', type=float, default=[30.0])
     parser.add_argument('--seeds', type=int, default=3)
+    parser.add_argument('--ours', nargs='*', default=[], help='options of vit-plugin train')
+    parser.add_argument('--yolo', metavar='PROGRAM', help='also train detectors of ultralytics')
+    parser.add_argument('--yolo-models', nargs='+', default=['yolo11n', 'yolo26n'], metavar='MODEL')
+    parser.add_argument('--size', type=int, help='longer side of the images; with --yolo 256')
+    parser.add_argument('--curve', type=Path, help='a picture of AP over the minutes')
     args = parser.parse_args()
-    arch = ['--arch', args.arch] if args.arch else []  # the last one is taken
+    if args.yolo and args.task != 'detection':
+        parser.error('--yolo needs --task detection')
+    if args.curve and not args.yolo:
+        parser.error('--curve needs --yolo, with which all are validated after each epoch')
+    data, cores = args.data.resolve(), Cores()
+    size = args.size or (256 if args.yolo else None)
+    shared = ['--arch', args.arch] if args.arch else []  # the last one is taken
+    shared += ['--img-size', str(size)] if size else []
     sides = {
-        name: vit_plugin(
-            args.data, args.task, [*arch, '--model', *shlex.split(name)], one_validation=True
+        name or 'vit_plugin': vit_plugin(
+            data,
+            args.task,
+            [*shared, *args.ours, *(['--model', *shlex.split(name)] if name else [])],
+            one_validation=not args.yolo,
         )
-        for name in args.models
+        for name in args.models or ['']
     }
-    with tempfile.TemporaryDirectory() as folder:
-        for line in compare(sides, args.minutes, args.seeds, Cores(), Path(folder)):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if args.yolo:
+            sides |= ultralytics_sides(args.yolo, args.yolo_models, data, size, cores, folder)
+        for line in compare(sides, args.minutes, args.seeds, cores, folder):
             print(line, flush=True)
+        if args.curve:
+            budgets = [f'{limit}_{seed}' for limit in args.minutes for seed in range(args.seeds)]
+            runs = {side: [folder / side / each / 'run' for each in budgets] for side in sides}
+            draw(runs).savefig(args.curve)
 
 
 if __name__ == '__main__':

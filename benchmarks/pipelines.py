@@ -16,7 +16,7 @@ import torch
 from mmcv.transforms import Compose
 from mmengine.registry import TRANSFORMS
 
-from vit_plugin.measure.benchmark.measure import interleaved
+from benchmarks.measuring.calls import interleaved
 
 Pipeline = Callable[[str], Any]
 

@@ -14,10 +14,10 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from benchmarks.measuring.calls import clock
 from vit_plugin.commands.command_line import build_runner
 from vit_plugin.commands.flags import add_flags
 from vit_plugin.config import apply_loader_defaults, read_config
-from vit_plugin.measure.benchmark.measure import clock
 
 WARM_UP = 5  # iterations that are not counted
 

@@ -24,9 +24,9 @@ from ranks import on_ranks
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.read_state import read_state
 from vit_plugin.engine.checkpoints.reading import shard_optimizer_state
-from vit_plugin.engine.checkpoints.saver import write_file
-from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, parts_of
-from vit_plugin.engine.sharding import Sharding, shard, unwrapped
+from vit_plugin.engine.checkpoints.saver import write_checkpoint
+from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, split_state
+from vit_plugin.engine.sharding import Sharding, shard, without_ddp
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.for_mmengine import read_complete
@@ -75,13 +75,13 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 
 def state_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    names = {parameter: name for name, parameter in unwrapped(model).named_parameters()}
+    names = {parameter: name for name, parameter in without_ddp(model).named_parameters()}
     parameters = [
         [names[parameter] for parameter in group['params']] for group in optimizer.param_groups
     ]
     return dict(
         meta=dict(epoch=1, iter=3, run=dict(parameters=parameters)),
-        state_dict=unwrapped(model).state_dict(),
+        state_dict=without_ddp(model).state_dict(),
         optimizer=optimizer.state_dict(),
     )
 
@@ -92,12 +92,12 @@ def save(folder: Path, layout: str) -> None:
     step(model, optimizer)
     state, main = state_of(model, optimizer), dist.get_rank() == 0
     if not main:
-        unwrapped(model).seen.fill_(-1.0)  # what is not divided is rank 0's
+        without_ddp(model).seen.fill_(-1.0)  # what is not divided is rank 0's
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
-    write_folder(folder / 'saved', *parts_of(state, main), group)
+    write_folder(folder / 'saved', *split_state(state, main), group)
     whole = on_cpu(state, copy=False, keep=main)
     if main:
-        write_file(folder / 'saved.pth', whole)
+        write_checkpoint(folder / 'saved.pth', whole)
 
 
 def load(folder: Path, layout: str, source: str) -> None:
@@ -105,12 +105,12 @@ def load(folder: Path, layout: str, source: str) -> None:
     model, optimizer = build(layout, seed=2)
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     if source == 'saved':
-        state = read_state(folder / source, unwrapped(model), None, group)
+        state = read_state(folder / source, without_ddp(model), None, group)
         state['optimizer'] = by_numbers(state['optimizer'], state['meta']['run']['parameters'])
     else:
         state = read_complete(str(folder / source))
         shard_optimizer_state(state['optimizer'], optimizer)
-    unwrapped(model).load_state_dict(state['state_dict'])
+    without_ddp(model).load_state_dict(state['state_dict'])
     optimizer.load_state_dict(state['optimizer'])
     step(model, optimizer)  # it goes on
     resumed, expected = (

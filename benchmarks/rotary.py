@@ -21,7 +21,7 @@ import torch
 from timm.models.eva import Eva
 from torch import Tensor, nn
 
-from vit_plugin.measure.benchmark.measure import interleaved
+from benchmarks.measuring.calls import interleaved
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.passes import optimize
 

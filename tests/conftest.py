@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 
 import mmengine.config.utils
@@ -43,6 +44,21 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what each folder of tests took, if the environment asks for it as ``.ci/run`` does."""
+    if 'DURATIONS_BY_FOLDER' not in os.environ:
+        return
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                folder = report.nodeid.partition('::')[0].rpartition('/')[0]
+                seconds['/'.join(folder.split('/')[:2])] += report.duration
+    terminalreporter.section('seconds by folder')
+    for folder, taken in seconds.most_common():
+        terminalreporter.line(f'{taken:7.1f}  {folder}')
 
 
 def pytest_sessionfinish() -> None:

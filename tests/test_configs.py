@@ -27,7 +27,7 @@ from vit_plugin.config import check_channels, read_config
 from vit_plugin.config.scope import in_scope
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.export import export
-from vit_plugin.untrusted import admit
+from vit_plugin.untrusted import validate_untrusted
 
 HOSTS = {
     'vit': 'mmpretrain',
@@ -81,7 +81,6 @@ QUICK = (
     'vit-base-p16_linear',
     'dino_vit-d6',
     'dinov2_vit-d6',
-    'lejepa',
     'mae_vit-d6',
     'mocov3_hybrid-vit-d2',
     'simmim',
@@ -488,7 +487,7 @@ def test_name_tells_the_batch_and_the_schedule(path):
 def test_a_checkpoint_may_hold_it(path):
     cfg = read_config(path).to_dict()
     for use in ('start', 'predict', *(('test', 'probe') if 'test_dataloader' in cfg else ())):
-        admitted = admit(cfg, 'x.pth', use)
+        admitted = validate_untrusted(cfg, 'x.pth', use)
         assert admitted['model']['backbone'].keys() >= {'type'}
 
 

@@ -45,7 +45,7 @@ TORCHAO = () if find_spec('transformers') else ('torchao',)
 LEFT = {
     'vit_plugin; dir(vit_plugin)': ('torch', 'mmengine', 'timm', 'numpy', *HOSTS),
     # Its memory would be that of torch.
-    'vit_plugin.measure.benchmark.one_image': ('torch', 'mmengine'),
+    'benchmarks.measuring.one_image': ('torch', 'mmengine'),
     'vit_plugin.engine, vit_plugin.report': ('matplotlib', *TORCHAO, *HOSTS),
     # A config imports vit_plugin.detection, and MMDetection, which MMPretrain imports, must find
     # its ops.

@@ -35,10 +35,9 @@ OF_FRAMEWORKS = {
     'vit_plugin.projects.rf_detr.rf_detr_seg_head',
     'vit_plugin.projects.self_supervised.dino',
     'vit_plugin.projects.self_supervised.dino_head',
-    'vit_plugin.projects.self_supervised.lejepa',
     'vit_plugin.projects.self_supervised.views',
     'vit_plugin.projects.transunet.transunet_head',
-    'vit_plugin.projects.transunet.volumes',
+    'vit_plugin.projects.medical_volumes.volumes',
 }
 
 

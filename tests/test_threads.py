@@ -14,7 +14,7 @@ from vit_plugin.threads import (
     OF_LIBGOMP,
     OF_LIBOMP,
     PERIOD,
-    TASKS,
+    THREAD_TASKS,
     Watch,
     describe_threads,
     libgomps,
@@ -23,7 +23,7 @@ from vit_plugin.threads import (
     share_cores,
 )
 
-on_linux = pytest.mark.skipif(not TASKS.exists(), reason='libgomp is that of Linux')
+on_linux = pytest.mark.skipif(not THREAD_TASKS.exists(), reason='libgomp is that of Linux')
 
 
 @pytest.fixture
@@ -73,12 +73,12 @@ def test_threads_beyond_the_cores_are_held_and_let_go():
     import torch
 
     torch.ones(2).sum()  # libgomp is there
-    before, missing = len(os.listdir(TASKS)), len(os.sched_getaffinity(0)) - 1
+    before, missing = len(os.listdir(THREAD_TASKS)), len(os.sched_getaffinity(0)) - 1
     with more_threads_than_cores(1):
         # One that holds the team, and those of the team.
-        assert len(os.listdir(TASKS)) >= before + 1 + (missing + 1) * len(libgomps())
+        assert len(os.listdir(THREAD_TASKS)) >= before + 1 + (missing + 1) * len(libgomps())
     deadline = time.monotonic() + 10
-    while len(os.listdir(TASKS)) > before:
+    while len(os.listdir(THREAD_TASKS)) > before:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from vit_plugin import __version__
 from vit_plugin.commands import COMMANDS
+from vit_plugin.commands.moved import moved_command, run_campaign
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.standard_streams import set_up_streams
 from vit_plugin.suggestions import suggestion
@@ -55,14 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ('-h', '--help'):
         print(usage())
         return 0
-    if name not in COMMANDS:
+    former = moved_command(name, arguments)
+    if not former and name not in COMMANDS:
         remedy = suggestion(name, COMMANDS)
         print(f'Error: vit-plugin has no command {name!r}; {remedy}', file=sys.stderr)
         return 2
     sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the program's name
-    from vit_plugin.commands.entry import run_command
-
     try:
+        if former:
+            run_campaign(former, arguments)
+        from vit_plugin.commands.entry import run_command
+
         run_command(import_module(f'vit_plugin.commands.{name}'))
     except (ConfigError, MissingExtraError) as error:
         print(f'Error: {error}', file=sys.stderr)

@@ -191,7 +191,7 @@ def num_heads_of_width(embed_dims: int) -> int | None:
 
 
 def _from_timm(name: str) -> Arch:
-    from vit_plugin.zoo import describe  # which needs timm
+    from vit_plugin.zoo import describe  # needs timm
 
     return Arch(**describe(name.removeprefix('timm://')))
 
@@ -222,7 +222,7 @@ def _stem(name: str, stride: int) -> dict[str, Any] | None:
     """The config of the CNN of a hybrid, whose tokens have this stride. None if there is none."""
     rows = _look_up(STEMS, name)
     if rows is None:
-        from vit_plugin.zoo.feature_maps import map_indices  # which needs timm
+        from vit_plugin.zoo.feature_maps import map_indices  # needs timm
 
         maps = map_indices(name, stride)
         return dict(type='TimmEmbed', model_name=name, out_indices=maps) if maps else None

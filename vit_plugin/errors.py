@@ -50,7 +50,6 @@ EXTRAS = {
     'scipy': f"{_CLONE} '.[seg]'",
     'gradio': f"{_CLONE} '.[demo]'",
     'peft': f"{_CLONE} '.[lora]'",
-    'torchao': f"{_CLONE} '.[float8]'",
     'transformers': "-e '.[transformers]'",
     'panopticapi': 'git+https://github.com/cocodataset/panopticapi.git',
     'onnx': f"{_CLONE} '.[export]'",

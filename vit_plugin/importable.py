@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # Provides mmcv's ops when it is imported.
-OPS = 'vit_plugin.detection'
+OPS_MODULE = 'vit_plugin.detection'
 MULTIMODAL = 'mmpretrain.models.multimodal'
 # MMPretrain's module of a layer for detectors, and the layer, which is None without MMDetection.
 DETECTION_LAYER = 'mmpretrain.models.utils.res_layer_extra_norm', 'ResLayerExtraNorm'
@@ -31,7 +31,7 @@ def make_importable() -> None:
     with suppress(ImportError):
         leave_out_multimodal()
         if find_spec('mmcv'):
-            import_module(OPS)
+            import_module(OPS_MODULE)
 
 
 def import_models(scope: str | None) -> None:

@@ -26,7 +26,7 @@ with needed_by('vit_plugin'):
 from vit_plugin.arguments import checked
 
 SCOPE = 'vit_plugin'
-CLASSIFIERS = 'mmpretrain'  # the scope of configs of classifiers
+CLASSIFIER_SCOPE = 'mmpretrain'  # the scope of configs of classifiers
 
 
 class Registry(root.Registry):
@@ -67,7 +67,7 @@ class Registry(root.Registry):
                 self.register_module(name, module=getattr(module, name))
         try:
             found = super().get(key)
-        except RuntimeError:  # of some versions of MMEngine
+        except RuntimeError:  # raised by some versions of MMEngine
             found = None
         if found is not None:
             return found
@@ -79,8 +79,8 @@ class Registry(root.Registry):
             remedy = suggestion(name, known, key=unscoped)
             raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
         raise MissingExtraError(
-            f'type={key!r} needs {CLASSIFIERS}, which is not installed: pip install '
-            f'{EXTRAS[CLASSIFIERS]}{guess(name, names) or "."}'
+            f'type={key!r} needs {CLASSIFIER_SCOPE}, which is not installed: pip install '
+            f'{EXTRAS[CLASSIFIER_SCOPE]}{guess(name, names) or "."}'
         )
 
 
@@ -150,8 +150,8 @@ def needed_class(feature: str, place: str) -> Any:
         return resolve_name(place)
 
 
-if not find_spec(CLASSIFIERS):
-    stand_in(CLASSIFIERS)
+if not find_spec(CLASSIFIER_SCOPE):
+    stand_in(CLASSIFIER_SCOPE)
 for _registered in [one.registered for one in projects()] + [*of_tasks('registered').values()]:
     for _registry, _modules in _registered.items():
         globals()[_registry].import_later(_modules)

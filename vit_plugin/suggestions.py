@@ -1,11 +1,11 @@
-"""The known names that are most like a wrong one."""
+"""Suggest the known names that are most similar to a wrong one."""
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 from vit_plugin.errors import ConfigError
 
-MAX_LISTED_NAMES = 24  # as many names as a sentence can hold
+MAX_LISTED_NAMES = 24  # most names in a sentence
 
 
 def closest(

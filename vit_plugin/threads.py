@@ -25,7 +25,7 @@ OF_LIBGOMP = ('GOMP_SPINCOUNT', *OF_BOTH)
 OF_LIBOMP = ('KMP_BLOCKTIME', 'KMP_LIBRARY', 'KMP_USE_YIELD', *OF_BOTH)
 BRIEF = {'KMP_BLOCKTIME': '1'}  # milliseconds
 
-TASKS = Path('/proc/self/task')
+THREAD_TASKS = Path('/proc/self/task')
 PERIOD = 0.5  # seconds between two looks
 # The cores that a process waits for where it has to share them: 0.01 to 0.05 on two idle cores, and
 # 0.6 to 0.8 next to a busy loop. Each thread may wait a little.
@@ -42,7 +42,7 @@ def share_cores() -> None:
         return
     if not {*OF_LIBOMP} & {*os.environ}:
         os.environ.update(BRIEF)
-    if not {*OF_LIBGOMP} & {*os.environ} and (TASKS.parent / 'schedstat').is_file():
+    if not {*OF_LIBGOMP} & {*os.environ} and (THREAD_TASKS.parent / 'schedstat').is_file():
         Watch().start()
 
 
@@ -79,10 +79,10 @@ def threads_of_torch() -> int:
 def seconds_waited() -> float:
     """How long the threads of this process have been ready to run, without a core, all together."""
     nanoseconds = 0
-    for task in os.listdir(TASKS):
+    for task in os.listdir(THREAD_TASKS):
         try:
             # Time on a core, time of waiting for one, and how often.
-            nanoseconds += int((TASKS / task / 'schedstat').read_text().split()[1])
+            nanoseconds += int((THREAD_TASKS / task / 'schedstat').read_text().split()[1])
         except OSError:  # the thread has ended
             continue
     return nanoseconds / 1e9
@@ -97,14 +97,14 @@ def more_threads_than_cores(threads: int) -> Iterator[None]:
     """
     # A team's first thread, the one that begins it, does not count.
     team = max(len(os.sched_getaffinity(0)) - threads, 0) + 2
-    nothing = ctypes.CDLL(None).free  # of NULL
+    nothing = ctypes.CDLL(None).free  # freeing NULL does nothing
     started, ended = threading.Event(), threading.Event()
 
     def hold() -> None:
         for path in libgomps():
             ctypes.CDLL(path).GOMP_parallel(nothing, None, team, 0)
         started.set()
-        ended.wait()  # which keeps the team of this thread
+        ended.wait()  # keeps the team of this thread
 
     threading.Thread(target=hold, daemon=True).start()
     started.wait()

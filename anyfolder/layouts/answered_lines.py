@@ -19,7 +19,7 @@ TEXTS = ('.txt', '.csv', '.tsv', '')  # suffixes of files of lines
 GAP = re.compile(r'[,;\s]+')  # between values
 OF_WIDTHS = re.compile(r'(^|[ _-])w(idth)?$', re.IGNORECASE)  # the title of a column
 SIZES = dict(right='width', bottom='height')
-MOST_FILES = 50  # whose lines are looked at
+MOST_FILES = 50  # files whose lines are probed
 
 Keys = dict[str, Any]
 

@@ -31,10 +31,10 @@ from .layout_text import as_lines
 from .patterns_of_files import paired_patterns, patterns_of
 
 FORMAT_OF = dict(classification='folders', segmentation='masks', depth='depth', panoptic='panoptic')
-ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']  # of keys
+ORDER = ['format', 'task', 'images', 'labels', 'columns', 'splits', 'classes', 'units']
 assert {*ORDER} <= KEYS.keys()
-MAX_LETTERS = 3000  # of lines in a message
-MOST_MASKS = 50  # whose values are looked at
+MAX_LETTERS = 3000  # letters of lines in a message
+MOST_MASKS = 50  # masks whose values are probed
 FEW = 100  # below which values of masks are numbers of classes rather than grays
 
 Content = dict[str, Any]
@@ -89,7 +89,7 @@ def completed(answer: Mapping[str, Any], folder: Path, task: str) -> Content | N
         content.setdefault('images', _images(content, tree, folder))
         layout = layout_of(content, FILE)
     except (InputError, ValueError):
-        return None  # what is in the folder leaves more open
+        return None  # the folder's content leaves more open
     if task in layout.tasks[1:]:
         content['task'] = task
     return {key: content[key] for key in ORDER if key in content}

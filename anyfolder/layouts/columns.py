@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 REST, NOTHING = '...', '_'  # further values of a line, and one that is not needed
-CORNERS = tuple(f'{axis}{i}' for i in range(1, 5) for axis in 'xy')  # of a turned box
+CORNERS = tuple(f'{axis}{i}' for i in range(1, 5) for axis in 'xy')  # corners of a turned box
 COLORS = ('red', 'green', 'blue')
 # Columns with a meaning. Further ones say which rows of several tables belong together.
 MEANINGS = {
@@ -38,7 +38,7 @@ SHAPES = (
     CORNERS,
 )
 OF_SHAPES = {name for shape in SHAPES for name in shape}
-LISTS = ('points', 'flags')  # of all that is left of a line
+LISTS = ('points', 'flags')  # columns that take the rest of a line
 NUMBERS = {*OF_SHAPES, 'image_width', 'image_height', *COLORS} - {'box', 'points'}
 
 

@@ -14,7 +14,7 @@ from .layout import Layout
 from .layout_files import matching
 from .read_layout import read_by_layout
 
-LABELS = {  # what an image has for a task, in words
+LABELS = {  # names an image's labels by task
     'classification': 'classes of images',
     'detection': 'boxes',
     'instance': 'outlines of objects',

@@ -15,8 +15,8 @@ from .layout_keys import texts
 from .layout_yaml import read_layout_yaml
 
 KNOWN = Path(__file__).with_name('known')
-MAX_ENTRIES = 30  # of a folder whose subfolders are tried, too
-MAX_NAMES = 1000  # of a folder that are compared with a wildcard
+MAX_ENTRIES = 30  # entries of a folder whose subfolders are tried, too
+MAX_NAMES = 1000  # names of a folder that are compared with a wildcard
 OR = '|'  # between paths of which one must be there
 
 

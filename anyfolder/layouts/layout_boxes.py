@@ -26,7 +26,7 @@ from .paired_maps import maps_by_fields
 from .row_objects import name_object, objects_in
 
 Found = dict[Path, ImageRecord]
-Masks = Mapping[Path, Sequence[Path]]  # of each image
+Masks = Mapping[Path, Sequence[Path]]  # by image
 
 
 def read_boxes(folder: LaidOutFolder, with_masks: bool) -> Listing:

@@ -74,7 +74,7 @@ def _parsed(folder: LaidOutFolder, format: Format, file: PlacedFile) -> Parsed:
             f'end in {" or ".join(format.suffixes)}; correct labels.'
         )
     content = CONTENTS[suffix](folder.tree.contents, file.path)
-    if format.name == 'YOLO':  # whose classes are numbers
+    if format.name == 'YOLO':  # YOLO's classes are numbers
         content = YoloLabels(content, (file.path, NUMBERS), LineForm())
     with reading(file.path, format.unit, format.name):
         return format.parse(content, file.path)

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-END = '...\n'  # of a document, behind text alone
+END = '...\n'  # ends a document after text alone
 
 
 class _Dumper(yaml.SafeDumper):

@@ -14,7 +14,7 @@ from anyfolder.errors import InputError, rejecting
 from anyfolder.text import read_text
 
 LOADER = getattr(yaml, 'CBaseLoader', yaml.BaseLoader)  # in C where PyYAML has it
-MAX_DEPTH = 4  # of lists and mappings within each other
+MAX_DEPTH = 4  # nesting of lists and mappings
 QUOTES = "put what begins with *, { or # into quotes, as in images: '{split}/*.jpg'"
 
 

@@ -21,7 +21,7 @@ MAX_ABOVE = 10  # lines above the header or the first row
 COMMENT = re.compile(r'#|//|"?sep=.?"?\s*$', re.IGNORECASE)
 KEYED = re.compile(r'\.[^.]+$')  # behind a title, the key of a value in the JSON of its column
 OF_NUMBERS = re.compile(r'[\d\s.,;:eE+\-\[\]()]*')  # a list of numbers
-ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # of a class
+ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false', '-1', '-1.0', '')  # grants, denies a class
 
 Row = Mapping[str, Any]  # the text of each column, and the names in ``classes`` of flags
 

@@ -12,14 +12,14 @@ from .palette import Color, color_of
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 TEXT = 0.03  # height of a line of text over the longer side of the picture
 LEAST_TEXT = 18  # the same in pixels
-CAPITALS = 0.73  # of the size of a font
+CAPITALS = 0.73  # share of a font's size
 LINE = 240  # pixels of the longer side for each pixel of a line's width
 OPACITY = 0.45
-CROWDED = 0.15  # of the picture, from which on there are no texts at the boxes
+CROWDED = 0.15  # share of the picture above which boxes have no texts
 BACKGROUND = 'background'  # the name of a class that is not tinted
 WHITE = (255, 255, 255)
 LEAST_DEPTH = 1e-3  # meters, whose inverse is shown
-SHOWN = (0.02, 0.98)  # of the disparities of an image, the ends of the colors
+SHOWN = (0.02, 0.98)  # quantiles of an image's disparities at the ends of the colors
 DARK = 140  # the brightness of a color from which on text on it is black
 
 

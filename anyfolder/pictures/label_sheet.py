@@ -28,8 +28,8 @@ from .scaled_pictures import SIDE, resized, scaled
 IMAGES = 16  # on a sheet
 COLUMNS = 4
 GAP = 8  # pixels between pictures
-LETTERS = 44  # of a line above a picture
-NAME_LETTERS = 20  # of a class at a box and in the legend
+LETTERS = 44  # letters of a line above a picture
+NAME_LETTERS = 20  # letters of a class at a box and in the legend
 LEGEND = 24  # classes
 LEGEND_COLUMNS = 8
 NO_SEGMENT = -1  # in a map of classes, of which there may be more than 255

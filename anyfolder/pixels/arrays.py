@@ -89,7 +89,7 @@ def open_archive(path: str | Path) -> Any:
                 if content.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                     content.seek(0)
                     header_in(content, member.file_size)
-    return np.load(path, allow_pickle=False)  # of objects, it says so on access
+    return np.load(path, allow_pickle=False)  # arrays of objects raise on access
 
 
 def _check_unpacked(path: str | Path, size: int) -> None:

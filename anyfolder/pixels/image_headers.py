@@ -24,7 +24,7 @@ IMAGE_FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000'
 COSTLY = {'JPEG2000': 2}  # formats whose decoder takes so many times the memory of another
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 ORIENTATION_TAG = 0x0112  # EXIF tag
-SUBFILE_TAG = 254  # of TIFF; 1 is a smaller copy of another image in the file
+SUBFILE_TAG = 254  # TIFF's; 1 marks a smaller copy of another image
 ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 # Marks of a JPEG: of its start, of each scan, and of its end.
 SCAN_HEADER = re.compile(rb'\xff\xda\0(?:\x08\x01|\x0a\x02|\x0c\x03|\x0e\x04)')  # by its components

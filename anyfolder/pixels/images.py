@@ -14,7 +14,7 @@ from .image_headers import JPEG_END, JPEG_SCAN, JPEG_START, check_size, photogra
 from .volume_slices import SLICE_NAME, file_and_number, read_slice
 
 PROGRESSIVE = b'\xff\xc2'  # the mark of one whose scans are ever finer
-GRAY = 128  # of the pixels that a JPEG lacks
+GRAY = 128  # value of pixels that a JPEG lacks
 PIXEL_LAYOUT = 'pixels (height, width, 3) in BGR, from 0 to 255, as uint8'
 COLOR_TYPES = {
     'color': cv2.IMREAD_COLOR,

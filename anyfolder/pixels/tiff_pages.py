@@ -18,7 +18,7 @@ READ = {WIDTH_TAG, HEIGHT_TAG, PHOTOMETRIC_TAG, SAMPLES_TAG, EXTRA_SAMPLES_TAG}
 # Bytes of a value by its type, and the types that are whole numbers.
 SIZES = dict(enumerate((1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4), 1)) | {16: 8, 17: 8, 18: 8}
 WHOLE = {1, 3, 4, 13, 16, 18}
-VALUES = 64  # of a tag that are read
+VALUES = 64  # values of a tag that are read
 
 Tags = Mapping[int, tuple[int, ...]]
 

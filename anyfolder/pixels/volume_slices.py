@@ -12,7 +12,7 @@ from anyfolder.errors import rejecting
 
 from .arrays import hdf5_array, open_archive
 
-SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
+SLICE, VOLUME = '.npz', '.npy.h5'  # slices for training, volumes for testing
 SLICE_NAME = re.compile(r'(.+(?:\.npz|\.h5|\.hdf5))(?:\[(\d+)\])?', re.IGNORECASE | re.DOTALL)
 
 

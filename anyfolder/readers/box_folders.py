@@ -29,7 +29,7 @@ from .yolo_folder import yolo_folder
 
 # Names of classes for regions without one: of LabelMe, VisDrone and KITTI.
 IGNORED = ('ignore', 'ignored', 'ignored regions', 'ignored-regions', 'dontcare')
-BACKGROUND_SHAPE = '_background_'  # as LabelMe calls it
+BACKGROUND_SHAPE = '_background_'  # LabelMe's name
 # Facts about a folder of a format that its files do not say.
 FOLDERS: dict[str, Callable[[Tree, Mapping[Path, Any], Findings], FormatFolder]] = {
     'COCO': coco_folder,

@@ -20,7 +20,7 @@ from .records import ImageRecord, Instance, Records
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 SLACK = 5e-4  # pixels that a side may lack by the rounding of left + width - left
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
-ROUNDED_SHARE = 0.125  # of its side, which is less for tiny boxes
+ROUNDED_SHARE = 0.125  # share of a side, less for tiny boxes
 # Boxes that do not lie in their image, from which on the stated meaning is doubted where another
 # one fits all: their number, and of few boxes their share.
 MANY_OUTSIDE, SHARE_OUTSIDE = 3, 0.1
@@ -50,7 +50,7 @@ UNITS = (
         'divide them by the width and height of their image',
     ),
 )
-UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # of forms, in a layout
+UNIT_WORDS = dict(xywh='size', xyxy='corners', center='center')  # names of forms in a layout
 SIZES_OR_CORNERS = {'xywh', 'xyxy'}  # forms that few boxes tell apart, as they differ by far
 
 

@@ -8,7 +8,7 @@ from .formats.json_values import number_of
 from .geometry import BOX_FORMS, box_around, box_around_turned, scaled
 from .records import ImageRecord, Instance, Records
 
-BEYOND = 0.05  # of the image, by which a share of it may exceed it by rounding
+BEYOND = 0.05  # share of the image by which rounding may exceed it
 
 
 def to_pixels(records: Records, findings: Findings, is_certain: bool = False) -> None:

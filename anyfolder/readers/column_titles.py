@@ -18,7 +18,7 @@ IMAGE_TITLES = (
 )
 LABEL_TITLES = (
     'label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed',
-    'choice',  # of Label Studio
+    'choice',  # Label Studio's
 )  # fmt: skip
 # Titles such as Finding Labels and class_name, and ClassId, used if there is none of these.
 LABEL_TITLE = re.compile(rf'(^|[ _-])({"|".join(LABEL_TITLES)})([ _-]names?)?$', re.IGNORECASE)

@@ -9,7 +9,7 @@ from anyfolder.wording import option
 from .findings import Findings
 from .probe import Probe
 
-CONTRAST = 64  # of 255, between the lowest and the highest value
+CONTRAST = 64  # out of 255, between the lowest and the highest value
 ROUNDED = 1.01  # by which a lossy format may exceed the highest value
 
 

@@ -26,8 +26,8 @@ from .splits import without_split
 DEPTH_WORD = re.compile(r'(^|[_-])depth(_?maps?)?(?=[_-]|$)', re.IGNORECASE)  # in the name of a map
 KITTI_FOLDER = re.compile(r'proj_depth|groundtruth_depth')
 MILLIMETER, KITTI_METERS = 1e-3, 1 / 256  # meters per unit of PNG, which stores integers
-GUESSED_METERS = 10.0  # of the largest value of 8 bits, as indoors
-DISPARITY = re.compile(r'(^|[_-])disp(arity|arities)?([_-]|\d|$)', re.IGNORECASE)  # of a folder
+GUESSED_METERS = 10.0  # meters of the largest 8-bit value, as indoors
+DISPARITY = re.compile(r'(^|[_-])disp(arity|arities)?([_-]|\d|$)', re.IGNORECASE)
 PICTURE_MODES = ('1', 'L', 'LA', 'P', 'RGB', 'RGBA')  # Pillow modes of at most 8 bits
 
 
@@ -54,7 +54,7 @@ def read_depth_folder(
     maps = _maps_of(tree)
     images, pairs = _paired(tree, maps, findings)
     if not pairs.image_of:
-        findings.check()  # of two maps of each image
+        findings.check()  # raises if an image has two maps
         if disparities := _disparities(tree):
             _, found = _paired(tree, disparities, Findings(skip_invalid=True))
             raise UnclearError(

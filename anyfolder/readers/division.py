@@ -112,7 +112,7 @@ def _warn_copies(parts: Parts, findings: Findings) -> None:
     by_size: dict[int, list[tuple[Split, ImageRecord]]] = {}
     for split in SPLITS:
         for record in parts[split]:
-            with suppress(OSError):  # of very many images, one that was not looked at may be gone
+            with suppress(OSError):  # an image that was not probed may be gone
                 by_size.setdefault(os.stat(record.path).st_size, []).append((split, record))
     for size, same_size in by_size.items():
         first: dict[str, tuple[Split, ImageRecord]] = {}

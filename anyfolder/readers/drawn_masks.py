@@ -27,7 +27,7 @@ def from_polygons(tree: Tree, findings: Findings) -> Listing:
     forms = formats_of(tree)
     if not forms:
         check_array_masks(tree)
-        findings.check()  # of images and masks whose names are not the same
+        findings.check()  # raises if names of images and masks differ
         raise InputError(
             f"{str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
             f'{option("task", "segmentation")}, with masks of the same names, or polygons as COCO, '

@@ -10,7 +10,7 @@ from anyfolder.wording import option
 
 KEPT = 1000  # examples of each kind in the report
 SHOWN = 500  # letters of an example: a line of a file may have a million
-MAX_STRAY_SHARE = 0.01  # of all objects, that may be wrong by accident: public sets have such boxes
+MAX_STRAY_SHARE = 0.01  # share of objects that may be wrong by accident, as in public sets
 
 
 @dataclass

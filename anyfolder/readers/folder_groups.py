@@ -29,7 +29,7 @@ from .splits import split_of
 LEAST_GROUPS = 5  # a tenth of fewer folders would be a large share of the images
 MEAN_IMAGES = 2  # in a folder, below which it is that of a single image
 NUMBERED = re.compile(r'(.*\d.*?)[ ._-]+\d+\.\w+$')  # a name with a number behind one with a digit
-SAMPLED_NAMES = 200  # of files, most of which must be of a form
+SAMPLED_NAMES = 200  # files, most of which must have one form
 DIGIT = re.compile(r'\d')
 # Groups in names of files: a video before its frame (as VoTT, Roboflow and video tools name it), a
 # numbered word, and an image that Roboflow has augmented.

@@ -74,7 +74,7 @@ def supervisely_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings
     return FormatFolder(files, names, used=used)
 
 
-MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # of a class in Open Images
+MACHINE_ID = re.compile(r'/[mgt]/\w+$')  # class in Open Images
 
 
 def open_images_folder(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> FormatFolder:

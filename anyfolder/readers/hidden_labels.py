@@ -21,7 +21,7 @@ from .likely_boxes import may_have_boxes
 from .records import Records
 from .table_columns import ImageTable
 
-Rows = Mapping[Path, list[Mapping[str, str]]]  # of each image
+Rows = Mapping[Path, list[Mapping[str, str]]]  # by image
 
 
 def check_tables(tree: Tree, records: Records, findings: Findings) -> None:
@@ -113,7 +113,7 @@ def _fault(table: ImageTable, rows: Rows, folder_of: Mapping[Path, str]) -> str:
     )
     said: dict[Path, frozenset[str]] = {}
     if table.is_of_classes or _has_words_alone(table):
-        with suppress(InputError):  # of numbers that are no classes, or of other values
+        with suppress(InputError):  # numbers may be no classes
             names_of = names_in(table, Findings())
             said = {
                 image: frozenset(name for row in own for name in names_of(row))

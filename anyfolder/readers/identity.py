@@ -45,8 +45,8 @@ FOLDER_KINDS = {
     ).items()
 }
 ANY_KIND = set().union(*FOLDER_KINDS.values())
-UPLOADED = re.compile('^[0-9a-f]{8}-')  # what Label Studio puts before the name of an upload
-NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # of an image, maybe as a float
+UPLOADED = re.compile('^[0-9a-f]{8}-')  # Label Studio's prefix of an upload
+NUMBER = re.compile(r'([0-9]{1,18})(?:\.0+)?')  # number of an image, maybe as a float
 OTHER_ZEROS = 'numbers taken for images or folders whose names have other zeros'
 
 

@@ -21,7 +21,7 @@ SEQUENCE = re.compile(
 CUT_OFF = re.compile(r'[\[{]\s*[\[{"]')  # start of JSON, which may be truncated
 XML = re.compile(r'<(\w+)[^>]*(/>|>.*</\1>)', re.DOTALL)
 PAIRS = re.compile(r'(\d+ \d+ )+\d+ \d+')  # starts and lengths, as of Kaggle's masks
-SHOWN_LETTERS = 80  # of a value quoted in a message
+SHOWN_LETTERS = 80  # letters of a value quoted in a message
 # Multi-hot vectors in any notation: [0, 1, 0], 0 1 0, 0;1;0.
 VECTOR = re.compile(r'[\[(]?\s*[01](\.0*)?([\s,;|]+[01](\.0*)?)+\s*[\])]?')
 NAME_KEYS = ('choices', 'label', 'labels', 'name', 'class', 'category')
@@ -125,7 +125,7 @@ def text_of_key(text: str, key: str) -> str:
 
 def _key_of_names(values: Collection[str], file: Path) -> str:
     """The first key by which all values are dicts with text, nothing without one."""
-    with suppress(NoNamesError):  # of one that is damaged
+    with suppress(NoNamesError):  # a damaged file
         dicts = [_parsed(value, file) for value in values]
         if all(isinstance(one, Mapping) for one in dicts):
             found = (key for key in dicts[0] if all(isinstance(one.get(key), str) for one in dicts))

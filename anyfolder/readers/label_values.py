@@ -15,7 +15,7 @@ PLURAL_TITLES = (
     'labels',
     'classes',
     'tags',
-)  # of LABEL_TITLES, whose values may be words with blanks between
+)  # members of LABEL_TITLES whose values may hold blanks
 EMPTY = {'', 'nan', '<na>', 'n/a', '#n/a', 'null'}  # cells without a value, as tables write them
 QUOTES = ' []\'"'  # around names in the text of a Python list
 MIN_NUMBER_SHARE = 0.9  # share of a column's values that parse as numbers

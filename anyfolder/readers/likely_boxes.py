@@ -13,9 +13,9 @@ from .image_tree import Tree
 from .table_columns import ImageTable
 from .tables import NUMBER
 
-MAINLY = 0.95  # of the lines
+MAINLY = 0.95  # share of the lines
 ROUNDED = 2.0  # pixels by which a box may exceed its image
-ROUNDED_SHARE = 0.01  # of the side of an image, by which one of shares may
+ROUNDED_SHARE = 0.01  # share of an image's side, by which fractions may exceed it
 MOST_LINES = 50  # that are looked at in a table
 Names = tuple[str, str, str, str]
 EDGES: tuple[Names, Names] = ('left', 'top', 'right', 'bottom'), ('left', 'top', 'width', 'height')

@@ -26,7 +26,7 @@ FILES_PER_GROUP = 3  # files sampled from each group
 NAMES_PER_FOLDER = 50  # names compared with those of other folders
 Kind = str  # 'image', 'mask', 'other' or nothing
 Role = tuple[str, ...]  # the folders of a map that its image does not have
-MapsByRole = Mapping[Role, Mapping[Path, Path]]  # of each image
+MapsByRole = Mapping[Role, Mapping[Path, Path]]  # by image
 
 
 @cache

@@ -30,7 +30,7 @@ LEAST_GRAY = (
     100  # smallest value that is a gray level, not a class number, in masks with few values
 )
 MAX_GRAY_VALUES = 8  # maximum number of gray levels in masks whose classes have no names
-DARK_AND_BRIGHT = {'0-127': 'class 0', '128-255': 'class 255'}  # of a layout, by ranges of values
+DARK_AND_BRIGHT = {'0-127': 'class 0', '128-255': 'class 255'}
 MIN_TWO_GRAYS_SHARE = 0.9  # share of pixels with the two main grays in a smoothed binary mask
 EDGE_WINDOW = 5  # side in pixels of the window in which an edge is looked for
 STRIP = 1 << 22  # pixels of a mask that are looked at in one go

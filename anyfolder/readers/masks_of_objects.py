@@ -9,7 +9,7 @@ from anyfolder.wording import option
 from .image_tree import Tree
 from .map_sets import kind_by_name
 
-MEAN_MASKS = 2  # of an image, below which each may have one of all its pixels
+MEAN_MASKS = 2  # masks of an image below which one may cover all its pixels
 
 
 def check_masks_of_objects(tree: Tree) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from anyfolder.sampling import evenly_spaced
 
-SAMPLED_NAMES = 1000  # of images that are looked at
-MEAN_IMAGES = 2  # of a class, below which words are the names of single images
+SAMPLED_NAMES = 1000  # number of images that are probed
+MEAN_IMAGES = 2  # images of a class below which words name single images
 CLASS = '[A-Za-zÀ-ÿ _-]*[A-Za-zÀ-ÿ]'
 # The pattern of a layout, and names that are such.
 FORMS = {

@@ -13,7 +13,7 @@ from .geometry import box_around, moved_within, rounded
 from .records import Instance
 from .run_lengths import box_of_runs
 
-APART = 0.5  # of its sides, by which a box may differ from that around its polygons
+APART = 0.5  # share of its sides by which a box may differ from its polygons
 CORRECT = 'correct them'
 
 

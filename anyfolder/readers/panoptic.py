@@ -25,7 +25,7 @@ from .listing import Listing
 from .pixel_maps import probe_maps
 from .records import ImageRecord, Instance, Records
 
-SUFFIXES = ('.jpg', '.png')  # of images: MMDetection finds the PNG of another one by no name
+SUFFIXES = ('.jpg', '.png')  # image suffixes for which MMDetection finds the PNG
 
 
 @dataclass(slots=True)

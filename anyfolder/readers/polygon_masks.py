@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MOST_CROSSINGS = 1 << 22  # of edges and rows of pixels that are computed in one go
+MOST_CROSSINGS = 1 << 22  # crossings of edges and pixel rows computed at once
 
 
 def draw_polygon(mask: np.ndarray, polygon: Sequence[float], value: int | bool) -> None:

@@ -31,7 +31,7 @@ NAME = 'decoded_images.jsonl'  # in the work directory
 SAMPLE = 100  # images that are decoded where not all are
 BATCH = 32  # images of a task
 FEW = 1000  # images for which no process is started
-THREADS = 8  # which wait for the disk
+THREADS = 8  # threads that wait for the disk
 # Other ones may read other files.
 DECODERS = f'opencv {cv2.__version__}, pillow {PIL.__version__}'
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_BITS = 60  # of a run length
+MOST_BITS = 60  # bits of a run length
 
 
 def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:

@@ -11,7 +11,7 @@ from anyfolder.sampling import evenly_spaced
 
 from .placed_images import PlacedImage
 
-MAX_MAPS = 200  # of which the pixels are compared
+MAX_MAPS = 200  # maps whose pixels are compared
 MAX_SHIFT = 0.05  # pixels, by which a rounded coordinate may differ
 
 

@@ -1,6 +1,6 @@
 r"""The small hybrid on part of BCCD's training set, validated on the rest to choose a variant.
 
-    python tools/sweep.py \
+    python benchmarks sweep \
         configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd-choice.py \
         --grid model.backbone.arch.num_layers=2,4,6 --seeds 2
 

@@ -1,6 +1,6 @@
 r"""The six-block ViT with a tenth of the training images held out for validation, to tune settings.
 
-    python tools/sweep.py configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py \
+    python benchmarks sweep configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py \
         --seeds 1 --grid param_scheduler.eta_max=5e-3,1e-2,2e-2 --cfg-options train_cfg.max_epochs=1
 
 The test images play no part in this choice.

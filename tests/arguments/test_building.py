@@ -5,7 +5,7 @@ import pytest
 from mmengine.registry import DATASETS, MODELS, OPTIMIZERS, TRANSFORMS
 from rejection import rejects
 
-from vit_plugin.arguments import as_config_error, find, look_up
+from vit_plugin.arguments import as_config_error, find_class, look_up
 from vit_plugin.engine.faults.explain import sentence
 from vit_plugin.errors import ConfigError
 
@@ -67,4 +67,4 @@ def test_a_name_is_looked_up_in_the_scope_of_a_framework():
     assert look_up('LinearClsHead', MODELS, 'mmengine') is None
     assert look_up(dict, MODELS, None) is dict
     with rejects("^model.head: there is no 'Absent' among the models; na"):
-        find('model.head', 'Absent', MODELS, 'mmpretrain')
+        find_class('model.head', 'Absent', MODELS, 'mmpretrain')

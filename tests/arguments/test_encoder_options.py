@@ -12,9 +12,9 @@ from vit_plugin.arguments.encoder_options import (
     OPTIONS,
     BlockOptions,
     EncoderCfg,
-    entries_of,
     option,
     read_options,
+    typed_entries,
 )
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import BlockCfg, TransformerBlock
@@ -34,7 +34,7 @@ def test_an_option_is_added_in_one_place(monkeypatch, tiny):
     monkeypatch.setattr('vit_plugin.arguments.encoder_options.BlockOptions', More)
     _, blocks = read_options(dict(sandwich=[True, False]), num_layers=2)
     assert [options.sandwich for options in blocks] == [True, False]
-    accepted = Signature(entries_of(More, each_block=True))
+    accepted = Signature(typed_entries(More, each_block=True))
     check('encoder', accepted, (), dict(sandwich=[True, False]))
     with rejects('sandwich=3 must be a valid boolean'):
         check('encoder', accepted, (), dict(sandwich=3))

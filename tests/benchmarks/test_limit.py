@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from benchmarks.limit import Shape, Trace, candidates
-from vit_plugin.measure.benchmark.compare import Case, step_of
-from vit_plugin.measure.benchmark.measure import count_flops
-from vit_plugin.measure.benchmark.models import build_ours
+from benchmarks.measuring.calls import count_flops
+from benchmarks.measuring.compare import Case, step_of
+from benchmarks.measuring.implementations import build_ours
 
 ARCH = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32)
 STEM = dict(patch_embed=dict(type='ResNetEmbed', stage_depths=(1, 1), width=32, patch_size=2))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vit_plugin.commands.allocator import SETTINGS, TUNABLES
+from vit_plugin.commands.allocator import MALLOC_SETTINGS, TUNABLES
 
 of_glibc = pytest.mark.skipif(platform.libc_ver()[0] != 'glibc', reason='needs glibc')
 SCRIPT = """
@@ -31,7 +31,11 @@ print(plain, faults())
 
 def faults(**variables: str) -> list[int]:
     """Of a tensor, without and with our settings."""
-    clean = {name: value for name, value in os.environ.items() if name not in {*SETTINGS, TUNABLES}}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {*MALLOC_SETTINGS, TUNABLES}
+    }
     command, environment = [sys.executable, '-c', SCRIPT], clean | variables
     return [*map(int, subprocess.check_output(command, env=environment).split())]
 

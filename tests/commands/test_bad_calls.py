@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bad_calls import Call, calls, prepare
 
-TOOLS = ('train', 'test', 'infer', 'convert', 'export', 'benchmark')
+TOOLS = ('train', 'test', 'infer', 'convert', 'export')
 QUICK = 15
 
 

@@ -17,7 +17,7 @@ from vit_plugin.commands import COMMANDS
 from vit_plugin.commands.early import check_checkpoints
 from vit_plugin.commands.entry import leave_out_false_alarms
 from vit_plugin.from_folder import methods
-from vit_plugin.from_folder.choices import METHODS
+from vit_plugin.from_folder.choices import METHOD_NAMES
 
 HEAVY = ['torch', 'mmengine', 'matplotlib', 'timm', 'torchao']
 # A command line, its status, and words of what it says.
@@ -26,7 +26,7 @@ SAID: dict[str, tuple[int, str]] = {
     '--help': (0, 'usage: vit-plugin COMMAND'),
     **{f'{name} --help': (0, f'usage: vit-plugin {name}') for name in COMMANDS},
     'trian': (2, 'did you mean train?'),
-    'qqq': (2, "no command 'qqq'; there are benchmark, convert, "),
+    'qqq': (2, "no command 'qqq'; there are convert, "),
     'train': (1, 'Give a config, or --data with a folder of images.'),
     'train CONFIG --data .': (1, 'CONFIG does not go with --data; both say what to train'),
     'train --data . --patience 2 --no-validate': (1, '--patience does not go with --no-validate'),
@@ -72,7 +72,7 @@ SAID: dict[str, tuple[int, str]] = {
     ),
     'visualize . cam setup.py --out x.png': (2, 'give a folder, with a / at the end'),
     'plan CONFIG --gpus 1 --gpu-memory 8 --out x.csv': (2, "'x.csv' must end in .json"),
-    'probe a b --config CONFIG': (1, 'Several checkpoints are compared on --masks'),
+    'probe a b --config CONFIG': (1, 'probe takes one checkpoint'),
     # It looks for the images, too.
     'infer not/there none.jpg': (1, "There is no image 'none.jpg'."),
     'embed not/there none.jpg --out x.npz': (1, "There is no image 'none.jpg'."),
@@ -130,7 +130,7 @@ def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
 
 
 def test_the_names_are_those_of_the_tables():
-    assert (*methods.METHODS,) == METHODS
+    assert (*methods.METHODS,) == METHOD_NAMES
 
 
 @pytest.mark.parametrize(

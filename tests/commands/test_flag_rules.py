@@ -13,13 +13,13 @@ from vit_plugin.commands.entry import parser_of
 from vit_plugin.commands.flag_rules import (
     OF_TRAININGS,
     RULES,
-    Rule,
-    as_markdown,
+    FlagRule,
     check_rules,
+    flag_text,
     given_flags,
-    shown,
+    rules_as_markdown,
 )
-from vit_plugin.from_folder.choices import METHODS, TASK_FLAGS, TASKS
+from vit_plugin.from_folder.choices import METHOD_NAMES, TASK_FLAGS, TASKS
 
 ROWS = [(command, rule) for command in RULES for rule in RULES[command]]
 NAMES = [f'{command}-{"/".join(rule.flags)[:40]}' for command, rule in ROWS]
@@ -35,7 +35,7 @@ def action_of(parser: argparse.ArgumentParser, text: str) -> argparse.Action:
     return next(one for one in parser._actions if name in (*one.option_strings, one.dest))
 
 
-def keep(command: str, rule: Rule, *texts: str) -> None:
+def keep(command: str, rule: FlagRule, *texts: str) -> None:
     """Check one rule where these flags are given, each with the first of its values."""
     parser, args = parser_by(command), argparse.Namespace()
     for text in texts:
@@ -51,14 +51,14 @@ def test_a_rule_names_arguments_and_values_that_are_there(command, rule):
     parser = parser_by(command)
     for text in (*rule.flags, *rule.others):
         action, values = action_of(parser, text), text.partition(' ')[2].split('|')
-        known = dict(task=TASKS, method=METHODS).get(action.dest, action.choices)
+        known = dict(task=TASKS, method=METHOD_NAMES).get(action.dest, action.choices)
         assert known is None or {*filter(None, values)} <= {*known}, text
 
 
 @pytest.mark.parametrize(('command', 'rule'), ROWS, ids=NAMES)
 def test_a_rule_is_kept(command, rule):
     for flag in rule.flags:
-        named = re.escape(shown(flag.partition('|')[0]))
+        named = re.escape(flag_text(flag.partition('|')[0]))
         if rule.excludes:
             keep(command, rule, flag)
         for other in rule.others:
@@ -80,8 +80,8 @@ def test_what_is_left_out_counts_as_the_default():
 
 
 def test_a_value_that_is_the_default_is_given_all_the_same():
-    line = ['--modes', 'forward', '--latency', '--cfg-options', 'a=1', 'b=2']
-    assert given_flags(parser_by('benchmark'), line) == {'modes', 'latency', 'cfg_options'}
+    line = ['--probes', 'knn', '--verbose', '--cfg-options', 'a=1', 'b=2']
+    assert given_flags(parser_by('probe'), line) == {'probes', 'verbose', 'cfg_options'}
     line = ['run', 'images', '--out', 'a.npz']
     assert given_flags(parser_by('embed'), line) == {'checkpoint', 'images', 'out'}
     assert given_flags(parser_by('demo'), []) == set()
@@ -105,4 +105,4 @@ def test_flags_of_some_tasks_alone_are_in_the_table():
 
 
 def test_the_page_has_the_table():
-    assert f'\n\n{as_markdown()}\n\n' in Path('docs/tools.md').read_text()
+    assert f'\n\n{rules_as_markdown()}\n\n' in Path('docs/tools.md').read_text()

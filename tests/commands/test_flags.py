@@ -54,7 +54,7 @@ def test_the_checkpoint_stands_first(uses):
 
 
 def test_what_is_written_is_named_by_out(uses):
-    written = {'benchmark', 'convert', 'embed', 'export', 'infer', 'plan', 'probe', 'test'}
+    written = {'convert', 'embed', 'export', 'infer', 'plan', 'probe', 'test'}
     assert {*uses['--out']} == written | {'visualize'}
     assert not {'out', 'output', 'target'} & uses.keys()
 

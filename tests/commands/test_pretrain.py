@@ -22,7 +22,7 @@ def tool(run_command, monkeypatch, tmp_path):
 def test_a_wrong_method_is_one_sentence(tool):
     done = tool('pretrain --data digits --method mocov4')
     assert done.stderr.startswith(
-        "Error: --method 'mocov4' is not one of mocov3, dino, dinov2, lejepa"
+        "Error: --method 'mocov4' is not one of mocov3, dino, dinov2, mae"
     )
 
 

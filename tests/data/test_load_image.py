@@ -62,7 +62,7 @@ def test_areas_and_ratios_are_distributed_alike(path, monkeypatch):
     """Of the crops themselves: the transform is asked to leave them at their size."""
     crops = []
     monkeypatch.setattr(
-        load_image, 'resized', lambda image, *args: crops.append(image.shape[:2]) or image
+        load_image, 'resize_image', lambda image, *args: crops.append(image.shape[:2]) or image
     )
     ours, theirs = LoadRandomResizedCrop(224), RandomResizedCrop(224)
     np.random.seed(1)

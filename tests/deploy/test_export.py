@@ -11,7 +11,7 @@ from tiny_models import randomize
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.deployed_module import Deployed
 from vit_plugin.deploy.export import (
-    FORMATS,
+    FILE_FORMATS,
     export,
     finite,
     largest_difference,
@@ -171,7 +171,7 @@ def test_a_preprocessor_within_the_model_is_kept(train):
     ('variation', 'size', 'suffix'),
     [
         pytest.param(*row, marks=() if row in QUICK else pytest.mark.nightly)
-        for row in product(VARIATIONS, SIZES, FORMATS)
+        for row in product(VARIATIONS, SIZES, FILE_FORMATS)
     ],
 )
 def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, size, suffix):
@@ -288,7 +288,7 @@ def test_weights_beyond_two_gigabytes_lie_beside(deployed, tmp_path, monkeypatch
 )
 def test_what_a_format_does_not_have(tmp_path, suffix, dtype, words):
     with rejects(words):
-        FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), {})
+        FILE_FORMATS[suffix].write(None, tmp_path / f'model{suffix}', dtype, ('logits',), {})
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])

@@ -15,8 +15,8 @@ from rejection import rejects
 from vit_plugin.deploy.bilinear import bilinear
 from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.deploy.pixel_steps import Placed, apply_steps
-from vit_plugin.deploy.runtimes import KEY
-from vit_plugin.inference.drawing import draw
+from vit_plugin.deploy.runtimes import METADATA_KEY
+from vit_plugin.inference.drawing import draw_prediction
 from vit_plugin.tasks.detection.box_prediction import mask_on
 from vit_plugin.tasks.segmentation.map_prediction import best_class
 
@@ -69,7 +69,7 @@ def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> 
         opset_imports=[helper.make_opsetid('', 17)],
         ir_version=8,
     )
-    helper.set_model_props(model, {KEY: json.dumps(FACTS | facts)})
+    helper.set_model_props(model, {METADATA_KEY: json.dumps(FACTS | facts)})
     onnx.save(model, path)
     return str(path)
 
@@ -87,7 +87,7 @@ def of_file(tmp_path):
 def test_metadata_that_is_not_ours_is_one_sentence(tmp_path, text):
     path = write(tmp_path / 'm.onnx', LOGITS)
     model = onnx.load(path)
-    onnx.helper.set_model_props(model, {} if text is None else {KEY: text})
+    onnx.helper.set_model_props(model, {} if text is None else {METADATA_KEY: text})
     onnx.save(model, path)
     nested = text is not None and text.startswith('[[')
     with rejects('levels of JSON' if nested else 'does not say what its inputs and outputs are'):
@@ -182,7 +182,7 @@ def test_a_map_has_the_size_of_the_image_without_the_padding(of_file):
 def test_pictures(of_file, outputs):
     image = np.full((80, 120, 3), 128, np.uint8)
     found = of_file(outputs)(image)
-    assert (draw(image, found, 0.3) != 128).any()
+    assert (draw_prediction(image, found, 0.3) != 128).any()
 
 
 def test_several_images_are_those_alone_and_large_ones_are_named(of_file, capsys):
@@ -262,7 +262,7 @@ def test_more_classes_than_a_byte_has(of_file):
     image = np.full((20, 30, 3), 128, np.uint8)
     found = model(image)
     assert found.names == ['290']
-    assert draw(image, found, 0.3).shape == (220, 330, 3)
+    assert draw_prediction(image, found, 0.3).shape == (220, 330, 3)
 
 
 def test_a_window_of_values_is_in_no_file():

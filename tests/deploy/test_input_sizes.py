@@ -5,8 +5,8 @@ import pytest
 from torch import nn
 
 from vit_plugin.deploy.input_sizes import (
+    InputSizes,
     Padding,
-    Sizes,
     padding_of,
     sizes_of_test,
 )
@@ -50,4 +50,4 @@ def test_a_size_that_all_images_have_or_none(divisor, shape_of, fixed):
     trained = SimpleNamespace(
         has_pixels=True, pixels=SimpleNamespace(bands=3), sample=sample, model=model
     )
-    assert sizes_of_test(trained) == Sizes(fixed, Padding(divisor))
+    assert sizes_of_test(trained) == InputSizes(fixed, Padding(divisor))

@@ -10,7 +10,7 @@ from rejection import rejects
 from torch import nn
 
 from vit_plugin.deploy.openvino_file import weights_of_openvino, write_openvino
-from vit_plugin.deploy.runtimes import KEY, InOpenVino
+from vit_plugin.deploy.runtimes import METADATA_KEY, InOpenVino
 
 pytest.importorskip('openvino')
 pytest.importorskip('onnxscript')
@@ -27,13 +27,13 @@ def program() -> torch.export.ExportedProgram:
 @pytest.mark.parametrize(('dtype', 'most'), [('float32', 1e-5), ('float16', 1e-2)])
 def test_it_has_the_outputs_names_and_metadata(program, tmp_path, dtype, most):
     path = tmp_path / 'model.xml'
-    run = write_openvino(program, path, dtype, ('logits',), {KEY: FACTS})
+    run = write_openvino(program, path, dtype, ('logits',), {METADATA_KEY: FACTS})
     images = torch.rand(1, 3, 8, 12)
     assert (run(images) - program.module()(images)).abs().max() < most
     file = InOpenVino(path, threads=1)
     assert file.inputs == {'images': (1, 3, 8, 12)}
     assert file.outputs == ['logits']
-    assert file.metadata[KEY] == FACTS
+    assert file.metadata[METADATA_KEY] == FACTS
     assert {one.name for one in tmp_path.iterdir()} == {'model.xml', 'model.bin'}
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from rejection import rejects
 from timm.data import create_transform
 
-from vit_plugin.deploy.input_sizes import Padding, Sizes, sizes_of_test
+from vit_plugin.deploy.input_sizes import InputSizes, Padding, sizes_of_test
 from vit_plugin.deploy.pipeline_steps import (
     facts_of,
     fill_of,
@@ -88,7 +88,7 @@ def test_steps_of_timm(mode, interpolation, size, shape):
     image = photograph(*shape)
     wanted = transform(Image.fromarray(image[..., ::-1].copy())).numpy()[::-1].transpose(1, 2, 0)
     found = apply_steps(
-        in_size(steps_of(transform.transforms), Sizes((height, width)), [0] * 3), image
+        in_size(steps_of(transform.transforms), InputSizes((height, width)), [0] * 3), image
     )
     assert np.array_equal(found.pixels, wanted)
 
@@ -100,7 +100,7 @@ def test_images_are_padded_as_by_the_preprocessor(shape, padding):
     resize = TRANSFORMS.build(dict(type='Resize', scale=(128, 80), keep_ratio=True))
     wanted = resize(dict(img=photograph(*shape)))['img']
     fill = [103.53, 116.28, 123.675]
-    steps = in_size(steps_of([resize]), Sizes(None, padding), fill)
+    steps = in_size(steps_of([resize]), InputSizes(None, padding), fill)
     found = apply_steps(steps, photograph(*shape))
     height, width = found.inner
     assert found.pixels.shape[:2] == padding.padded((height, width))
@@ -147,7 +147,7 @@ def test_pixels_are_read_as_by_the_pipeline_or_refused():
 def test_another_size_than_the_pipelines(pipeline, covers, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         steps = steps_of([TRANSFORMS.build(step) for step in pipeline])
-    sizes = Sizes((32, 48), of_test=False)
+    sizes = InputSizes((32, 48), of_test=False)
     found = apply_steps(in_size(steps, sizes, [0] * 3), photograph(*shape))
     assert found.pixels.shape == (32, 48, 3)
     assert (found.scale * shape >= (47, 31)).all() == covers or max(shape) == min(shape) * 1.5
@@ -166,7 +166,7 @@ def test_another_size_than_the_pipelines(pipeline, covers, shape):
 def test_the_size_of_training_where_that_of_a_test_is_open(scale, img_size, unit, size):
     steps = [dict(resize=['scale', *scale])] if scale else []
     backbone = SimpleNamespace(img_size=img_size, strides=(16,))
-    sizes = Sizes(None, Padding(unit))
+    sizes = InputSizes(None, Padding(unit))
     assert size_of_training(steps, sizes, SimpleNamespace(backbone=backbone)) == size
 
 
@@ -189,7 +189,7 @@ def test_the_size_of_training_where_that_of_a_test_is_open(scale, img_size, unit
 )
 def test_an_image_in_a_file_of_one_size(scale, size, width, height, expected):
     steps = [dict(resize=['scale', *scale], interpolation='bilinear', backend='cv2')]
-    resize, pad = in_size(steps, Sizes(size, Padding(32), of_test=False), [7.0] * 3)
+    resize, pad = in_size(steps, InputSizes(size, Padding(32), of_test=False), [7.0] * 3)
     assert size_after(resize, width, height) == expected
     assert size_after(pad, *expected) == size[::-1]
 

@@ -12,7 +12,7 @@ from ranks import on_ranks
 from rejection import rejects
 
 from vit_plugin.engine.distributed import (
-    TIMEOUT,
+    DIST_TIMEOUT,
     dist_settings,
     from_rank_0,
     init_distributed,
@@ -64,7 +64,7 @@ def test_two_backends_by_cfg_options():
     cfg = Config(dict(env_cfg=dict(dist_cfg=dict(backend='nccl'))))
     given = ['--cfg-options', 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl']
     cfg.merge_from_dict(parser.parse_args(given).cfg_options)
-    assert dist_settings(cfg.env_cfg) == dict(backend='cpu:gloo,cuda:nccl', timeout=TIMEOUT)
+    assert dist_settings(cfg.env_cfg) == dict(backend='cpu:gloo,cuda:nccl', timeout=DIST_TIMEOUT)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from mmengine.runner import EpochBasedTrainLoop
 
-from vit_plugin.engine.pace import FEWEST_STEPS, SHORTEST, Pace, seconds_left, validations
+from vit_plugin.engine.pace import FEWEST_STEPS, MIN_SECONDS, Pace, seconds_left, validations
 
 
 def runner_of(epochs: int, epoch: int = 0, validates: bool = True) -> SimpleNamespace:
@@ -35,7 +35,7 @@ def test_the_validations_that_are_left():
 
 
 def test_a_change_of_the_load_is_followed():
-    slow, fast = [5.0] * 20, [0.1] * int(SHORTEST / 0.1)
+    slow, fast = [5.0] * 20, [0.1] * int(MIN_SECONDS / 0.1)
     assert paced(*fast).of_a_step == pytest.approx(0.1)
     assert paced(*slow, *fast, 0.1).of_a_step == pytest.approx(0.1)
     assert paced(*fast, *slow).of_a_step == pytest.approx(5)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 def test_images_per_second_are_logged(tmp_path, monkeypatch):
     monkeypatch.setattr(throughput, 'STEADY', 3)
-    monkeypatch.setattr(throughput, 'LONG', 0.0)
+    monkeypatch.setattr(throughput, 'LONG_EPOCH', 0.0)
     runner = build(tiny_cfg(tmp_path))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vit_plugin.files.place import HERE, moved, placed
+from vit_plugin.files.place import HERE, placed, relocated
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,6 @@ def test_without_quotes_it_would_not_be_read_back():
 def test_what_the_present_folder_has_is_taken_there(tmp_path):
     (tmp_path / 'val.txt').touch()
     settings = dict(a=['/runs/x/val.txt', '/runs/x/none.txt'], b=dict(c=('/runs/x2/val.txt', 1)))
-    assert moved(settings, '/runs/x/', str(tmp_path)) == dict(
+    assert relocated(settings, '/runs/x/', str(tmp_path)) == dict(
         a=[str(tmp_path / 'val.txt'), '/runs/x/none.txt'], b=dict(c=('/runs/x2/val.txt', 1))
     )

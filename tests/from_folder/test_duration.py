@@ -39,7 +39,7 @@ def runner_of(epochs: int, img_size: object = 224, **loop) -> SimpleNamespace:
     ],
 )
 def test_times_are_said_as_people_say_them(seconds, words):
-    assert duration.in_words(seconds) == words
+    assert duration.time_in_words(seconds) == words
 
 
 def test_within_an_hour_nothing_is_proposed():
@@ -73,11 +73,11 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     assert used == [2, 2]  # a second for two images is enough to know
     assert seconds == (1 + 1 / 2) * 16 / 2
     used.clear()
-    monkeypatch.setattr(duration, 'ENOUGH', 10)
+    monkeypatch.setattr(duration, 'ENOUGH_SECONDS', 10)
     assert duration.seconds_of_batch(loader, use, model) == 1.5
     assert used == [2, 2, 4, 4, 8, 8, 16, 16]
     used.clear()
-    monkeypatch.setattr(duration, 'LONG', 1)
+    monkeypatch.setattr(duration, 'LONG_SECONDS', 1)
     assert duration.seconds_of_batch(loader, use, model) == 1.5
     assert used == [2, 4, 8, 16]  # a step that long is not repeated
 

@@ -8,7 +8,7 @@ import timm
 import torch
 
 from vit_plugin.from_folder.schedule import STEM
-from vit_plugin.from_folder.starting_point import SMALL, StartingPoint
+from vit_plugin.from_folder.starting_point import SMALL_SIDE, StartingPoint
 
 PROGRAM = """
 import sys, warnings
@@ -42,7 +42,7 @@ def test_weights_of_a_detector_need_no_compiled_ops(tmp_path):
 def test_new_blocks_on_a_trained_stem_are_a_start_of_their_own(arch, kind, tmp_path):
     path = tmp_path / 'cnn.pth'
     torch.save(timm.create_model('test_resnet').state_dict(), path)
-    start = StartingPoint(arch, str(path), (0, SMALL))
+    start = StartingPoint(arch, str(path), (0, SMALL_SIDE))
     assert start.kind == kind
     parts = {name for name, _ in start.meta_backbone(64).named_parameters()}
     name = STEM.removeprefix('backbone.')

@@ -10,7 +10,7 @@ import pytest
 from vit_plugin.commands import infer
 from vit_plugin.commands.entry import run_command
 from vit_plugin.deploy.exported_model import ExportedModel
-from vit_plugin.inference.demo_model import FOLDER, IMAGES, ONNX
+from vit_plugin.inference.demo_model import DEMO_CHECKPOINT, DEMO_IMAGES, DEMO_ONNX
 
 LARGEST = 2_000_000  # bytes, of all files
 needs_onnxruntime = pytest.mark.skipif(
@@ -19,7 +19,7 @@ needs_onnxruntime = pytest.mark.skipif(
 
 
 def test_it_is_small():
-    files = [path for path in FOLDER.rglob('*') if path.suffix not in ('.py', '.pyc')]
+    files = [path for path in DEMO_CHECKPOINT.rglob('*') if path.suffix not in ('.py', '.pyc')]
     assert sum(path.stat().st_size for path in files if path.is_file()) < LARGEST
 
 
@@ -29,7 +29,7 @@ def test_a_command_without_arguments_draws_pictures(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(sys, 'argv', ['vit-plugin infer', '--demo'])
     run_command(infer)
     said = capsys.readouterr().out
-    for image in IMAGES.iterdir():
+    for image in DEMO_IMAGES.iterdir():
         picture = cv2.imread(f'demo_pictures/{image.name}')
         assert not np.array_equal(picture, cv2.imread(str(image)))
         assert f'demo_pictures/{image.name}' in said
@@ -48,8 +48,8 @@ def test_a_model_of_ones_own_needs_images(words, monkeypatch):
 def test_both_files_give_the_same_boxes():
     import vit_plugin
 
-    trained, file = vit_plugin.load(FOLDER), ExportedModel(ONNX)
-    for path in IMAGES.iterdir():
+    trained, file = vit_plugin.load(DEMO_CHECKPOINT), ExportedModel(DEMO_ONNX)
+    for path in DEMO_IMAGES.iterdir():
         image = cv2.imread(str(path))
         ours, theirs = trained(image), file(image)
         sure = ours.scores > 0.5

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from anyfolder.pictures.palette import color_of
-from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.drawing import draw_prediction
 from vit_plugin.tasks.detection.box_prediction import BoxPrediction
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 
@@ -19,7 +19,7 @@ def test_boxes_and_masks_above_the_score_are_drawn_where_they_are():
         np.array([[200.0, 100.0, 300.0, 200.0], [500.0, 300.0, 600.0, 400.0]]),
         masks,
     )
-    picture = draw(image, found, 0.3)
+    picture = draw_prediction(image, found, 0.3)
     assert tuple(picture[150, 200]) == color_of(4)[::-1]  # the box, in BGR
     assert (picture[150, 250] != 128).any()  # the mask
     assert (picture[290:, 490:] == 128).all()
@@ -33,7 +33,7 @@ def test_small_images_are_enlarged(shape, expected):
     found = BoxPrediction(
         None, np.array([0]), ['cat'], np.array([0.9]), np.array([[1.0, 1.0, 5.0, 5.0]])
     )
-    assert draw(np.zeros((*shape, 3), np.uint8), found, 0.3).shape == (*expected, 3)
+    assert draw_prediction(np.zeros((*shape, 3), np.uint8), found, 0.3).shape == (*expected, 3)
 
 
 @pytest.mark.parametrize('side', [160, 4000])
@@ -41,7 +41,7 @@ def test_text_grows_with_the_image(side):
     found = BoxPrediction(
         None, np.array([0]), ['cat'], np.array([0.9]), np.array([[0.4, 0.4, 0.6, 0.6]]) * side
     )
-    picture = draw(np.full((side, side, 3), 128, np.uint8), found, 0.3)
+    picture = draw_prediction(np.full((side, side, 3), 128, np.uint8), found, 0.3)
     rows = np.flatnonzero((picture != 128).any(axis=(1, 2)))
     above = 0.4 - rows[0] / len(picture)  # the label, as a part of the height
     assert 0.02 < above < 0.1
@@ -59,7 +59,7 @@ def test_many_boxes_have_a_legend():
         np.full(400, 0.9),
         np.hstack((corners, corners + 9.0)),
     )
-    picture = draw(np.full((side, side, 3), 128, np.uint8), found, 0.3)
+    picture = draw_prediction(np.full((side, side, 3), 128, np.uint8), found, 0.3)
     assert (picture[200:, 200:] == 128).all(axis=-1).mean() > 0.7  # which labels would have covered
     assert (picture[:16, :30] != 128).any(axis=-1).all()
 
@@ -73,7 +73,7 @@ def test_a_map_has_one_tint_for_a_class_and_none_for_the_background():
         np.array([0.5, 0.25, 0.25]),
         map=labels,
     )
-    picture = draw(np.full((100, 800, 3), 128, np.uint8), found, 0.3)
+    picture = draw_prediction(np.full((100, 800, 3), 128, np.uint8), found, 0.3)
     assert np.ptp(picture[80:95, 5:395], axis=(0, 1)).max() == 0
     assert (picture[90, 5] != picture[90, 500]).any()
     assert (picture[80:, 605:] == 128).all()
@@ -83,6 +83,6 @@ def test_a_map_has_one_tint_for_a_class_and_none_for_the_background():
 def test_labels_of_boxes_at_one_place_do_not_cover_each_other():
     boxes = np.array([[100.0, 200.0, 300.0, 300.0]] * 3)
     found = BoxPrediction(None, np.arange(3), ['a'] * 3, np.array([0.9, 0.8, 0.7]), boxes)
-    picture = draw(np.full((400, 400, 3), 128, np.uint8), found, 0.3)
+    picture = draw_prediction(np.full((400, 400, 3), 128, np.uint8), found, 0.3)
     for label in range(3):
         assert (picture == color_of(label)[::-1]).all(axis=-1).sum() > 300

@@ -1,6 +1,6 @@
 import torch
 
-from vit_plugin.inference.prepared_image import pixels_of
+from vit_plugin.inference.prepared_image import rgb_pixels
 
 
 def test_pixels_are_those_before_the_preprocessor():
@@ -11,5 +11,5 @@ def test_pixels_are_those_before_the_preprocessor():
     preprocessor = ClsDataPreprocessor(mean=[10.0, 20.0, 30.0], std=[2.0, 4.0, 8.0], to_rgb=True)
     (normalized,) = preprocessor(dict(inputs=[bgr], data_samples=[DataSample()]))['inputs']
     expected = bgr.flip(0).permute(1, 2, 0).tolist()
-    assert pixels_of(bgr).tolist() == pixels_of(normalized, preprocessor).tolist() == expected
-    assert pixels_of(bgr[:1]).shape == (2, 2, 3)
+    assert rgb_pixels(bgr).tolist() == rgb_pixels(normalized, preprocessor).tolist() == expected
+    assert rgb_pixels(bgr[:1]).shape == (2, 2, 3)

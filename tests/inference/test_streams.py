@@ -40,7 +40,7 @@ def test_a_url_is_read_within_its_bounds(tmp_path, server, monkeypatch):
     for name, words in (('none.png', '404'), ('no.png', 'no.png. cannot be read')):
         with rejects(f'The image .*{words}'):
             find_inputs([f'{server}/{name}'])[0].read()
-    monkeypatch.setattr(streams, 'LARGEST', 20)
+    monkeypatch.setattr(streams, 'MAX_DOWNLOAD_BYTES', 20)
     with rejects('has more than 0 MiB'):
         one.read()
 

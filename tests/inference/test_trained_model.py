@@ -30,7 +30,7 @@ from vit_plugin.inference.image_transforms import PipelineTransform
 from vit_plugin.inference.load import imagenet_classes, load
 from vit_plugin.inference.saved_model import saved_config
 from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.inference.unusual_sizes import SAID
+from vit_plugin.inference.unusual_sizes import SHOWN_SENTENCES
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.report.pictures.pictures import draw_maps
@@ -87,7 +87,7 @@ def test_pixels_are_the_files(tmp_path, digits):
 
 def test_images_become_as_large_as_those_of_training(digits, capsys):
     """The pipeline of the recipe keeps their size, and 2,048 pixels would take minutes."""
-    SAID.clear()
+    SHOWN_SENTENCES.clear()
     model = load(digits, device='cpu')
     for shape in ((40, 60, 3), (2, 3, 3)):
         assert model.sample(np.zeros(shape, np.uint8))['inputs'].shape == (1, 8, 8)
@@ -102,7 +102,7 @@ def test_what_will_take_minutes_is_said_before(digits, capsys):
     assert f'\n{said} those of 8 x 8' in capsys.readouterr().err
     model.predict([image], ['a.png'])
     assert not capsys.readouterr().err  # the second of them
-    SAID.clear()
+    SHOWN_SENTENCES.clear()
     model.predict([image[:8], image], ['b.png', 'c.png'])
     assert capsys.readouterr().err.startswith(f'c.png: {said}')
 

@@ -233,7 +233,7 @@ def test_padded_rows(rows, padded):
 
 GROWTH = """
 import sys, torch
-from vit_plugin.measure.benchmark.one_image import peak_resident
+from benchmarks.measuring.one_image import peak_resident
 from vit_plugin.models.layers import Mlp
 from vit_plugin.passes.onednn import convert_mlps
 mlp = Mlp(384, 1536, dict(type='GELU'))

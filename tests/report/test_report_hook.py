@@ -124,7 +124,7 @@ def test_what_is_next_names_an_image_of_the_data(tmp_path):
 @pytest.fixture
 def few_images(monkeypatch):
     """Lets a page have four images, since it takes long to draw many."""
-    monkeypatch.setattr('vit_plugin.report.pictures.data_pictures.SHOWN', 4)
+    monkeypatch.setattr('vit_plugin.report.pictures.data_pictures.SHOWN_SAMPLES', 4)
     monkeypatch.setattr('vit_plugin.report.outcomes.outcomes.PANELS', 4)
 
 

@@ -323,19 +323,3 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
             ([good, *target, '--dtype', 'int4'], '--dtype'),
         ):
             yield Call('export', arguments, word)
-    if 'benchmark' in tools:
-        sizes = ['--img-size', '32', '--batch-size', '1']
-        tiny = ['--arch', 'Ti/16', '--rounds', '1', *sizes, '--peers']
-        for arguments, word in (
-            ([*tiny, '--arch', 'B/17'], 'B/1'),
-            ([*tiny, '--arch', 'X'], 'X'),
-            ([*tiny, '--img-size', '0'], 'img-size'),
-            (['--modes', 'sleep'], '--modes'),
-            ([*tiny, '--batch-size', '0'], 'batch'),
-            ([*tiny, '--rounds', '0'], 'rounds'),
-            ([*tiny, '--device', 'cuda'], 'device'),
-            ([*tiny, '--cfg-options', 'depth=3'], 'depth'),
-            ([*tiny, '--threads', '0'], 'threads'),
-            ([*tiny, '--out', str(folder / 'file/x.json')], 'file'),
-        ):
-            yield Call('benchmark', arguments, word)

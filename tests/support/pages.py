@@ -37,9 +37,7 @@ IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/commands/test_train_and_test.py',
     r'(?:python tools/|vit-plugin )'
-    r'(benchmark|demo|export|infer|plan|pretrain|probe|sweep|visualize)\b': (
-        'tests/commands/test_{}.py'
-    ),
+    r'(demo|export|infer|plan|pretrain|probe|visualize)\b': ('tests/commands/test_{}.py'),
     r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': (
         'tests/commands/test_convert.py'
     ),
@@ -51,7 +49,8 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'benchmarks/wheel.py',
     r'python benchmarks (pipelines|plain_loop)\b': 'tests/benchmarks/test_pipelines.py',
-    r'python benchmarks (blocks|defaults|decoders|depth|few_validated|runtimes|yolo)\b': (
+    r'python benchmarks '
+    r'(blocks|decoders|defaults|dense_probe|depth|few_validated|runtimes|speed|sweep)\b': (
         'tests/benchmarks/test_{}.py'
     ),
     r'python benchmarks models\b': 'tests/benchmarks/test_equal_minutes.py',

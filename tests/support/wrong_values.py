@@ -534,14 +534,6 @@ RIGHT: dict[str, dict[str, Any]] = {
         center_momentum=0.9,
         centering='sinkhorn_knopp',
     ),
-    'LeJEPA': dict(
-        backbone=dict(type='vit_plugin.VisionTransformer', arch=TINY, img_size=32),
-        neck=dict(type='vit_plugin.DINONeck', in_channels=32),
-        head=dict(type='vit_plugin.LeJEPAHead'),
-        num_large=2,
-        data_preprocessor=None,
-    ),
-    'LeJEPAHead': dict(weight=0.05, num_slices=8, reach=3.0),
     'Digits': dict(
         split='val', val_fraction=0.2, seed=0, indices=4, test_mode=True, max_refetch=10
     ),

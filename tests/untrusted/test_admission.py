@@ -13,7 +13,7 @@ from vit_plugin.arguments.encoder_options import EncoderOptions
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.rotary import RotaryOptions
 from vit_plugin.registry import MODELS
-from vit_plugin.untrusted import UNTRUSTED_REMEDY, admit
+from vit_plugin.untrusted import UNTRUSTED_REMEDY, validate_untrusted
 from vit_plugin.untrusted.admission import _Admission
 from vit_plugin.untrusted.table import NOTHING, PATHS, PLACES
 
@@ -64,7 +64,7 @@ def changed(place: str, value: Any) -> dict[str, Any]:
 
 
 def test_what_predicts_is_kept_and_the_rest_left_out():
-    found = admit(CONFIG, 'x.pth')
+    found = validate_untrusted(CONFIG, 'x.pth')
     assert found.keys() == {'default_scope', 'model', 'test_dataloader'}
     assert 'init_cfg' not in found['model']
     assert found['model']['head'] == CONFIG['model']['head']
@@ -75,7 +75,7 @@ def test_what_predicts_is_kept_and_the_rest_left_out():
 
 def test_settings_of_a_training_that_a_detector_cannot_be_built_without_are_none():
     cfg = changed('model.train_cfg', dict(rcnn=dict(sampler=dict(type='os.system'))))
-    assert admit(cfg, 'x.pth')['model']['train_cfg'] is None
+    assert validate_untrusted(cfg, 'x.pth')['model']['train_cfg'] is None
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_settings_of_a_training_that_a_detector_cannot_be_built_without_are_none
 def test_numerics_are_kept_in_both_forms(numerics):
     """As ``zoo --as-config`` prints them."""
     cfg = changed('model.backbone.numerics', numerics)
-    assert admit(cfg, 'x.pth')['model']['backbone']['numerics'] == numerics
+    assert validate_untrusted(cfg, 'x.pth')['model']['backbone']['numerics'] == numerics
 
 
 def test_a_test_reads_its_data_and_its_averages():
-    found = admit(CONFIG, 'x.pth', 'test')
+    found = validate_untrusted(CONFIG, 'x.pth', 'test')
     assert found['test_dataloader'] == CONFIG['test_dataloader']
     assert found['custom_hooks'] == [dict(type='EMAHook')]
     with rejects("'LocalVisBackend' as a visualizer, which is not in"):
-        admit(changed('visualizer', dict(type='LocalVisBackend')), 'x.pth', 'test')
+        validate_untrusted(changed('visualizer', dict(type='LocalVisBackend')), 'x.pth', 'test')
 
 
 NECK, LOSS, DATASET = 'model.neck', 'model.head.loss', 'test_dataloader.dataset'
@@ -138,7 +138,7 @@ STEP = f'{DATASET}.pipeline.0'
 @pytest.mark.parametrize('use', ['predict', 'test'])
 def test_everything_else_is_refused_with_its_place(place, value, words, use):
     with pytest.raises(ConfigError) as error:
-        admit(changed(place, value), 'x.pth', use)
+        validate_untrusted(changed(place, value), 'x.pth', use)
     assert words in str(error.value)
     assert str(error.value).startswith("The config in 'x.pth' names at ")
     assert str(error.value).endswith(f'; {UNTRUSTED_REMEDY}.')
@@ -181,8 +181,8 @@ def test_everything_else_is_refused_with_its_place(place, value, words, use):
 def test_a_test_reads_only_lists_and_images_and_writes_nothing(place, value):
     at = place.removesuffix('.ann_file')
     with rejects(rf'names at {at}.* which is not in the table'):
-        admit(changed(place, value), 'x.pth', 'test')
-    admit(CONFIG, 'x.pth', 'test')
+        validate_untrusted(changed(place, value), 'x.pth', 'test')
+    validate_untrusted(CONFIG, 'x.pth', 'test')
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ def test_a_test_reads_only_lists_and_images_and_writes_nothing(place, value):
 )
 def test_what_is_no_part_is_refused(place, value):
     with rejects(rf'names at {place}'):
-        admit(changed(place, value), 'x.pth', 'test')
+        validate_untrusted(changed(place, value), 'x.pth', 'test')
 
 
 def test_what_says_where_results_go_is_left_out():
     metric = dict(type='Accuracy', collect_dir='x', topk=(1,))
-    found = admit(changed('test_evaluator.0', metric), 'x.pth', 'test')
+    found = validate_untrusted(changed('test_evaluator.0', metric), 'x.pth', 'test')
     assert found['test_evaluator'] == [dict(type='Accuracy', topk=(1,))]
 
 
@@ -284,7 +284,7 @@ def test_checkpoints_of_the_frameworks_are_admitted(framework, name):
         pytest.skip(f'{framework} was installed without its configs')
     cfg = Config.fromfile(file, import_custom_modules=False, format_python_code=False).to_dict()
     for use in ('predict', 'test', 'probe'):
-        found = admit(cfg, 'x.pth', use)
+        found = validate_untrusted(cfg, 'x.pth', use)
         assert found['model']['type'] == cfg['model']['type']
     assert found['test_evaluator']
 
@@ -304,5 +304,5 @@ def test_no_module_is_imported_to_look_for_a_name(tmp_path, monkeypatch):
         (f'{STEP}.resize_type', 'local'),
     ):
         with rejects('names at '):
-            admit(changed(place, value), 'x.pth')
+            validate_untrusted(changed(place, value), 'x.pth')
     assert not (tmp_path / 'ran').exists()

@@ -8,7 +8,7 @@ from rejection import rejects
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.weights.foreign_config import ConfigKind, ForeignConfig
 from vit_plugin.weights.transformers_config import (
-    STAGES,
+    STAGE_FIELDS,
     blocks_before_outputs,
     transformers_kind,
 )
@@ -138,7 +138,7 @@ def test_a_table_has_each_field_once():
     ],
 )
 def test_outputs_of_a_backbone(content, outputs):
-    config = ForeignConfig(content, transformers_kind(STAGES))
+    config = ForeignConfig(content, transformers_kind(STAGE_FIELDS))
     assert blocks_before_outputs(config, 4) == outputs
     config.check()
 
@@ -157,4 +157,4 @@ def test_outputs_of_a_backbone(content, outputs):
 )
 def test_outputs_that_there_are_not(content, words):
     with rejects(words):
-        blocks_before_outputs(ForeignConfig(content, transformers_kind(STAGES)), 4)
+        blocks_before_outputs(ForeignConfig(content, transformers_kind(STAGE_FIELDS)), 4)

@@ -8,7 +8,7 @@ from rejection import rejects
 from safetensors.torch import save_file
 
 from vit_plugin.inference.load import load
-from vit_plugin.weights.hub import config_of, from_hugging_face, is_of_hub, weights_in
+from vit_plugin.weights.hub import from_hugging_face, hub_config, is_of_hub, weights_in
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.published import Published
 
@@ -37,7 +37,7 @@ def test_a_folder_of_the_cache_is_its_snapshot(revisions, main, found, tmp_path)
     assert weights_in(folder) == wanted
     assert is_of_hub(str(folder)) == bool(found)
     if found:
-        assert config_of(str(folder)) == dict(revision=found)
+        assert hub_config(str(folder)) == dict(revision=found)
 
 
 def test_offline_a_name_is_what_the_cache_has(tmp_path, monkeypatch):

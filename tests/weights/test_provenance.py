@@ -9,10 +9,10 @@ import torch
 
 from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.carried_records import append_to, carried, of_address, of_exported, of_file
-from vit_plugin.weights.licenses import OWNED, kind_of, owned
+from vit_plugin.weights.licenses import OWNED, license_kind, owned
 from vit_plugin.weights.provenance import (
-    DEEPEST,
-    KEY,
+    MAX_DEPTH,
+    PROVENANCE_KEY,
     Provenance,
     begun_with,
     converted,
@@ -45,13 +45,13 @@ def deep(levels: int) -> dict:
         *(None, 3, 'text', [], dict(source=3), dict(source='x' * 501), dict(source='x', links=3)),
         *(dict(source='x', links=[3]), dict(source='x', links=[dict(part=1, of=dict(source='y'))])),
         dict(source='x', links=[dict(part='start', of=None)]),
-        deep(DEEPEST + 1),
+        deep(MAX_DEPTH + 1),
     ],
 )
 def test_what_is_no_record_is_none(hostile):
     assert read_record(hostile) is None
     assert read_text_record('{' + '"a":{' * 100_000) is None
-    assert read_record(deep(DEEPEST)) is not None
+    assert read_record(deep(MAX_DEPTH)) is not None
 
 
 def test_a_chain_is_printed_with_what_is_not_permissive():
@@ -82,7 +82,7 @@ def test_a_chain_is_printed_with_what_is_not_permissive():
     ],
 )
 def test_kinds_of_licenses(license, kind):
-    assert kind_of(license) == kind
+    assert license_kind(license) == kind
 
 
 def write_torch(path: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_archive_carries_a_record_for_all_its_readers(name, write, tmp_path):
 
 def test_a_checkpoint_of_ours_says_where_it_comes_from(tmp_path):
     path = tmp_path / 'epoch_1.pth'
-    torch.save(dict(meta={KEY: CHAIN.plain()}, state_dict={'a': torch.ones(1)}), path)
+    torch.save(dict(meta={PROVENANCE_KEY: CHAIN.plain()}, state_dict={'a': torch.ones(1)}), path)
     record = of_address(str(path))
     assert (record.source, record.links) == ('epoch_1.pth', CHAIN.links)
     assert re.fullmatch('[0-9a-f]{64}', record.sha256)
@@ -179,7 +179,7 @@ def test_what_a_config_begins_with():
 
 def test_the_page_has_the_table_of_owners():
     rows = [
-        f'| {row.weights} | {row.license or "not stated"} | {kind_of(row.license)} | '
+        f'| {row.weights} | {row.license or "not stated"} | {license_kind(row.license)} | '
         f'[{row.page.split("/")[2]}]({row.page}), {row.read} |'
         for row in OWNED
     ]

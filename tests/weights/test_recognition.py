@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights import recognition
 from vit_plugin.weights.formats.own import OWN
 from vit_plugin.weights.opening import Checkpoint
-from vit_plugin.weights.recognition import recognize, unwrapped
+from vit_plugin.weights.recognition import recognize, without_wrapper_prefixes
 
 STATE = {
     name: torch.full_like(value, i)
@@ -63,9 +63,9 @@ def test_a_wrapped_part_has_the_word_within_its_names(word):
     compiled = {
         name.replace('blocks.0.', f'blocks.0.{word}.'): value for name, value in STATE.items()
     }
-    assert unwrapped(compiled).keys() == STATE.keys()
+    assert without_wrapper_prefixes(compiled).keys() == STATE.keys()
     kept = {'a': torch.ones(1), '_orig_mod.a': torch.ones(1)}  # which would be one name
-    assert unwrapped(kept) is kept
+    assert without_wrapper_prefixes(kept) is kept
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])

@@ -5,14 +5,14 @@ import torch
 from mmengine.config import Config
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo.catalog import config_of, licenses, lines, pixels_of
+from vit_plugin.zoo.catalog import catalog_config, licenses, lines, pretrained_pixels
 
 
 @pytest.mark.parametrize(
     'name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k']
 )
 def test_the_config_spelled_out_is_the_same_model(name):
-    cfg = Config.fromstring(Config(config_of(name)).pretty_text, '.py')
+    cfg = Config.fromstring(Config(catalog_config(name)).pretty_text, '.py')
     assert cfg.backbone.pop('type') == 'vit_plugin.VisionTransformer'
     assert cfg.backbone.pop('init_cfg', {}).get('checkpoint') == (
         f'timm://{name}' if '.' in name else None
@@ -27,7 +27,7 @@ def test_the_config_spelled_out_is_the_same_model(name):
 @pytest.mark.parametrize('family', ['dinov3', 'dinov2', 'siglip2'])
 def test_recipes_expect_the_pixels_of_their_weights(family):
     cfg = Config.fromfile(f'configs/_base_/backbones/{family}-vit-base-p16.py')
-    assert cfg.pixels == pixels_of(cfg.backbone.arch.removeprefix('timm://'))
+    assert cfg.pixels == pretrained_pixels(cfg.backbone.arch.removeprefix('timm://'))
 
 
 def test_a_line_for_each_name():

@@ -10,7 +10,7 @@ from torch import nn
 
 from benchmarks.zoo import randomize
 from vit_plugin.models import load_weights
-from vit_plugin.zoo.catalog import config_of
+from vit_plugin.zoo.catalog import catalog_config
 
 KINDS = {
     'vit_base_patch16_sapiens2': ('cls_token', None),
@@ -33,7 +33,7 @@ def test_the_pooled_vector_is_timms(monkeypatch, name):
     randomize(theirs.to_empty(device='cpu').eval())
     for module in ('definition', 'catalog'):
         monkeypatch.setattr(f'vit_plugin.zoo.{module}.find', lambda name: theirs)
-    cfg = config_of(name)
+    cfg = catalog_config(name)
     out_type, mode = KINDS[name]
     assert (cfg['backbone']['out_type'], cfg.get('neck', {}).get('mode')) == (out_type, mode)
     model = nn.Module()

@@ -1,6 +1,6 @@
 """The arguments of constructors: their annotations, and one sentence for a wrong value."""
 
-from .building import as_config_error, find, look_up, why_not_built
+from .building import as_config_error, find_class, look_up, why_not_built
 from .check import check
 from .checked import checked
 from .fields import fits
@@ -11,7 +11,7 @@ __all__ = [
     'as_config_error',
     'check',
     'checked',
-    'find',
+    'find_class',
     'fits',
     'look_up',
     'why_not_built',

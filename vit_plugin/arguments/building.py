@@ -1,4 +1,4 @@
-"""The parts of a config that MMEngine builds: their types in a registry, and their arguments."""
+"""Check the types and arguments of the components that MMEngine builds from a config."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def registered(registry: 'Registry') -> list[str]:
         for scope, child in above.children.items():
             if child is not registry:
                 later = getattr(child, 'later', None)
-                if later is not None:  # of ours; a framework's import may fail
+                if later is not None:  # one of our modules; a framework's import may fail
                     child.import_from_location()
                 names |= {f'{scope}.{name}' for name in (*child.module_dict, *(later or ()))}
         above = above.parent
@@ -48,11 +48,11 @@ def look_up(kind: Any, registry: 'Registry', scope: str | None) -> Any:
     with registry.switch_scope_and_registry(scope) as here:
         try:
             return here.get(kind)
-        except RuntimeError:  # of some versions of MMEngine
+        except RuntimeError:  # raised by some versions of MMEngine
             return None
 
 
-def find(at: str, kind: Any, registry: 'Registry', scope: str | None) -> Any:
+def find_class(at: str, kind: Any, registry: 'Registry', scope: str | None) -> Any:
     """The class that :func:`look_up` finds.
 
     Raises:

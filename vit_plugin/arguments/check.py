@@ -14,7 +14,7 @@ from vit_plugin.suggestions import closest, suggestion
 
 from .signature import Signature, names_within
 
-FIRST = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
+FIRST_ERRORS = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
@@ -91,8 +91,8 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
 def _order(one: tuple[Any, Any]) -> tuple[bool, int]:
     """The order of problems: names of arguments, then names inside, then values."""
     path, kind = one[0], one[1]['type']
-    rank = FIRST.index(kind) if kind in FIRST else len(FIRST)
-    return len(path) > 1 or kind not in FIRST, rank
+    rank = FIRST_ERRORS.index(kind) if kind in FIRST_ERRORS else len(FIRST_ERRORS)
+    return len(path) > 1 or kind not in FIRST_ERRORS, rank
 
 
 def _of_the_type(found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

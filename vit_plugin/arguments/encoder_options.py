@@ -151,7 +151,7 @@ CREATES = {
 }
 
 
-def entries_of(options: type, each_block: bool = False) -> dict[str, Any]:
+def typed_entries(options: type, each_block: bool = False) -> dict[str, Any]:
     """The annotations of a dict with these options, for a ``TypedDict`` without total entries."""
     hints: dict[str, Any] = get_type_hints(options, include_extras=True)
     required: Any = Required
@@ -169,12 +169,12 @@ if TYPE_CHECKING:
     WindowCfg = Mapping[str, Any]
     EncoderCfg = Mapping[str, Any]
 else:  # the dicts that a config may give
-    WindowCfg = TypedDict('WindowCfg', entries_of(WindowOptions), total=False)
+    WindowCfg = TypedDict('WindowCfg', typed_entries(WindowOptions), total=False)
     EncoderCfg = TypedDict(
         'EncoderCfg',
         {
-            **entries_of(EncoderOptions),
-            **entries_of(BlockOptions, each_block=True),
+            **typed_entries(EncoderOptions),
+            **typed_entries(BlockOptions, each_block=True),
             'window': WindowCfg | None,
         },
         total=False,

@@ -11,7 +11,7 @@ from typing_extensions import Required, TypedDict
 # Values are not converted. Infinite numbers and NaN are rejected.
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 
-Section = dict[str, Any]  # of a config
+Section = dict[str, Any]  # a section of a config
 
 
 @with_config({**STRICT, 'extra': 'allow'})
@@ -49,7 +49,7 @@ PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
 Blocks = Annotated[int, Field(ge=0, le=1000)]  # without any, the stem stands alone
 Positive = Annotated[float, Field(gt=0)]
-Factor = Annotated[float, Field(gt=0, le=100)]  # of a width, or of a number of blocks
+Factor = Annotated[float, Field(gt=0, le=100)]  # multiplies a width or a number of blocks
 NotNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']  # -1 freezes nothing
@@ -69,7 +69,7 @@ def _ascending(values: Sequence[float]) -> Sequence[float]:
     return values
 
 
-ASCENDING = AfterValidator(_ascending)  # of an annotation for two numbers (min, max)
+ASCENDING = AfterValidator(_ascending)  # annotates two numbers (min, max)
 
 
 class Typed(Open):

@@ -39,7 +39,7 @@ def _part(value: Any) -> Any:
 
 Part = Annotated[Any, AfterValidator(_part)]  # the config of a module, or the module
 
-Rule = Literal['greater', 'less']  # of a score
+Rule = Literal['greater', 'less']  # how a score improves
 
 # By the names of arguments that mean the same wherever they occur.
 SHARED_ARGUMENTS: dict[str, Any] = {

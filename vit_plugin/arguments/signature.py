@@ -129,7 +129,7 @@ def _constructors(called: Any) -> Iterator[Callable]:
 def _parameters(function: Callable) -> list[inspect.Parameter]:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # of a class in C
+    except ValueError:  # a class in C has no signature
         return [inspect.Parameter('kwargs', inspect.Parameter.VAR_KEYWORD)]
     return [parameter for parameter in parameters if parameter.name != 'self']
 
@@ -144,5 +144,5 @@ def _renamed(called: Any) -> dict[str, str]:
 def _hints(function: Callable) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError):  # of an annotation that is for the type check
+    except (NameError, TypeError, AttributeError):  # an annotation for the type checker alone
         return {}

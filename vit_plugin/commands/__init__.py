@@ -6,7 +6,6 @@ where there is not enough memory; without one, that is the remedy of a training.
 """
 
 COMMANDS = (
-    'benchmark',
     'convert',
     'demo',
     'doctor',
@@ -16,7 +15,6 @@ COMMANDS = (
     'plan',
     'pretrain',
     'probe',
-    'sweep',
     'test',
     'train',
     'visualize',

@@ -6,7 +6,7 @@ import platform
 
 # The environment variable of each setting -> its parameter of mallopt(3), and bytes, a number of 32
 # bits.
-SETTINGS = {
+MALLOC_SETTINGS = {
     'MALLOC_MMAP_THRESHOLD_': (-3, 2**30),
     'MALLOC_TRIM_THRESHOLD_': (-1, 2**31 - 1),
     'MALLOC_TOP_PAD_': (-2, 2**26),
@@ -20,8 +20,8 @@ def keep_memory() -> None:
     The system would fill them with zeros again. Nothing changes where the environment sets any of
     this, or on another system or C library. Threads that exist keep what they have.
     """
-    if platform.libc_ver()[0] != 'glibc' or {*SETTINGS, TUNABLES} & {*os.environ}:
+    if platform.libc_ver()[0] != 'glibc' or {*MALLOC_SETTINGS, TUNABLES} & {*os.environ}:
         return
     libc = ctypes.CDLL(None)
-    for parameter, size in SETTINGS.values():
+    for parameter, size in MALLOC_SETTINGS.values():
         libc.mallopt(parameter, size)

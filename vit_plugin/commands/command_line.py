@@ -1,4 +1,4 @@
-"""From a command line to a runner, and to a training that can be interrupted."""
+"""Build a runner from a command line, and run a training that can be interrupted."""
 
 import argparse
 import os

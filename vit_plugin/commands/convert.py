@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from vit_plugin.weights.opening import Checkpoint
     from vit_plugin.weights.provenance import Provenance
 
-SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
-FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
+WEIGHT_SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
+RUN_FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # facts of a run that converted weights keep
 LESS_MEMORY = 'free some, since a model is held as a whole'
 
 
@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, '--checkpoint')
     add_target(
         parser,
-        f'file to write ({", ".join(SUFFIXES)}), folder for a hub, or hf://USER/NAME',
+        f'file to write ({", ".join(WEIGHT_SUFFIXES)}), folder for a hub, or hf://USER/NAME',
         type=str,  # an address has two slashes
         metavar='TARGET',
     )
@@ -80,10 +80,10 @@ def write(weights: dict[str, Any], path: Path, suffix: str, record: 'Provenance'
     from safetensors.torch import save_file
 
     from vit_plugin.weights.carried_records import append_to
-    from vit_plugin.weights.provenance import KEY
+    from vit_plugin.weights.provenance import PROVENANCE_KEY
 
     if suffix == '.safetensors':
-        save_file(weights, path, {KEY: record.text()})
+        save_file(weights, path, {PROVENANCE_KEY: record.text()})
     elif suffix == '.npz':
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
@@ -158,7 +158,7 @@ def write_model(args: Namespace) -> None:
 
     from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.hub import weights_in
-    from vit_plugin.weights.provenance import KEY
+    from vit_plugin.weights.provenance import PROVENANCE_KEY
     from vit_plugin.weights.published_run import as_run
 
     checkpoint = as_run(open_checkpoint(args.checkpoint))
@@ -170,9 +170,9 @@ def write_model(args: Namespace) -> None:
             'is, and --to vit_plugin writes its weights alone.'
         )
     weights = {name: plain(name, value, args) for name, value in checkpoint.weights.items()}
-    known = {name: value for name, value in checkpoint.meta.items() if name in FACTS}
+    known = {name: value for name, value in checkpoint.meta.items() if name in RUN_FACTS}
     record = record_of(args, checkpoint)
-    known[KEY] = record.plain()
+    known[PROVENANCE_KEY] = record.plain()
     with replacing(args.out, [args.checkpoint]) as path:
         if args.out.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
@@ -185,13 +185,13 @@ def write_into(args: Namespace) -> None:
     """Write the file that a run began with, with the run's backbone."""
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import open_checkpoint
-    from vit_plugin.weights.put_back import put_back
+    from vit_plugin.weights.source_layout import export_to_source_layout
 
     original, trained = (
         open_checkpoint(find_checkpoint(source, which))
         for source, which in ((args.into, None), (args.checkpoint, args.which))
     )
-    print(put_back(original, trained, Path(args.out)))
+    print(export_to_source_layout(original, trained, Path(args.out)))
 
 
 def write_names(args: Namespace) -> None:
@@ -218,17 +218,17 @@ def write_names(args: Namespace) -> None:
         print(f'{written.name} has no name for {", ".join(left)}, which were left out')
 
 
-def write_file(args: Namespace) -> None:
+def write_weights(args: Namespace) -> None:
     """Write a file, by the names that it has or by others."""
     from vit_plugin.inference.saved_model import find_checkpoint
     from vit_plugin.weights import FORMATS
     from vit_plugin.weights.hub import weights_in
 
     args.out = Path(args.out)
-    if args.out.suffix not in SUFFIXES:
+    if args.out.suffix not in WEIGHT_SUFFIXES:
         raise ConfigError(
-            f'--out {str(args.out)!r} must end in one of {", ".join(SUFFIXES)}, or have no suffix '
-            'and be a folder.'
+            f'--out {str(args.out)!r} must end in one of {", ".join(WEIGHT_SUFFIXES)}, or have '
+            'no suffix and be a folder.'
         )
     if args.to and args.to not in FORMATS:
         raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
@@ -238,7 +238,7 @@ def write_file(args: Namespace) -> None:
     (write_names if args.to else write_model)(args)
 
 
-def write_folder(args: Namespace) -> None:
+def write_hub_folder(args: Namespace) -> None:
     """Write a folder of a hub, or upload it."""
     from vit_plugin.deploy.hub.publishing import publish
 
@@ -250,6 +250,6 @@ def main(args: Namespace) -> None:
     if args.into:
         write_into(args)
     elif args.out.startswith('hf://') or not Path(args.out).suffix:
-        write_folder(args)
+        write_hub_folder(args)
     else:
-        write_file(args)
+        write_weights(args)

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import needed_by
-from vit_plugin.inference.demo_model import FOLDER, IMAGES
+from vit_plugin.inference.demo_model import DEMO_CHECKPOINT, DEMO_IMAGES
 
 from .flags import add_flags, add_model_arguments, at_least, load_model
 
@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(
         parser,
         nargs='?',
-        default=str(FOLDER),
+        default=str(DEMO_CHECKPOINT),
         help='checkpoint, folder of a run, timm://NAME or hf://USER/NAME; default: a small '
         'detector of drawn shapes, which comes with the package',
     )
@@ -41,5 +41,5 @@ def main(args: Namespace) -> None:
     from vit_plugin.report.page.browser import page, serve
 
     title = f'What {Path(args.checkpoint).name} sees'
-    shown = [] if 'checkpoint' in args.given else sorted(map(str, IMAGES.iterdir()))
+    shown = [] if 'checkpoint' in args.given else sorted(map(str, DEMO_IMAGES.iterdir()))
     serve(page(load_model(args), title, args.img_size, shown), args.port)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyfolder.terminal import printable_lines
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.shipped import FORMATS, PREFIX, recipe
+from vit_plugin.files.shipped import CONFIG_SUFFIXES, SHIPPED_PREFIX, recipe
 
 from .flags import add_flags
 
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def check(args: Namespace) -> None:
     """Find the config or the run, which takes no torch."""
     try:
-        if args.subject.startswith(PREFIX) or Path(args.subject).suffix in FORMATS:
+        if args.subject.startswith(SHIPPED_PREFIX) or Path(args.subject).suffix in CONFIG_SUFFIXES:
             recipe(args.subject)
         elif not Path(args.subject).exists():
             raise ConfigError(f'There is no config or run {args.subject!r}.')

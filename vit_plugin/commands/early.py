@@ -1,4 +1,4 @@
-"""What is wrong with a command line, found before torch is imported."""
+"""Check a command line before torch is imported."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ def check_working_directory() -> None:
         ) from None
 
 
-def check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+def check_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     """End the program if a word is no option of the parser, with the nearest, or is empty."""
     known = [option for option in parser._option_string_actions if option.startswith('--')]
     for before, word in zip(['', *words], words, strict=False):
@@ -56,7 +56,7 @@ def check_checkpoints(args: argparse.Namespace) -> None:
 def check_process(args: argparse.Namespace) -> None:
     """Raise a ``ConfigError`` if ``--launcher`` did not start this process."""
     if getattr(args, 'launcher', 'none') != 'none':
-        os.environ.setdefault('LOCAL_RANK', str(args.local_rank))  # of launchers that pass the flag
+        os.environ.setdefault('LOCAL_RANK', str(args.local_rank))  # some launchers pass a flag
         check_launcher(args.launcher)
 
 
@@ -80,5 +80,5 @@ def _neighbor(path: str, others: Collection[str] = ()) -> str:
         *closest(path, others),
         *(str(Path(path).with_name(name)) for name in closest(Path(path).name, names)),
     ]
-    near = [one for one in near if one != path]  # which is there, but not what is asked for
+    near = [one for one in near if one != path]  # the path exists, but is no checkpoint
     return f'; did you mean {near[0]!r}?' if near else '.'

@@ -1,4 +1,4 @@
-"""From the words of a command line to the command: parsed and checked before torch is imported."""
+"""Parse a command line, check it before torch is imported, and run the command."""
 
 import argparse
 import logging
@@ -13,7 +13,7 @@ from vit_plugin.files.shipped import recipe
 from vit_plugin.files.standard_streams import interrupted
 from vit_plugin.threads import share_cores
 
-from .early import check_checkpoints, check_options, check_process, check_working_directory
+from .early import check_checkpoints, check_flags, check_process, check_working_directory
 from .flag_rules import RULES, check_rules, given_flags
 
 
@@ -39,12 +39,13 @@ def run_command(command: ModuleType) -> None:
     check_working_directory()
     parser = parser_of(command)
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
-    check_options(parser, sys.argv[1:])
+    check_flags(parser, sys.argv[1:])
     args = parser.parse_args()
     args.given = given_flags(parser, sys.argv[1:])
     given = getattr(args, 'config', None) or []
     try:
-        check_rules(RULES.get(command.__name__.rpartition('.')[2], ()), parser, args)
+        rules = RULES.get(command.__name__.rpartition('.')[2], ())
+        check_rules(getattr(command, 'RULES', rules), parser, args)
         check_process(args)
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
@@ -55,7 +56,7 @@ def run_command(command: ModuleType) -> None:
             return command.main(args)
         leave_out_false_alarms()
         share_cores()
-        from .one_sentence import run_main  # which imports torch
+        from .one_sentence import run_main  # imports torch
 
         run_main(command.main, args, getattr(command, 'LESS_MEMORY', None))
     except KeyboardInterrupt:
@@ -78,9 +79,9 @@ FALSE_ALARMS = {
 def leave_out_false_alarms() -> None:
     """Leave out what other packages say of what nobody asked for."""
     for message in (
-        'Fail to import ``MultiScaleDeformableAttention``',  # of MMCV's compiled part
+        'Fail to import ``MultiScaleDeformableAttention``',  # about MMCV's compiled ops
         'faster_coco_eval is not installed',
-        'For binary segmentation, we suggest',  # of a choice that the config has made
+        'For binary segmentation, we suggest',  # about a choice that the config has made
     ):
         warnings.filterwarnings('ignore', message)
     for logger, words in FALSE_ALARMS.items():

@@ -17,7 +17,7 @@ from .flags import a_file, add_flags, add_target, load_model
 
 if TYPE_CHECKING:
     from vit_plugin.deploy.deployed_module import Deployed
-    from vit_plugin.deploy.input_sizes import Padding, Sizes
+    from vit_plugin.deploy.input_sizes import InputSizes, Padding
     from vit_plugin.deploy.pipeline_steps import PipelineStep
     from vit_plugin.inference.trained_model import TrainedModel
 
@@ -54,10 +54,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         help='one file for any number of images (batch), also of all sizes that the model takes; '
         'default: one image of one size',
     )
-    parser.set_defaults(arch=None, device='cpu')  # of load_model
+    parser.set_defaults(arch=None, device='cpu')  # for load_model
 
 
-def asked_of(args: Namespace, trained: 'TrainedModel', steps: 'Sequence[PipelineStep]') -> 'Sizes':
+def asked_of(
+    args: Namespace, trained: 'TrainedModel', steps: 'Sequence[PipelineStep]'
+) -> 'InputSizes':
     """The sizes of the test, where they are open the size of training, or ``--img-size``.
 
     Args:
@@ -93,7 +95,7 @@ def check_padded(flag: str, size: tuple[int, int], padding: 'Padding') -> None:
 
 
 @contextmanager
-def timed(name: str) -> Iterator[None]:
+def timed_stage(name: str) -> Iterator[None]:
     """Say a stage of the export, and how long it took."""
     print(f'{name} ...', end=' ', flush=True)
     start = time.perf_counter()
@@ -144,13 +146,25 @@ def main(args: Namespace) -> None:
 
     batch = None if args.dynamic else 1
     apart = export(
-        model, args.out, size, args.dtype, reference, sources, facts, record, compare, batch, timed
+        model,
+        args.out,
+        size,
+        args.dtype,
+        reference,
+        sources,
+        facts,
+        record,
+        compare,
+        batch,
+        timed_stage,
     )
-    said = summary(args, model, size, apart)
+    said = export_summary(args, model, size, apart)
     print(said, *found, '' if sizes.of_test or args.img_size else SHRUNK, sep='')
 
 
-def summary(args: Namespace, model: 'Deployed', size: tuple[int, int] | None, apart: float) -> str:
+def export_summary(
+    args: Namespace, model: 'Deployed', size: tuple[int, int] | None, apart: float
+) -> str:
     """What was written: inputs, outputs, and how far they are from the model."""
     sides = f'height and width multiples of {model.unit} from {model.least * model.unit} on'
     count, channels = 'any number' if args.dynamic else 1, model.model.backbone.in_channels

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown_table
-from vit_plugin.from_folder.choices import CONTINUATIONS, OPTIONS, TASK_FLAGS, TASKS
+from vit_plugin.from_folder.choices import CONTINUATIONS, TASK_FLAGS, TASK_OPTIONS, TASKS
 from vit_plugin.suggestions import alternatives
 
 NO_EFFECT = 'leave it out'
@@ -18,7 +18,7 @@ POSITIONALS = dict(
 )
 
 
-class Rule(NamedTuple):
+class FlagRule(NamedTuple):
     """Some flags, each of which needs one of others, or excludes each of them.
 
     Attributes:
@@ -35,20 +35,20 @@ class Rule(NamedTuple):
     remedy: str
 
 
-def needs(flags: str, others: str, remedy: str = NO_EFFECT) -> Rule:
+def needs(flags: str, others: str, remedy: str = NO_EFFECT) -> FlagRule:
     """Each of the flags has an effect with one of the others alone. Commas separate them."""
-    return Rule(tuple(flags.split(', ')), tuple(others.split(', ')), False, remedy)
+    return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), False, remedy)
 
 
-def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> Rule:
+def excludes(flags: str, others: str, remedy: str = 'leave one of them out') -> FlagRule:
     """None of the flags goes with any of the others. Commas separate them."""
-    return Rule(tuple(flags.split(', ')), tuple(others.split(', ')), True, remedy)
+    return FlagRule(tuple(flags.split(', ')), tuple(others.split(', ')), True, remedy)
 
 
-def of_tasks() -> Iterator[Rule]:
+def rules_of_tasks() -> Iterator[FlagRule]:
     """The flags of ``vit-plugin train`` that only some tasks take."""
     for flag, (tasks, remedy) in TASK_FLAGS.items():
-        by_default = '|' * (TASKS[0] in tasks)
+        by_default = '|' if TASKS[0] in tasks else ''
         option = f'--{flag.replace("_", "-")}'
         yield needs(option, f'--task {"|".join(tasks)}{by_default}', remedy)
 
@@ -69,10 +69,10 @@ OF_TRAININGS = (
     excludes('--batch-size', '--cfg-options train_dataloader.batch_size'),
 )
 # Flags of ``train`` that one task alone takes.
-OF_ONE_TASK = ''.join(f'--{name.replace("_", "-")}, ' for name in OPTIONS)
+OF_ONE_TASK = ''.join(f'--{name.replace("_", "-")}, ' for name in TASK_OPTIONS)
 WITH_PICTURES = 'attention|rollout|cam|distance|features'
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[FlagRule, ...]] = {
     'train': (
         excludes('config', '--data', 'both say what to train; give one of them'),
         needs(
@@ -83,7 +83,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
             'change a config with --cfg-options, such as train_cfg.max_epochs=10 or '
             'load_from=CHECKPOINT',
         ),
-        *of_tasks(),
+        *rules_of_tasks(),
         excludes('--patience', '--no-validate', 'it counts validations; leave one of them out'),
         *OF_TRAININGS,
         excludes('--no-validate', '--cfg-options val_*'),
@@ -106,10 +106,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         *OF_ANY_RUN,
     ),
     'probe': (
-        excludes('--shots, --work-dir, --no-pin-memory, --probes fewshot', '--masks', NO_EFFECT),
-        needs('--depths, --img-size', '--masks'),
         needs('--shots', '--probes fewshot|'),
-        needs('--seeds', '--probes fewshot|, --masks'),
+        needs('--seeds', '--probes fewshot|'),
         excludes('--work-dir', '--cfg-options work_dir'),
         excludes('--no-pin-memory', '--cfg-options *.pin_memory'),
     ),
@@ -159,14 +157,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         needs('--dtype float16', '--out *.onnx|*.xml', 'give a file of that kind, or another type'),
         needs('--dtype int8', '--out *.onnx', 'give a file of that kind, or another type'),
     ),
-    'benchmark': (
-        excludes(
-            '--batch-size, --modes, --dtype, --out-type, --compile, --peers, --cfg-options, '
-            '--tolerance',
-            '--latency',
-            'it is for the comparison with other implementations; leave one of them out',
-        ),
-    ),
     'zoo': (
         excludes('--pretrained', '--licenses, --as-config, --detectors'),
         excludes('--licenses', '--as-config, --detectors'),
@@ -188,7 +178,7 @@ def given_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[st
 
 
 def check_rules(
-    rules: Sequence[Rule], parser: argparse.ArgumentParser, args: argparse.Namespace
+    rules: Sequence[FlagRule], parser: argparse.ArgumentParser, args: argparse.Namespace
 ) -> None:
     """Raise a ``ConfigError`` for the first rule that ``args``, with what is ``given``, breaks."""
     dests = {name: action.dest for action in parser._actions for name in action.option_strings}
@@ -203,7 +193,7 @@ def check_rules(
     def as_given(text: str) -> str:
         name, _, patterns = text.partition(' ')
         value = getattr(args, dests.get(name, name), None)
-        return shown(f'{name} {value}' if patterns and isinstance(value, str | Path) else text)
+        return flag_text(f'{name} {value}' if patterns and isinstance(value, str | Path) else text)
 
     for rule in rules:
         flag = next(filter(holds, rule.flags), None)
@@ -213,7 +203,7 @@ def check_rules(
                 f'{as_given(flag)} does not go with {as_given(others[0])}; {rule.remedy}.'
             )
         if flag and not (rule.excludes or others):
-            which = alternatives(map(shown, rule.others))
+            which = alternatives(map(flag_text, rule.others))
             raise ConfigError(f'{as_given(flag)} needs {which}; {rule.remedy}.')
 
 
@@ -223,7 +213,7 @@ def _has(value: Any, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(str(one), pattern) for one in several for pattern in patterns)
 
 
-def shown(text: str) -> str:
+def flag_text(text: str) -> str:
     """A flag of the table as a person writes it."""
     name, _, patterns = text.partition(' ')
     values = alternatives(patterns.rstrip('|').split('|'))
@@ -231,16 +221,16 @@ def shown(text: str) -> str:
     return f'{POSITIONALS.get(name, name)} {values}{setting}'.strip()
 
 
-def as_markdown() -> str:
+def rules_as_markdown() -> str:
     """The table as docs/tools.md has it."""
-    commands: dict[Rule, list[str]] = {}
+    commands: dict[FlagRule, list[str]] = {}
     for command, rules in RULES.items():
         for rule in rules:
             commands.setdefault(rule, []).append(f'`{command}`')
     rows = [['command', 'flag', 'goes']]
     for rule, names in commands.items():
-        others = alternatives(f'`{shown(other)}`' for other in rule.others)
-        flags = ', '.join(f'`{shown(flag)}`' for flag in rule.flags)
+        others = alternatives(f'`{flag_text(other)}`' for other in rule.others)
+        flags = ', '.join(f'`{flag_text(flag)}`' for flag in rule.flags)
         rows.append(
             [', '.join(names), flags, f'{"not" if rule.excludes else "only"} with {others}']
         )

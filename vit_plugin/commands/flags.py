@@ -145,7 +145,6 @@ FLAGS: dict[str, dict[str, Any]] = {
         action='store_true',
         help='continue although the config or the data were changed, and apply the changes',
     ),
-    '--seeds': dict(type=at_least(1), default=3, metavar='NUMBER'),
     '--teacher': dict(
         metavar='MODEL',
         help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',

@@ -1,4 +1,4 @@
-"""The first import of the frameworks. What is missing there ends a command in one sentence."""
+"""Import the frameworks first, and end the command with one sentence if one is missing."""
 
 # First, since it says what to install where MMEngine is missing.
 from vit_plugin import registry  # noqa: F401

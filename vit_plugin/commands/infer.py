@@ -26,7 +26,7 @@ from .flags import a_folder, add_flags, add_model_arguments, at_least, load_mode
 LESS_MEMORY = 'give a smaller --batch-size, or smaller images'
 
 
-PICTURES = 'demo_pictures'  # the folder for those of --demo
+DEMO_PICTURES = 'demo_pictures'  # the folder for those of --demo
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         '--demo',
         action='store_true',
         help=f'ask a small detector of drawn shapes, which comes with the package and its images; '
-        f'pictures go to {PICTURES} unless --out is given',
+        f'pictures go to {DEMO_PICTURES} unless --out is given',
     )
     parser.add_argument(
         '--about',
@@ -77,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def check(args: Namespace) -> None:
     """Find the images, which takes no torch."""
-    from vit_plugin.inference.demo_model import IMAGES, ONNX
+    from vit_plugin.inference.demo_model import DEMO_IMAGES, DEMO_ONNX
     from vit_plugin.inference.inputs import find_inputs
     from vit_plugin.inference.targets import without_drawn
 
@@ -86,8 +86,8 @@ def check(args: Namespace) -> None:
             raise ConfigError('--about needs the checkpoint or the file that it is about; give it.')
         return
     if args.demo:
-        args.checkpoint, args.images = str(ONNX), [str(IMAGES)]
-        args.out = args.out or [Path(PICTURES)]
+        args.checkpoint, args.images = str(DEMO_ONNX), [str(DEMO_IMAGES)]
+        args.out = args.out or [Path(DEMO_PICTURES)]
     elif not args.images:
         raise ConfigError(
             'vit-plugin infer takes a checkpoint and the images to ask about; give both, or '

@@ -1,4 +1,4 @@
-"""Run a command, and print its errors in one sentence."""
+"""Run a command and print each error as one sentence."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from mmengine.logging import MMLogger
 
 from anyfolder.terminal import printable_lines
 from vit_plugin.engine.distributed import report_of_rank
-from vit_plugin.engine.faults.explain import LESS_MEMORY, sentence
+from vit_plugin.engine.faults.explain import TRAIN_WITH_LESS_MEMORY, sentence
 from vit_plugin.engine.loggers import quieten
 from vit_plugin.importable import make_importable
 from vit_plugin.weights.for_mmengine import reading_safely
@@ -26,7 +26,9 @@ class TrainingError(RuntimeError):
 
 
 @contextmanager
-def one_sentence_errors(traceback: bool = False, memory: str = LESS_MEMORY) -> Iterator[None]:
+def one_sentence_errors(
+    traceback: bool = False, memory: str = TRAIN_WITH_LESS_MEMORY
+) -> Iterator[None]:
     """End the program after an error with one sentence or traceback. Read checkpoints safely.
 
     Args:
@@ -54,7 +56,7 @@ def run_main(
     if not getattr(args, 'verbose', False):
         # For what the frameworks log when they are imported.
         quieten(MMLogger.get_current_instance())
-    with one_sentence_errors(args.traceback, memory or LESS_MEMORY):
+    with one_sentence_errors(args.traceback, memory or TRAIN_WITH_LESS_MEMORY):
         main(args)
     if getattr(args, 'launcher', 'none') != 'none' and dist.is_initialized():
         dist.destroy_process_group()  # otherwise its threads may abort a rank that has ended

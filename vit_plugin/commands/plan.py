@@ -16,6 +16,7 @@ from dataclasses import asdict
 from anyfolder.terminal import aligned
 from vit_plugin.errors import ConfigError
 from vit_plugin.measure.planning.cost import (
+    GIB,
     GIGABYTES_PER_S,
     PAPER_CORE_DAYS,
     PEAK_TFLOPS,
@@ -25,9 +26,9 @@ from vit_plugin.measure.planning.cost import (
 
 from .flags import a_file, add_flags, at_least
 
-MIB, GIB = 1 << 20, 1 << 30
+MIB = 1 << 20
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
-COLUMNS = (
+PLAN_COLUMNS = (
     '',
     'recompute',
     'parameters',
@@ -110,12 +111,12 @@ def add_cluster(parser: ArgumentParser) -> None:
     )
 
 
-def table(rows: Sequence) -> str:
+def plan_table(rows: Sequence) -> str:
     """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
-    lines = [COLUMNS]
+    lines = [PLAN_COLUMNS]
     for row in rows:
         sizes = [
-            *(row.memory[kind] for kind in COLUMNS[2:8]),
+            *(row.memory[kind] for kind in PLAN_COLUMNS[2:8]),
             row.peak,
             row.traffic['within'],
             row.traffic['between'],
@@ -135,7 +136,7 @@ def table(rows: Sequence) -> str:
     return '\n'.join(aligned(lines, numbers=True))
 
 
-def summary(
+def plan_summary(
     row,
     flops: float,
     cluster: Cluster,
@@ -215,7 +216,7 @@ def main(args: Namespace) -> None:
         f'{arch if isinstance(arch, str) else "Custom arch"}, '
         f'{sum(p.numel() for p in model.parameters()):,} parameters, computes in {dtype}; {batch} '
         f'images on each of {args.gpus:,} GPUs of {args.gpu_memory:g} GiB, of which '
-        f'{cluster.memory / GIB:.3g} are usable\n\n{table(rows)}'
+        f'{cluster.memory / GIB:.3g} are usable\n\n{plan_table(rows)}'
     )
     for note in notes:
         print(f'\nNot planned as asked: {note}')
@@ -224,5 +225,5 @@ def main(args: Namespace) -> None:
         plan = dict(record, layouts=[asdict(row) for row in rows])
         write_text(args.out, json.dumps(plan, indent=1) + '\n')
     chosen = layouts.best(rows, cluster.memory)
-    lines = summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)
+    lines = plan_summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)
     print('', *lines, sep='\n')

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.from_folder.choices import CONTINUATIONS, METHODS, PRETRAINING
+from vit_plugin.from_folder.choices import CONTINUATIONS, METHOD_NAMES, PRETRAINING
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flags(parser, '--data', required=True, help='images, in folders of any depth')
     parser.add_argument(
         '--method',
-        help='distill (default with --teacher), mocov3 (default without), dino, dinov2, lejepa, '
+        help='distill (default with --teacher), mocov3 (default without), dino, dinov2, '
         'mae or simmim'
         + ''.join(
             f'; {name} continues the model of --weights, and writes its file again'
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def check(args: Namespace) -> None:
     """Find the folder and the method, which takes no torch."""
     check_data(args.data)
-    check_choice('--method', args.method, METHODS)
+    check_choice('--method', args.method, METHOD_NAMES)
 
 
 def main(args: Namespace) -> None:

@@ -36,7 +36,7 @@ SHOW_HOOKS = {
 }
 
 # The suffixes of --out, by what it has.
-WRITTEN = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
+OUT_SUFFIXES = {'metrics': ('.json', '.yml', '.yaml', '.pkl'), 'pred': ('.pkl', '.pickle')}
 LESS_MEMORY = 'give a smaller test_dataloader.batch_size, or --amp'
 
 
@@ -82,10 +82,10 @@ def check(args: Namespace) -> None:
     """Find out what is tested and written, and whether there is a display, without torch."""
     if len(args.checkpoint) + bool(args.config) > 2:
         raise ConfigError('Give one checkpoint, and at most one config.')
-    if args.out and args.out.suffix not in WRITTEN[args.out_item]:
+    if args.out and args.out.suffix not in OUT_SUFFIXES[args.out_item]:
         raise ConfigError(
             f'--out {str(args.out)!r}: --out-item {args.out_item} is written as '
-            f'{" or ".join(WRITTEN[args.out_item])}; change one of them.'
+            f'{" or ".join(OUT_SUFFIXES[args.out_item])}; change one of them.'
         )
     if (
         args.show
@@ -155,7 +155,7 @@ def apply_tta(cfg) -> None:
     cfg.model = ConfigDict(**cfg.get('tta_model', of_framework(TTA_MODELS, cfg)), module=cfg.model)
 
 
-def unwrapped(model: Any) -> Any:
+def innermost_model(model: Any) -> Any:
     """The model inside those for several processes and for several views."""
     while hasattr(model, 'module'):
         model = model.module
@@ -181,7 +181,7 @@ def main(args: Namespace) -> None:
     apply_test_flags(cfg, args)
     runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading leaves out what does not fit.
-    load_trained(unwrapped(runner.model), saved.checkpoint)
+    load_trained(innermost_model(runner.model), saved.checkpoint)
     written = args.out and is_main_process()
     with (
         replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.choices import AUGMENTS, OPTIONS, TASKS, check_model, models_of
+from vit_plugin.from_folder.choices import AUGMENTS, TASK_OPTIONS, TASKS, check_model, models_of
 from vit_plugin.suggestions import check_choice
 
 from .early import check_data
@@ -92,7 +92,7 @@ def add_flags_of_folders(data: _ActionsContainer) -> None:
         metavar='FILE',
         help='YAML that says what the folder holds (docs/data.md); default: anyfolder.yaml in it',
     )
-    for name, option in OPTIONS.items():
+    for name, option in TASK_OPTIONS.items():
         data.add_argument(
             f'--{name.replace("_", "-")}',
             type=at_least(option.least, option.kind),
@@ -152,7 +152,7 @@ def resolve_config(args: Namespace) -> None:
     from vit_plugin.from_folder.request import Request
     from vit_plugin.from_folder.write import write_config
 
-    options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
+    options = {name: value for name in TASK_OPTIONS if (value := getattr(args, name)) is not None}
     given = given_of(args, *FLAGS_OF_DATA)
     request = Request(args.data, work_dir=args.work_dir or '', options=options, **given)
     args.config = str(write_config(request, bool(args.resume), bool(args.check)))

@@ -17,14 +17,14 @@ from .flags import a_folder, add_flags, add_model_arguments, load_model
 if TYPE_CHECKING:
     from vit_plugin.inference.inputs import Reading
 
-OF_EACH = ('attention', 'rollout', 'cam')
-OF_ALL = ('distance', 'posembed', 'features')
+IMAGE_PICTURES = ('attention', 'rollout', 'cam')
+MODEL_PICTURES = ('distance', 'posembed', 'features')
 LESS_MEMORY = 'give a smaller --img-size'
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
+    parser.add_argument('picture', choices=[*IMAGE_PICTURES, *MODEL_PICTURES], help='what to draw')
     add_flags(parser, 'images', nargs='*')
     add_flags(
         parser,
@@ -86,10 +86,10 @@ def check(args: Namespace) -> None:
     from vit_plugin.inference.targets import targets_of, without_drawn
 
     args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
-    args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
+    args.targets = targets_of(args.images, args.out) if args.picture in IMAGE_PICTURES else {}
 
 
-def draw(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
+def draw_pictures(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """The pictures and their paths without suffixes."""
     from vit_plugin.report.pictures import pictures
 
@@ -99,7 +99,7 @@ def draw(trained: Any, args: Namespace, reading: 'Reading') -> Iterator[tuple[Pa
         for one in args.images
     )
     prepared = ((one, image) for one, image in tried if image is not None)
-    if args.picture in OF_EACH:
+    if args.picture in IMAGE_PICTURES:
         label = class_number(getattr(args, 'class'), trained.classes)
         options: dict[str, dict[str, Any]] = dict(
             attention=dict(blocks=blocks, heads=args.heads),
@@ -130,7 +130,7 @@ def main(args: Namespace) -> None:
 
     trained = load_model(args, classify=args.picture == 'cam')
     reading = Reading(args.images)
-    for base, figure in draw(trained, args, reading):
+    for base, figure in draw_pictures(trained, args, reading):
         targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]
         check_apart(targets, args.images)
         for target in targets:

@@ -50,15 +50,15 @@ def main(args: Namespace) -> None:
     from mmengine.config import Config
 
     from vit_plugin.weights.hub import weights_in
-    from vit_plugin.zoo.catalog import config_of, detectors, licenses, lines
+    from vit_plugin.zoo.catalog import catalog_config, detectors, licenses, lines
     from vit_plugin.zoo.names import names
 
-    warnings.simplefilter('ignore')  # of timm, about tags
+    warnings.simplefilter('ignore')  # timm warns about tags
     if args.pattern.startswith('hf://') or weights_in(args.pattern):
         print(_folder(args.pattern, args.as_config), end='')
         return
     if args.as_config:
-        print(Config(config_of(args.pattern.removeprefix('timm://'))).pretty_text, end='')
+        print(Config(catalog_config(args.pattern.removeprefix('timm://'))).pretty_text, end='')
         return
     offered = detectors() if args.detectors else {}
     found = [

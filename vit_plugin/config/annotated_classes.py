@@ -29,7 +29,7 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
         ConfigError: if the annotations cannot be read, if a class is not in them or has another
             number, or if an object has no outline and the pipeline loads masks.
     """
-    forms = {form.__name__ for form in getattr(kind, '__mro__', ())} & CHECKS.keys()
+    forms = {form.__name__ for form in getattr(kind, '__mro__', ())} & CLASS_NAME_CHECKS.keys()
     if not forms or not dataset.get('ann_file'):
         return
     known = {} if kind.__module__.startswith('mmdet.') else kind.METAINFO
@@ -42,7 +42,7 @@ def check_annotations(at: str, dataset: Mapping, kind: Any) -> None:
         'correct it, or take the data set class for its format',
         UNREADABLE,
     ):
-        CHECKS[forms.pop()](at, dataset, file, classes)
+        CLASS_NAME_CHECKS[forms.pop()](at, dataset, file, classes)
 
 
 def _check_coco(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ def _check_voc(at: str, dataset: Mapping, file: str, classes: Sequence[str]) -> 
     _check_known(at, classes, names, folder)
 
 
-CHECKS: dict[str, Callable[[str, Mapping, str, Sequence[str]], None]] = {
+CLASS_NAME_CHECKS: dict[str, Callable[[str, Mapping, str, Sequence[str]], None]] = {
     'CocoDataset': _check_coco,
     'XMLDataset': _check_voc,
 }

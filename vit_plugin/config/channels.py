@@ -1,4 +1,4 @@
-"""The outputs of a backbone and of its neck, compared with what takes them."""
+"""Compare the outputs of a backbone and its neck with the components that take them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,18 +10,18 @@ from mmengine.registry import MODELS
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.layers.outputs import MAPS
+from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
 from vit_plugin.models.protocol import HasStrides
 
 POOLING = 'vit_plugin.TokenPooling'
-TAKES_MAPS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # of MMPretrain, after a CNN
-WIDTHS = ('in_channels', 'embed_dim')  # of what a part takes; the second is MAE's
+TAKES_MAPS = ('GlobalAveragePooling', 'GeneralizedMeanPooling')  # MMPretrain's necks after a CNN
+WIDTHS = ('in_channels', 'embed_dim')  # names of an input width; the second is MAE's
 COARSEST_SIDE = 128  # elements of the coarsest map, which necks halve without a rest
 COARSEST = 64  # larger strides depend on the size of the image, since small maps are rounded
 OUTPUT_COUNT_ARGUMENT = {
     'backbone': 'out_indices',
     'neck': 'num_outs',
-}  # what decides how many outputs there are
+}  # arguments that decide the number of outputs
 
 
 class MetaOutputs(NamedTuple):
@@ -57,7 +57,7 @@ class MetaOutputs(NamedTuple):
         for channels, stride in zip(backbone.channels, backbone.strides, strict=False):
             side = pixels // stride
             shape: tuple[int, ...] = (1, channels)
-            if kind in MAPS:
+            if kind in MAP_OUT_TYPES:
                 shape = (1, channels, side, side)
             elif kind == 'raw':
                 shape = (1, backbone.num_prefix_tokens + side, channels)
@@ -96,13 +96,13 @@ def check_channels(model: Mapping) -> None:
     if not isinstance(built, HasStrides):
         return
     outputs = MetaOutputs.of(built)
-    for field, neck in parts_of(model, 'neck'):
+    for field, neck in components_of(model, 'neck'):
         if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
             _settle_prefix_tokens(neck, built)
         if str(neck.get('type')).rpartition('.')[2] in TAKES_MAPS and not outputs.strides:
             raise ConfigError(
                 f'{field}: {neck["type"]} takes maps, and the {outputs.source} returns none; set '
-                f'{field}=None, or out_type of the backbone to {MAPS[0]!r}.'
+                f'{field}=None, or out_type of the backbone to {MAP_OUT_TYPES[0]!r}.'
             )
         _compare(field, neck, outputs)
         made = outputs.through(neck)
@@ -110,7 +110,7 @@ def check_channels(model: Mapping) -> None:
             return
         outputs = made
     for name in model:
-        for field, head in parts_of(model, name) if name.endswith('head') else ():
+        for field, head in components_of(model, name) if name.endswith('head') else ():
             _compare(field, head, outputs)
 
 
@@ -119,12 +119,12 @@ def _untrained(backbone: Mapping) -> dict:
     backbone = {**backbone, 'init_cfg': None}
     if 'pretrained' in (backbone.get('patch_embed') or {}):
         backbone['patch_embed'] = {**backbone['patch_embed'], 'pretrained': False}
-    if isinstance(backbone.get('backbone'), Mapping):  # of an adapter
+    if isinstance(backbone.get('backbone'), Mapping):  # an adapter holds the backbone
         backbone['backbone'] = _untrained(backbone['backbone'])
     return backbone
 
 
-def parts_of(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
+def components_of(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
     """A part of a config, or each of several, with its place."""
     value = parent.get(name)
     if isinstance(value, Mapping):
@@ -213,7 +213,7 @@ def _compare_strides(
                 f'strides {", ".join(map(str, strides))}: set it to '
                 f'{wanted if isinstance(value, Sequence) else wanted[0]}.'
             )
-        for at, inner in parts_of(part, name, field):
+        for at, inner in components_of(part, name, field):
             _compare_strides(at, inner, outputs)
 
 

@@ -1,4 +1,4 @@
-"""The folders and files of data sets and metrics."""
+"""Check that the folders and files of data sets and metrics are there."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping

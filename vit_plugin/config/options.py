@@ -1,4 +1,4 @@
-"""Names in ``--cfg-options`` that nothing would read."""
+"""Find names in ``--cfg-options`` that nothing would read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,6 @@ OUR_SETTINGS = {
     'begin_from',
     'data_license',
     'find_unused_parameters',
-    'float8',
     'lora',
     'optimize',
     'resume_changed',

@@ -17,12 +17,12 @@ from anyfolder.bounded import json_in, yaml_in
 from vit_plugin.errors import ConfigError
 from vit_plugin.untrusted.table import SCOPES
 
-READERS: dict[str, Callable[[str, str], Any]] = dict(json=json_in, yaml=yaml_in, yml=yaml_in)
+CONFIG_READERS: dict[str, Callable[[str, str], Any]] = dict(json=json_in, yaml=yaml_in, yml=yaml_in)
 
 
-def is_plain(path: str) -> bool:
+def is_plain_config(path: str) -> bool:
     """True for the name of a config in YAML or JSON."""
-    return Path(path).suffix.lower().removeprefix('.') in READERS
+    return Path(path).suffix.lower().removeprefix('.') in CONFIG_READERS
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def read_as_data(path: str) -> Iterator[None]:
         return content
 
     with ExitStack() as stack:
-        for kind, read in READERS.items():
+        for kind, read in CONFIG_READERS.items():
             plain = mock.patch.object(file_handlers[kind], 'load_from_fileobj', partial(load, read))
             stack.enter_context(plain)
         yield
@@ -54,7 +54,7 @@ def check_base(base: str, path: str) -> None:
 
     The recipes of installed packages may be its bases.
     """
-    if is_plain(path) and not is_plain(base) and '::' not in base:
+    if is_plain_config(path) and not is_plain_config(base) and '::' not in base:
         raise ConfigError(
             f'The config file {path!r} is data, and its base {base!r} is a program; give the base '
             'as YAML or JSON, or write the config in Python.'
@@ -65,7 +65,7 @@ def check_imports(imports: Any, path: str) -> None:
     """Raise a ``ConfigError`` if a config in YAML or JSON imports modules of other packages."""
     names = [imports] if isinstance(imports, str) else imports
     foreign = [name for name in names or () if str(name).partition('.')[0] not in SCOPES]
-    if is_plain(path) and foreign:
+    if is_plain_config(path) and foreign:
         raise ConfigError(
             f'The config file {path!r} is data, and imports the module {foreign[0]!r}; '
             f'write the config in Python, or import modules of {", ".join(SCOPES)} alone.'

@@ -15,11 +15,11 @@ from mmengine.utils import import_modules_from_strings
 
 from anyfolder.cores import cores
 from vit_plugin.errors import EXTRAS, ConfigError, first_line, rejecting
-from vit_plugin.files.shipped import PREFIX, recipe
+from vit_plugin.files.shipped import SHIPPED_PREFIX, recipe
 
 from .data import LOADER_SECTIONS
 from .options import check_options
-from .plain_configs import check_base, check_imports, is_plain, read_as_data
+from .plain_configs import check_base, check_imports, is_plain_config, read_as_data
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 
@@ -81,7 +81,7 @@ def _import_custom(path: str, imports: Any = (), allow_failed_imports: bool = Fa
     """
     names = [imports] if isinstance(imports, str) else imports
     missing = [name for name in names if not _is_known(name)]
-    if missing and not is_plain(path):
+    if missing and not is_plain_config(path):
         folders = map(str, (Path(path).resolve().parent, Path.cwd()))
         sys.path += [folder for folder in folders if folder not in sys.path]
         missing = [name for name in missing if not _is_known(name)]
@@ -125,7 +125,7 @@ def _known_bases() -> Iterator[None]:
 
     def path_of(base: str, filename: str) -> tuple[str, str | None]:
         check_base(base, filename)
-        if base.startswith(PREFIX):
+        if base.startswith(SHIPPED_PREFIX):
             return recipe(base), None
         found: tuple[str, str | None] = theirs(base, filename)
         return found

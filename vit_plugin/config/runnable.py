@@ -1,4 +1,4 @@
-"""A config as a whole: its parts, names and numbers, and the files that it reads."""
+"""Check that a config can run: its sections, names and numbers, and the files that it reads."""
 
 import os
 import tempfile
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mmengine.config import Config
 from mmengine.registry import MODELS, RUNNERS
 
-from vit_plugin.arguments import Signature, check, find
+from vit_plugin.arguments import Signature, check, find_class
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
 from vit_plugin.importable import import_models, import_optimizer
@@ -128,7 +128,7 @@ def _check_names(settings: Mapping[str, Any]) -> None:
         known = suggestion(scope, RUNNABLE_FRAMEWORKS)
         remedy = f'pip install {EXTRAS[scope]}.' if scope in EXTRAS else known
         raise ConfigError(f'default_scope={scope!r} is not an installed package; {remedy}')
-    find('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
+    find_class('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
     given = {name: value for name, value in settings.items() if name in VALUES.fields}
     check('The config', VALUES, (), given)
 

@@ -10,12 +10,11 @@ from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 from torch.utils.data import DataLoader
 
-from vit_plugin.arguments import Signature, check, find
+from vit_plugin.arguments import Signature, check, find_class
 from vit_plugin.arguments.fields import Positive, PositiveInt
-from vit_plugin.engine.compile import OPTIONS
+from vit_plugin.engine.compile import COMPILE_OPTIONS
 from vit_plugin.engine.default_hooks import OF_MMENGINE, with_default_hooks
 from vit_plugin.engine.faults.unreadable_hook import UnreadableHook
-from vit_plugin.engine.float8 import Float8
 from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.engine.optim.layer_decay import ParamwiseConfig
 from vit_plugin.engine.sharding import Sharding
@@ -38,12 +37,11 @@ CONFIG_SECTIONS: dict[str, Any] = {
     'custom_hooks': root.HOOKS,
     'visualizer': root.VISUALIZERS,
     'lora': Lora,
-    'float8': Float8,
     'sharding': Sharding,
     'unreadable': UnreadableHook,
     'randomness': Runner.set_randomness,
     'auto_scale_lr': Signature(dict(base_batch_size=PositiveInt, enable=bool)),
-    'compile': Signature(dict.fromkeys(('blocks', *OPTIONS), Any)),
+    'compile': Signature(dict.fromkeys(('blocks', *COMPILE_OPTIONS), Any)),
     'env_cfg': Signature(
         dict.fromkeys(('cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'), Any)
     ),
@@ -91,7 +89,7 @@ def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADER_
         value = settings.get(name)
         is_switch = isinstance(value, bool) and (name == 'compile' or not value)
         if isinstance(value, (int, float, str)) and not is_switch:
-            switch = ', True or False' * (name == 'compile')
+            switch = ', True or False' if name == 'compile' else ''
             raise ConfigError(f'{name}={value!r} must be a dict with settings{switch}.')
         loader = f'{PURPOSES.get(name, name).partition("_")[0]}_dataloader'
         if loader in loaders or loader not in LOADER_SECTIONS:
@@ -126,7 +124,7 @@ def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> No
         registry = root.EVALUATOR if is_evaluator else reader
         default = 'Evaluator' if is_evaluator else _default_type(name, value)
         kind, needs = value.get('type', default), NEEDS.get(registry)
-        reader = kind and find(at, kind, registry, scope)
+        reader = kind and find_class(at, kind, registry, scope)
     if reader is None:
         return
     signature = reader if isinstance(reader, Signature) else Signature.of(reader)

@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
-FINEST = 8  # pixels: stride of the finest map of a detector
+FINEST_STRIDE = 8  # pixels: stride of the finest map of a detector
 LARGE_GRID = 32  # patches along a side, from which on blocks attend within windows
 WINDOW = 14  # patches along a side
-WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
-ENOUGH = 384  # channels of a backbone from which on its maps are wide
+WIDE_MAPS, NARROW_MAPS = (
+    256,
+    96,
+)  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
+MIN_WIDE_CHANNELS = 384  # channels of a backbone from which on its maps are wide
 NORM: Section = dict(type='GN', num_groups=16)  # for small batches
 MOST_QUERIES = 900  # DINO's
 
@@ -59,12 +62,12 @@ class ModelFacts:
     @property
     def is_wide(self) -> bool:
         """Whether heads have the width of their papers."""
-        return self.built.embed_dims >= ENOUGH
+        return self.built.embed_dims >= MIN_WIDE_CHANNELS
 
     @property
     def channels(self) -> int:
         """The channels of the maps behind a neck."""
-        return WIDE if self.is_wide else NARROW
+        return WIDE_MAPS if self.is_wide else NARROW_MAPS
 
     def backbone(self, out_type: str, **more: Any) -> Section:
         """The backbone with this output, in windows where images are large."""
@@ -83,13 +86,13 @@ class ModelFacts:
         ends = {self.built.num_layers * part // parts - 1 for part in range(1, parts + 1)}
         return tuple(sorted(ends - {-1}))
 
-    def is_pyramid(self, finest: int = FINEST) -> bool:
+    def is_pyramid(self, finest: int = FINEST_STRIDE) -> bool:
         """Whether the maps from this stride on halve their size from one to the next."""
         strides = [stride for stride in self.built.strides if stride >= finest]
         return len(strides) > 1 and all(large == 2 * small for small, large in pairwise(strides))
 
     def pyramid(
-        self, channels: int, levels: int, finest: int = FINEST
+        self, channels: int, levels: int, finest: int = FINEST_STRIDE
     ) -> tuple[Section, Section, list[int]]:
         """The backbone, its pyramid of maps, and their strides: an FPN, or else ViTDet's."""
         if self.is_pyramid(finest):
@@ -106,7 +109,7 @@ class ModelFacts:
         return self.simple_pyramid(channels, levels, finest)
 
     def simple_pyramid(
-        self, channels: int, levels: int, finest: int = FINEST
+        self, channels: int, levels: int, finest: int = FINEST_STRIDE
     ) -> tuple[Section, Section, list[int]]:
         """As :meth:`pyramid`, from the last map alone (arXiv:2203.16527)."""
         stride = self.built.strides[-1]

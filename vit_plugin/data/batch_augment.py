@@ -100,7 +100,7 @@ def crop(transform: Any, images: Tensor) -> Tensor:
     if transform.padding is not None:
         fill: Any = per_channel(transform.pad_val, images.shape[1], 'RandomCrop: pad_val').tolist()
         if transform.padding_mode != 'constant':
-            fill = 0  # which they do not use, and with them torchvision takes no list
+            fill = 0  # they use no fill, and torchvision rejects a list there
         images = kernels.pad(images, transform.padding, fill, transform.padding_mode)
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = [transform.rand_crop_params(like) for _ in images]

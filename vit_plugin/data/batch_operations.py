@@ -100,7 +100,7 @@ def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
     return to_uint8((moved + pad).round_())
 
 
-def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
+def look_up_pixels(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
     """Look up the value of each pixel in the table (256,) of its image."""
     # (B, 256).
     table = torch.stack(tables).clamp(0, 255).to(images.device, torch.uint8, non_blocking=True)
@@ -148,17 +148,17 @@ OPERATIONS: dict[str, tuple[Callable, Callable]] = {
     'Rotate': (_rotation, warp),
     'Shear': (_shear, warp),
     'Translate': (_translation, warp),
-    'Invert': (lambda t, height, width: 255 - RAMP, look_up),
-    'Posterize': (_posterize, look_up),
+    'Invert': (lambda t, height, width: 255 - RAMP, look_up_pixels),
+    'Posterize': (_posterize, look_up_pixels),
     'Solarize': (
         lambda t, height, width: torch.where(magnitude_of(t, 'thr') > RAMP, RAMP, 255 - RAMP),
-        look_up,
+        look_up_pixels,
     ),
     'SolarizeAdd': (
         lambda t, height, width: torch.where(t.thr > RAMP, RAMP + magnitude_of(t), RAMP),
-        look_up,
+        look_up_pixels,
     ),
-    'Brightness': (lambda t, height, width: RAMP * (1 + magnitude_of(t)), look_up),
+    'Brightness': (lambda t, height, width: RAMP * (1 + magnitude_of(t)), look_up_pixels),
     'Contrast': (_factor, blend_with(mean_gray)),
     'ColorTransform': (_factor, blend_with(gray)),
     'Sharpness': (_factor, blend_with(smooth)),

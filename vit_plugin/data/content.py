@@ -14,7 +14,7 @@ from anyfolder.sampling import evenly_spaced
 COMPARED_SAMPLES = 10_000  # evenly spaced; the sizes of all their files count
 READ_WHOLE = 1 << 28  # bytes of all these files together, up to which every byte counts
 READ_FILES, BLOCK = 1_000, 1 << 14  # beyond that: files to read, and bytes of each of three blocks
-THREADS = 16  # network storage answers late, but many requests at once
+CONTENT_THREADS = 16  # network storage answers late, but many requests at once
 
 
 def content_digest(dataset: Any) -> str | None:
@@ -57,7 +57,7 @@ def _local_files(info: Mapping[str, Any]) -> Iterator[str]:
 
 def _facts_of_files(paths: Sequence[str]) -> list[tuple[int, str]]:
     """The size of each file, -1 if there is none, and a digest of what is read of it."""
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(CONTENT_THREADS) as pool:
         sizes = [*pool.map(_size, paths)]
         if sum(sizes) <= READ_WHOLE:
             return [*zip(sizes, pool.map(_digest, paths), strict=True)]

@@ -26,12 +26,12 @@ def trained_on(val: Any, train: Any) -> int | None:
     ):
         return None
     names, others = (
-        [name_of(part.get_data_info(i)) for i in range(len(part))] for part in (val, train)
+        [image_identity(part.get_data_info(i)) for i in range(len(part))] for part in (val, train)
     )
     return None if None in {*names, *others} else len({*names} & {*others})
 
 
-def name_of(info: dict[str, Any]) -> str | None:
+def image_identity(info: dict[str, Any]) -> str | None:
     """What tells an image from others: its path, or a digest of its pixels; None without both."""
     if path := info.get('img_path'):
         return os.path.abspath(path)

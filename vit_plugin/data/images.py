@@ -1,4 +1,4 @@
-"""Read image files as they are shown. What cannot be read is named."""
+"""Load image files as they are displayed, and name the files that cannot be read."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def reading(path: str) -> Iterator[None]:
         ) from error
 
 
-def read(path: str, backend_args: Backend) -> bytes:
+def read_encoded(path: str, backend_args: Backend) -> bytes:
     """Read the encoded image."""
     if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for ever
         raise ValueError('it is not a regular file')
@@ -115,7 +115,7 @@ class LoadImage(LoadImageFromFile):
             ConfigError: if the file cannot be read as an image.
         """
         with reading(path):
-            content = read(path, self.backend_args)
+            content = read_encoded(path, self.backend_args)
             if self.bands:
                 return read_bands(content, self.bands)
             if self.imdecode_backend == 'cv2':

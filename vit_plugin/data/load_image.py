@@ -11,10 +11,10 @@ from typing_extensions import TypedDict, Unpack
 from anyfolder.pixels.image_headers import seen_size
 from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
-from vit_plugin.files.resizing import resized
+from vit_plugin.files.resizing import resize_image
 from vit_plugin.registry import TRANSFORMS, needed_class
 
-from .images import read, reading
+from .images import read_encoded, reading
 
 RandomResizedCrop: Any = needed_class(
     'LoadRandomResizedCrop', 'mmpretrain.datasets.transforms:RandomResizedCrop'
@@ -64,7 +64,7 @@ class LoadRandomResizedCrop(RandomResizedCrop):
     def transform(self, results: dict) -> dict:
         path = results['img_path']
         with reading(path):
-            content = read(path, self.backend_args)
+            content = read_encoded(path, self.backend_args)
             width, height = seen_size(content)
         top, left, crop_height, crop_width = self.rand_crop_params(
             np.broadcast_to(np.uint8(0), (height, width))
@@ -85,5 +85,5 @@ class LoadRandomResizedCrop(RandomResizedCrop):
             round(y * top) : round(y * (top + crop_height)),
             round(x * left) : round(x * (left + crop_width)),
         ]
-        image = resized(image, self.scale[::-1], self.interpolation, self.backend)
+        image = resize_image(image, self.scale[::-1], self.interpolation, self.backend)
         return dict(results, img=image, img_shape=image.shape[:2], ori_shape=(height, width))

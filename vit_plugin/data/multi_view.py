@@ -48,7 +48,7 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     # In sixths of the circle.
     hue = torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe)
     hue = torch.where(value == red, (green - blue) / safe, hue) + 6 * turns[:, None, None]
-    steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # of blue, green and red
+    steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # hues of blue, green and red
     channels = [value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps]
     return to_uint8(torch.stack(channels, dim=1).round_())
 

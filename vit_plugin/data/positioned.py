@@ -140,7 +140,7 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
         dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable),
     )
     sampler = cfg.get('sampler')
-    if sampler is None:  # of an iterable data set
+    if sampler is None:  # an iterable data set has none
         return cfg
     if cfg.get('batch_sampler') is None:
         return dict(

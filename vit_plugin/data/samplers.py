@@ -19,7 +19,7 @@ from vit_plugin.registry import DATA_SAMPLERS
 INDICES_AT_ONCE = 1 << 14  # indices that become Python ints at a time
 
 
-def order(size: int, shuffle: bool, seed: int) -> Tensor:
+def epoch_order(size: int, shuffle: bool, seed: int) -> Tensor:
     """The indices (size,) of a pass. MMEngine's ``DefaultSampler`` has the same order."""
     dtype = torch.int32 if size < 2**31 else torch.int64
     if not shuffle:
@@ -88,7 +88,7 @@ class DefaultSampler(_Skipping):
 
     def __iter__(self) -> Iterator[int]:
         first, self._skipped = self._skipped, 0
-        indices = order(self.size, self.shuffle, self.seed + self.epoch)
+        indices = epoch_order(self.size, self.shuffle, self.seed + self.epoch)
         begin = self.rank + first * self.world_size
         own = every(indices, begin, self.world_size)
         # The repeated samples at the end are taken from the start, several times over if there are
@@ -126,7 +126,7 @@ class InfiniteSampler(_Skipping):
         while True:
             number, first = divmod(position, self.size)
             indices = every(
-                order(self.size, self.shuffle, self.seed + number), first, self.world_size
+                epoch_order(self.size, self.shuffle, self.seed + number), first, self.world_size
             )
             position += len(indices) * self.world_size
             yield from as_ints(indices)

@@ -19,7 +19,7 @@ from torch.utils.data import IterableDataset
 from vit_plugin.data.unreadable import ATTEMPTS, UnreadableFile, UnreadableList, unreadable_file
 from vit_plugin.errors import ConfigError
 
-SAMPLE, STEP, VALIDATION = range(3)  # what draws
+SAMPLE, STEP, VALIDATION = range(3)  # purposes of random numbers
 
 
 def seeds(seed: int, kind: int, number: int, part: int = 0) -> list[int]:

@@ -39,7 +39,7 @@ def stratified_subset(
         ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
     complete = ALL_DATASETS.build(dataset)
-    labels = labels_of(complete)
+    labels = dataset_labels(complete)
     random = np.random.default_rng(seed)
     chosen = np.concatenate(
         [
@@ -53,7 +53,7 @@ def stratified_subset(
     )
 
 
-def labels_of(dataset: Any) -> np.ndarray:
+def dataset_labels(dataset: Any) -> np.ndarray:
     """The label of each image of a data set.
 
     Raises:

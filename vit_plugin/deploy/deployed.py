@@ -1,4 +1,4 @@
-"""The adapter that makes a graph of a trained model."""
+"""Choose the adapter that turns a trained model into a graph."""
 
 from copy import deepcopy
 from pkgutil import resolve_name

@@ -33,7 +33,7 @@ class DeployedBoxes(Deployed):
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """Distance of boxes to the nearest of their class, both ways, see :func:`nearest`."""
         images = list(zip(*found, *wanted, strict=True))
-        return distance(
+        return box_distance(
             torch.cat([nearest(*image[i:], *image[:i]) for image in images for i in (0, 3)])
         )
 
@@ -51,7 +51,7 @@ class DeployedDETR(DeployedBoxes):
             (one - other).abs().amax((2, 3)).flatten() / other.abs().max().clamp(min=1e-6)
             for one, other in zip(found[3:], wanted[3:], strict=True)
         ]
-        return max(super().difference(found[:3], wanted[:3]), *map(distance, masks), 0.0)
+        return max(super().difference(found[:3], wanted[:3]), *map(box_distance, masks), 0.0)
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
         boxes, *more = self.model.bbox_head.best(
@@ -65,7 +65,7 @@ class DeployedTransformer(DeployedDETR):
     """A ``DetectionTransformer`` of MMDetection, whose images are not padded."""
 
     inputs = INPUTS[:1]  # type: ignore[assignment]
-    least = Deployed.least  # as for any map
+    least = Deployed.least  # same as for any map
 
     def features(self, images: Tensor, sizes: Tensor | None = None) -> Any:
         """Images -> what the head gets."""
@@ -109,7 +109,7 @@ def nearest(
     return apart.masked_fill(labels[:, None] != other_labels, 1.0).amin(1)
 
 
-def distance(distances: Tensor) -> float:
+def box_distance(distances: Tensor) -> float:
     """The largest of the distances of boxes, but for a twentieth of them.
 
     Where scores tie, rounding decides which of two boxes is there.

@@ -19,19 +19,19 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.open_sizes import open_sizes
 from vit_plugin.passes.precompute import precomputed
 from vit_plugin.weights.carried_records import append_to
-from vit_plugin.weights.provenance import KEY as PROVENANCE
+from vit_plugin.weights.provenance import PROVENANCE_KEY as PROVENANCE
 from vit_plugin.weights.provenance import Provenance
 
 from .deployed_module import Deployed, Outputs
 from .onnx_file import Run, external_weights, write_onnx
 from .openvino_file import weights_of_openvino, write_openvino
-from .runtimes import KEY
+from .runtimes import METADATA_KEY
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is
 # acceptable.
 FLOAT32_TOLERANCE = 1e-4
-ROUNDING = 1e-6  # of a value in float32, after some sums
-BATCHES = (1, 2, 5)  # to compare a file that takes any number of images
+ROUNDING = 1e-6  # rounding error of float32 after some sums
+COMPARED_BATCH_SIZES = (1, 2, 5)  # to compare a file that takes any number of images
 
 
 def in_silence(name: str) -> AbstractContextManager[None]:
@@ -79,8 +79,8 @@ def export(
     backbone = model.model.backbone
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
-    form = FORMATS[out.suffix]
-    metadata = {KEY: facts} if facts else {}
+    form = FILE_FORMATS[out.suffix]
+    metadata = {METADATA_KEY: facts} if facts else {}
     if record:
         metadata[PROVENANCE] = record.text()
     with replacing(out, sources) as path, form.second_file(path, out, sources):
@@ -195,7 +195,7 @@ def write_pt2(
     return torch.export.load(path).module()
 
 
-class Format(NamedTuple):
+class FileFormat(NamedTuple):
     """How a file is written.
 
     Attributes:
@@ -212,10 +212,10 @@ def no_file(path: Path, out: Path, sources: Sequence[str | Path]) -> AbstractCon
     return nullcontext()
 
 
-FORMATS = {
-    '.pt2': Format(write_pt2, no_file),
-    '.onnx': Format(write_onnx, external_weights),
-    '.xml': Format(write_openvino, weights_of_openvino),
+FILE_FORMATS = {
+    '.pt2': FileFormat(write_pt2, no_file),
+    '.onnx': FileFormat(write_onnx, external_weights),
+    '.xml': FileFormat(write_openvino, weights_of_openvino),
 }
 
 
@@ -249,7 +249,7 @@ def largest_difference(
     proposals tie, rounding decides which query starts from which.
     """
     differences = [0.0]
-    counts = (batch,) if batch else BATCHES
+    counts = (batch,) if batch else COMPARED_BATCH_SIZES
     for count, side in product(counts, sizes_to_try(model, size)):
         tensors = inputs(model, 255 * torch.rand(count, model.model.backbone.in_channels, *side))
         with torch.no_grad():

@@ -19,22 +19,22 @@ from vit_plugin.errors import ConfigError, naming, rejecting
 from vit_plugin.inference.predictions import Prediction, kinds
 from vit_plugin.inference.unusual_sizes import say_if_far
 
-from .pixel_steps import Placed, Step, apply_steps, size_after
-from .runtimes import KEY, Runtime, open_exported
+from .pixel_steps import PixelStep, Placed, apply_steps, size_after
+from .runtimes import METADATA_KEY, Runtime, open_exported
 
-USUAL = 256  # pixels of a side of an image, for a graph that takes any
+USUAL_SIDE = 256  # pixels of a side of an image, for a graph that takes any
 
 
 LEAST_SLICE = 32  # pixels of a side; a large image has too many smaller ones
 
 
-class Facts(Open):
+class ExportFacts(Open):
     """The metadata that :func:`~vit_plugin.deploy.pipeline_steps.facts_of` writes."""
 
     classes: list[str]
     multi_label: bool
     rgb: bool
-    steps: list[Step]
+    steps: list[PixelStep]
     patch: NotRequired[PositiveInt]
     slices: NotRequired[Annotated[int, Field(ge=LEAST_SLICE)] | None]
     usual: NotRequired[list[int] | None]
@@ -56,12 +56,14 @@ class ExportedModel:
     def __init__(self, path: str | Path, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or open_exported(path)
         try:
-            self.facts: dict[str, Any] = json_in(self.runtime.metadata.get(KEY, '{}'), path)
+            self.facts: dict[str, Any] = json_in(
+                self.runtime.metadata.get(METADATA_KEY, '{}'), path
+            )
         except LimitError:
             raise
         except ConfigError:
             self.facts = {}
-        if not fits(Facts, self.facts):
+        if not fits(ExportFacts, self.facts):
             raise ConfigError(
                 f'{str(path)!r} does not say what its inputs and outputs are; write it with '
                 'vit-plugin export of this version.'
@@ -84,7 +86,7 @@ class ExportedModel:
         Raises:
             ConfigError: if it has no such steps, or its last image has another size.
         """
-        height, width = (side if isinstance(side, int) else USUAL for side in self.size)
+        height, width = (side if isinstance(side, int) else USUAL_SIDE for side in self.size)
         found = width, height
         with rejecting(f'{path!r} has a pipeline that cannot be run', 'export it again'):
             for step in self.facts['steps']:

@@ -14,7 +14,7 @@ from vit_plugin.inference.trained_model import TrainedModel
 from .exported_model import ExportedModel
 
 # Width and height: landscape, portrait, square, tiny, odd and long, and one that EXIF turns
-SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
+PHOTOGRAPH_SIZES = ((320, 200), (200, 320), (240, 240), (24, 18), (331, 79), (320, 200))
 # Largest difference of a class's score, or share of a map's pixels. Rounding has much less. Boxes
 # are not refused, since rounding chooses others where scores tie.
 MOST_APART = 0.01
@@ -28,7 +28,7 @@ def photographs(folder: Path, channels: int = 3) -> list[Path]:
     """
     random = np.random.default_rng(0)
     paths = []
-    for number, (width, height) in enumerate(SHAPES):
+    for number, (width, height) in enumerate(PHOTOGRAPH_SIZES):
         coarse = random.integers(60, 200, (4, 5, 3), np.uint8)
         image = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
         for _ in range(6):
@@ -41,7 +41,7 @@ def photographs(folder: Path, channels: int = 3) -> list[Path]:
             np.save(paths[-1], image.take(range(channels), axis=2, mode='wrap'))
             continue
         exif = Image.Exif()
-        if number == len(SHAPES) - 1:
+        if number == len(PHOTOGRAPH_SIZES) - 1:
             exif[ORIENTATION] = TURNED
         paths.append(folder / f'{number}.jpg')
         Image.fromarray(image).save(paths[-1], exif=exif, quality=95)

@@ -6,7 +6,7 @@ import numpy as np
 from torch import nn
 
 # Height and width of images on which a pipeline shows whether it has one size for all of them.
-SHAPES = ((480, 640), (640, 480), (500, 500), (37, 611), (611, 37))
+TRIED_SIZES = ((480, 640), (640, 480), (500, 500), (37, 611), (611, 37))
 
 
 class Padding(NamedTuple):
@@ -49,7 +49,7 @@ def padding_of(model: nn.Module) -> Padding:
     )
 
 
-class Sizes(NamedTuple):
+class InputSizes(NamedTuple):
     """The sizes of the images that a file takes.
 
     Attributes:
@@ -63,16 +63,16 @@ class Sizes(NamedTuple):
     of_test: bool = True
 
 
-def sizes_of_test(trained: Any) -> Sizes:
+def sizes_of_test(trained: Any) -> InputSizes:
     """The sizes that the test of a ``TrainedModel`` has, open if its images keep their ratio.
 
     Without the steps of a test, the size is the backbone's own.
     """
     padding = padding_of(trained.model)
     if not trained.has_pixels:
-        return Sizes(trained.model.backbone.img_size, padding, of_test=False)
+        return InputSizes(trained.model.backbone.img_size, padding, of_test=False)
     sizes = set()
-    for shape in SHAPES:
+    for shape in TRIED_SIZES:
         inputs = trained.sample(np.zeros((*shape, trained.pixels.bands), np.uint8))['inputs']
         sizes.add(padding.padded(tuple(inputs.shape[-2:])))
-    return Sizes(sizes.pop() if len(sizes) == 1 else None, padding)
+    return InputSizes(sizes.pop() if len(sizes) == 1 else None, padding)

@@ -106,7 +106,7 @@ def write_int8(proto: Any, path: Path) -> None:
     # torch's exporter has optimized the graph and inferred its shapes. The quantizer warns unless
     # the graph says so.
     quant_utils.add_pre_process_metadata(proto)
-    del proto.graph.value_info[:]  # of the weights that the quantizer is about to transpose
+    del proto.graph.value_info[:]  # shapes of weights that the quantizer transposes
     quantize_dynamic(
         proto,
         path,
@@ -232,7 +232,7 @@ def external_weights(path: Path, out: Path, sources: Sequence[str | Path]) -> It
     try:
         yield
         if written.exists():
-            import onnx  # which has written it
+            import onnx  # onnx wrote the file
 
             graph = onnx.load(path, load_external_data=False)
             for entry in chain.from_iterable(

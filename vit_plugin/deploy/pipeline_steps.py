@@ -14,10 +14,10 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.image_transforms import LOADERS, PipelineTransform, TimmTransform
 from vit_plugin.inference.prepared_image import takes_rgb
 
-from .input_sizes import Sizes
+from .input_sizes import InputSizes
 
 PipelineStep = dict[str, Any]
-LONGEST = 2  # times the shorter side: a scale that is longer leaves its longer side open
+OPEN_SIDE_RATIO = 2  # times the shorter side: a scale that is longer leaves its longer side open
 
 
 def _pair(size: Any) -> list[int]:
@@ -119,7 +119,9 @@ def last_resize(steps: Sequence[PipelineStep]) -> tuple[str, list[Any]]:
     return str(rule), arguments
 
 
-def size_of_training(steps: Sequence[PipelineStep], sizes: Sizes, model: Any) -> tuple[int, int]:
+def size_of_training(
+    steps: Sequence[PipelineStep], sizes: InputSizes, model: Any
+) -> tuple[int, int]:
     """Height and width of a file where the sizes of a test depend on the images.
 
     Args:
@@ -138,7 +140,7 @@ def size_of_training(steps: Sequence[PipelineStep], sizes: Sizes, model: Any) ->
 
 def has_open_side(width: float, height: float) -> bool:
     """True if a scale limits the shorter side alone, such as MMSegmentation's (2048, 512)."""
-    return max(width, height) > LONGEST * min(width, height)
+    return max(width, height) > OPEN_SIDE_RATIO * min(width, height)
 
 
 def scale_in(size: tuple[int, int], width: float, height: float) -> tuple[float, float]:
@@ -181,7 +183,7 @@ def fill_of(preprocessor: Any) -> list[float]:
 
 
 def in_size(
-    steps: Sequence[PipelineStep], sizes: Sizes, fill: Sequence[float]
+    steps: Sequence[PipelineStep], sizes: InputSizes, fill: Sequence[float]
 ) -> list[PipelineStep]:
     """The steps to images of these sizes.
 
@@ -227,7 +229,7 @@ def pixel_steps_of(trained: Any) -> list[PipelineStep]:
     return [*reading_steps(trained.pixels), *steps_of(trained.pixels.transforms)]
 
 
-def facts_of(trained: Any, sizes: Sizes, steps: Sequence[PipelineStep]) -> str:
+def facts_of(trained: Any, sizes: InputSizes, steps: Sequence[PipelineStep]) -> str:
     """The metadata of a model's file, as JSON.
 
     They are for :class:`~vit_plugin.deploy.exported_model.ExportedModel`.

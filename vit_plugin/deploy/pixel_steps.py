@@ -3,8 +3,8 @@
 A file in ONNX has them in its metadata: :func:`~vit_plugin.deploy.pipeline_steps.steps_of`
 translates the pipeline that a checkpoint runs. A step is a dict:
 
-- ``resize``: a name of :data:`SIZES` and its arguments, with ``interpolation`` and ``backend``
-  (``'cv2'`` or ``'pillow'``, whose results differ).
+- ``resize``: a name of :data:`RESIZE_RULES` and its arguments, with ``interpolation`` and
+  ``backend`` (``'cv2'`` or ``'pillow'``, whose results differ).
 - ``crop``: width and height of the middle part. It begins at half of what is left over, rounded to
   even or, with ``rounding`` (``'floor'``), down. ``fill`` (a value for each channel) is around an
   image that is smaller, which otherwise stays so.
@@ -26,12 +26,12 @@ from typing_extensions import TypedDict
 from anyfolder.limits import VARIABLE, limit
 from vit_plugin.arguments.fields import STRICT, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.resizing import edge_size, resized
+from vit_plugin.files.resizing import center_start, edge_size, resize_image
 
 PIXELS = 'pixels that go into a network'
 INPUT_LIMITS = {PIXELS: 1 << 25}  # 5,792 x 5,792
-CHANNELS = 1_000  # of a fill
-SHOWN = 200  # letters of a step
+CHANNELS = 1_000  # channels of a fill value
+MAX_STEP_LETTERS = 200  # letters of a step
 
 
 Numbers = Annotated[list[float], Field(max_length=CHANNELS)]
@@ -39,7 +39,7 @@ Sides = Annotated[list[PositiveInt], Field(min_length=2, max_length=2)]
 
 
 @with_config(STRICT)
-class Step(TypedDict, total=False):
+class PixelStep(TypedDict, total=False):
     """A step, see above."""
 
     resize: Annotated[list[str | float], Field(min_length=2, max_length=5)]
@@ -97,7 +97,7 @@ def target_size(
 
 
 # Width and height of an image, and arguments -> the new width and height.
-SIZES: dict[str, Callable[..., tuple[int, int]]] = dict(
+RESIZE_RULES: dict[str, Callable[..., tuple[int, int]]] = dict(
     exact=lambda width, height, *new: new, edge=edge_size, scale=scale_size, target=target_size
 )
 
@@ -111,7 +111,7 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
     sides = width, height
     if 'resize' in step:
         rule, *arguments = step['resize']
-        width, height = SIZES[rule](*sides, *arguments)
+        width, height = RESIZE_RULES[rule](*sides, *arguments)
         width, height = max(int(width), 1), max(int(height), 1)
     elif 'crop' in step:
         choose = min if step.get('fill') is None else max
@@ -133,7 +133,7 @@ def size_after(step: Mapping[str, Any], width: int, height: int) -> tuple[int, i
 def _shortened(step: Mapping[str, Any]) -> str:
     """A step in a sentence."""
     text = f'The step {dict(step)}'
-    return text if len(text) <= SHOWN else f'{text[:SHOWN]} ...'
+    return text if len(text) <= MAX_STEP_LETTERS else f'{text[:MAX_STEP_LETTERS]} ...'
 
 
 def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed:
@@ -158,20 +158,22 @@ def apply_steps(steps: Sequence[Mapping[str, Any]], image: np.ndarray) -> Placed
 
 def _resized(placed: Placed, after: tuple[int, int], interpolation: str, backend: str) -> Placed:
     before = np.array(placed.pixels.shape[1::-1])
-    pixels = resized(placed.pixels, after, interpolation, backend)
+    pixels = resize_image(placed.pixels, after, interpolation, backend)
     ratio = np.array(after) / before
     return Placed(pixels, placed.scale * ratio, placed.offset * ratio, pixels.shape[:2])
 
 
-def _cropped(placed: Placed, after: tuple[int, int], fill: Any, down: bool) -> Placed:
+def _cropped(placed: Placed, after: tuple[int, int], fill: Any, rounds_down: bool) -> Placed:
     sides, wanted = np.array(placed.pixels.shape[1::-1]), np.array(after)
     pixels, offset = placed.pixels, placed.offset
     if (missing := (wanted - sides).clip(0)).any():
         before = missing // 2
         pixels = _on_canvas(pixels, sides + missing, before, fill)
         sides, offset = sides + missing, offset + before
-    whole = math.floor if down else round
-    left, top = (whole(float(side)) for side in (sides - wanted) / 2)
+    left, top = (
+        center_start(side, part, rounds_down)
+        for side, part in zip(sides.tolist(), after, strict=True)
+    )
     pixels = pixels[top : top + wanted[1], left : left + wanted[0]]
     return Placed(pixels, placed.scale, offset - (left, top), pixels.shape[:2])
 
@@ -179,7 +181,7 @@ def _cropped(placed: Placed, after: tuple[int, int], fill: Any, down: bool) -> P
 def _padded(placed: Placed, after: tuple[int, int], fill: Any) -> Placed:
     if after == placed.pixels.shape[1::-1]:
         return placed
-    pixels = placed.pixels.astype(np.float32)  # which a mean is not rounded in
+    pixels = placed.pixels.astype(np.float32)  # keeps fractions of a mean
     canvas = _on_canvas(pixels, np.array(after), np.zeros(2, int), fill)
     return placed._replace(pixels=canvas)
 

@@ -1,4 +1,4 @@
-"""Exported files in what runs them: ONNX in onnxruntime, OpenVINO's format in OpenVINO."""
+"""The runtimes of exported files: onnxruntime for ONNX, OpenVINO for its own format."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 
 from vit_plugin.errors import needed_by, rejecting
 
-KEY = 'vit_plugin'  # of what a file's metadata say of its inputs and outputs
+METADATA_KEY = 'vit_plugin'  # key of the metadata about inputs and outputs
 
 Arrays = Mapping[str, np.ndarray]
 Shape = tuple[int | str, ...]  # a side that is open has a name
@@ -96,7 +96,7 @@ class InOpenVino:
         self.outputs: Sequence[str] = [port.any_name for port in self._compiled.outputs]
         self.metadata: Mapping[str, str] = {
             key: text
-            for key, entry in model.rt_info.items()  # of dicts, and of values of many types
+            for key, entry in model.rt_info.items()  # entries are dicts or values of many types
             if isinstance(text := getattr(entry, 'value', None), str)
         }
 

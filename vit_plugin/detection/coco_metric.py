@@ -1,4 +1,4 @@
-"""COCO's figures by a faster library."""
+"""COCO's metric, computed by faster-coco-eval."""
 
 from typing import Any
 from unittest import mock

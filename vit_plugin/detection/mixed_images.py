@@ -10,7 +10,7 @@ from pydantic import Field
 
 from vit_plugin.arguments.fields import ASCENDING, Fraction, PositiveInt, Typed
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.resizing import resized
+from vit_plugin.files.resizing import resize_image
 from vit_plugin.registry import TRANSFORMS, needed_class
 
 BaseTransform: Any = needed_class('CopyBlend', 'mmcv.transforms:BaseTransform')
@@ -100,7 +100,7 @@ class CopyBlend(BaseTransform):
         if not len(chosen):
             return results
         size = [max(round(side * factor), 1) for side in other['img'].shape[1::-1]]
-        source = resized(other['img'], size, 'bilinear')
+        source = resize_image(other['img'], size, 'bilinear')
         new = np.stack([self._blend(image, source, box) for box in boxes[chosen]])
         more = {
             name: np.concatenate((results[name], other[name][chosen]))

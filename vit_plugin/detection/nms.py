@@ -7,7 +7,7 @@ from torch import Tensor
 from vit_plugin.detection.op_gradients import wide
 
 # Mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
-IOU_MODE, NAIVE, LINEAR = 0, 0, 1
+IOU_MODE, NAIVE_MODE, LINEAR_MODE = 0, 0, 1
 
 
 def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU_MODE) -> Tensor:
@@ -73,8 +73,8 @@ def softnms(
         kept.append(best)
         rest = rest[rest != best]
         iou = overlaps(boxes[best], boxes[rest], offset)
-        if method in (NAIVE, LINEAR):
-            decay = torch.where(iou >= iou_threshold, 0 if method == NAIVE else 1 - iou, 1)
+        if method in (NAIVE_MODE, LINEAR_MODE):
+            decay = torch.where(iou >= iou_threshold, 0 if method == NAIVE_MODE else 1 - iou, 1)
         else:
             decay = torch.exp(-iou.square() / sigma)
         scores[rest] *= decay

@@ -1,12 +1,10 @@
 """The table of checks: what each looks at, how its faults show, and what cures them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from . import data_checks, map_checks, pixel_checks, rate_checks, weight_checks
-from .examined import Examined
-
-Found = Iterable[tuple[str, str]]  # what was found, and its cure; a sentence may hold both
+from .examined import Examined, Findings
 
 
 class Check(NamedTuple):
@@ -22,7 +20,7 @@ class Check(NamedTuple):
     name: str
     looks_at: str
     symptom: str
-    run: Callable[[Examined], Found]
+    run: Callable[[Examined], Findings]
 
 
 class Finding(NamedTuple):

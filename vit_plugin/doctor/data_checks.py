@@ -1,8 +1,8 @@
-"""Whether the data are what the model learns and is measured by."""
+"""Checks of data: settings, classes, order and validation."""
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,18 +13,16 @@ from vit_plugin.config.sections import CONFIG_SECTIONS, check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.models.classes import check_classes
 
-from .examined import Examined
+from .examined import Examined, Findings
 from .named_weights import sections_of
 
-BATCHES = 4  # whose labels are read
-SHARE = 0.9  # of the images in one class, from which on batches of one class are likely
-
-Found = Iterator[tuple[str, str]]
+LABEL_BATCHES = 4  # number of batches whose labels are read
+SHARE = 0.9  # share of images in one class that makes batches of one class likely
 
 
-def settings(examined: Examined) -> Found:
+def settings(examined: Examined) -> Findings:
     """What is wrong with the sections but the model, one sentence for each."""
-    if examined.is_data:  # whose classes are not looked up
+    if examined.is_data:  # their classes are not looked up
         return
     for name in (*CONFIG_SECTIONS, 'default_hooks'):
         value = examined.settings.get(name)
@@ -34,13 +32,13 @@ def settings(examined: Examined) -> Found:
         try:
             check_sections(section, LOADER_SECTIONS)
         except ConfigError as error:
-            if 'there is no file' not in f'{error}':  # of a metric, on another machine
+            if 'there is no file' not in f'{error}':  # a metric's file may be on another machine
                 yield f'{error}', ''
         except MissingExtraError as error:
             examined.unseen.append(f'{name}: {error}')
 
 
-def classes(examined: Examined) -> Found:
+def classes(examined: Examined) -> Findings:
     """Classes that are a text, that are too many for a head, or that differ in validation."""
     known: dict[str, Any] = {
         part: examined.metainfo(part).get('classes') for part in ('train', 'val', 'test')
@@ -75,7 +73,7 @@ def _shown(names: Sequence[str]) -> str:
     return f'{len(names)} ({", ".join(map(str, names[:3]))}{", ..." if len(names) > 3 else ""})'
 
 
-def one_class(examined: Examined) -> Found:
+def one_class(examined: Examined) -> Findings:
     """Batches whose images have one label, of data with several."""
     data = examined.training_data
     loader = examined.settings.get('train_dataloader') or {}
@@ -84,7 +82,7 @@ def one_class(examined: Examined) -> Found:
         return
     with examined.building():
         built = DATA_SAMPLERS.build(dict(sampler), default_args=dict(dataset=data, seed=0))
-    indices = [*islice(iter(built), BATCHES * size)]
+    indices = [*islice(iter(built), LABEL_BATCHES * size)]
     labels = [label for label in (_label(data, i) for i in indices) if label is not None]
     if len(labels) < 2 * size:
         return
@@ -108,7 +106,7 @@ def _label(data: Any, index: int) -> Any:
     return found[0] if isinstance(found, (list, tuple)) and len(found) == 1 else None
 
 
-def validation(examined: Examined) -> Found:
+def validation(examined: Examined) -> Findings:
     """A metric with other annotations than the images that are predicted."""
     for part in ('val', 'test'):
         dataset = examined.dataset_config(part)

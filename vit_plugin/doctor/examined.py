@@ -31,8 +31,11 @@ from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import offline
 
 from .initialization import Initialization, Initialized
-from .named_weights import Source, named_weights, without_downloads
+from .named_weights import NamedWeights, named_weights, without_downloads
 from .optimizer_groups import Group, groups_of
+
+# Pairs of a finding and its cure; a sentence may hold both.
+Findings = Iterator[tuple[str, str]]
 
 
 class Examined:
@@ -122,7 +125,7 @@ class Examined:
             logging.disable(logging.NOTSET)
 
     @cached_property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[NamedWeights]:
         """The weights that the config names, in the order in which they are read."""
         found = [*named_weights(self.model, self.model_config, self.settings)]
         for one in found:
@@ -130,7 +133,7 @@ class Examined:
                 self.unseen.append(f'the weights of {one.at}: {one.name} is not on this machine')
         return found
 
-    def sources_of(self, module: str) -> list[Source]:
+    def sources_of(self, module: str) -> list[NamedWeights]:
         """The weights for a module, a part of it or the whole model."""
         return [
             source

@@ -13,7 +13,7 @@ from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.weights.hub import offline
 from vit_plugin.weights.report import Report
 
-from .named_weights import INIT, STARTS, Source, file_name, leave_out
+from .named_weights import INIT, START_SETTINGS, NamedWeights, file_name, leave_out
 
 WRAPPED = r'^module\.'  # names in a checkpoint of several processes, as MMEngine's runner reads it
 
@@ -50,7 +50,7 @@ class Initialization(NamedTuple):
     """
 
     build: Callable[[], nn.Module]
-    sources: Sequence[Source]
+    sources: Sequence[NamedWeights]
     building: Callable[[], AbstractContextManager[None]]
     errors: dict[str, str]
 
@@ -60,7 +60,7 @@ class Initialization(NamedTuple):
         before = _differing(first, second)
         reports = self._reports(second)
         start, replaced = self.sources[-1], {}
-        if start.at in STARTS and start.opened:
+        if start.at in START_SETTINGS and start.opened:
             self._try(start.at, _start, first, start.name)
             changed = _differing(first, second) - before
             for source in self.sources:
@@ -75,7 +75,7 @@ class Initialization(NamedTuple):
         torch.manual_seed(seed)
         with self.building():
             model = self.build()
-        named = [source for source in self.sources if source.at not in STARTS]
+        named = [source for source in self.sources if source.at not in START_SETTINGS]
         for source in named:
             if source.at.endswith(INIT) and not source.opened:
                 leave_out(model.get_submodule(source.module))

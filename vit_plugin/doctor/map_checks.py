@@ -1,14 +1,14 @@
-"""Whether the parts of a model fit together."""
+"""Checks whether the components of a model fit together."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vit_plugin.config.channels import MetaOutputs, check_channels, parts_of
+from vit_plugin.config.channels import MetaOutputs, check_channels, components_of
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.layers.outputs import MAPS
+from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
 from vit_plugin.models.protocol import HasStrides
 
-from .examined import Examined
+from .examined import Examined, Findings
 
 # Necks that halve the resolution from one map to the next, or expect it of their input.
 PYRAMIDS = {
@@ -16,16 +16,14 @@ PYRAMIDS = {
     *('UPerHead', 'FPNHead', 'SegformerHead', 'LRASPPHead', 'MSDeformAttnPixelDecoder'),
 }
 
-Found = Iterator[tuple[str, str]]
 
-
-def built(examined: Examined) -> Found:
+def built(examined: Examined) -> Findings:
     """Why the model cannot be built."""
     if examined.build_error:
         yield f'the model cannot be built: {examined.build_error}', ''
 
 
-def fit(examined: Examined) -> Found:
+def fit(examined: Examined) -> Findings:
     """Channels or strides that differ from what a part takes."""
     if examined.model is None:
         return
@@ -36,10 +34,13 @@ def fit(examined: Examined) -> Found:
         yield f'{error}', ''
 
 
-def one_resolution(examined: Examined) -> Found:
+def one_resolution(examined: Examined) -> Findings:
     """Maps of one stride for what takes a pyramid."""
     backbone: Any = getattr(examined.model, 'backbone', None)
-    if not isinstance(backbone, HasStrides) or getattr(backbone, 'out_type', '') not in MAPS:
+    if (
+        not isinstance(backbone, HasStrides)
+        or getattr(backbone, 'out_type', '') not in MAP_OUT_TYPES
+    ):
         return
     outputs = MetaOutputs.of(backbone)
     for field, part, given in _takers(examined, outputs):
@@ -61,7 +62,7 @@ def _takers(
     examined: Examined, outputs: MetaOutputs
 ) -> Iterator[tuple[str, Mapping[str, Any], MetaOutputs]]:
     """Necks and heads with their places, and the outputs that they get."""
-    for field, neck in parts_of(examined.model_config, 'neck'):
+    for field, neck in components_of(examined.model_config, 'neck'):
         yield field, neck, outputs
         with examined.building():
             made = outputs.through(neck)
@@ -69,5 +70,7 @@ def _takers(
             return
         outputs = made
     for name in examined.model_config:
-        for field, head in parts_of(examined.model_config, name) if name.endswith('head') else ():
+        for field, head in (
+            components_of(examined.model_config, name) if name.endswith('head') else ()
+        ):
             yield field, head, outputs

@@ -13,11 +13,11 @@ from vit_plugin.weights.hub import offline
 from vit_plugin.weights.opening import Checkpoint, may_be_here, open_checkpoint
 
 INIT = 'init_cfg'
-STARTS = ('load_from', 'begin_from')  # of a runner, the first that is given
+START_SETTINGS = ('load_from', 'begin_from')  # settings of a runner; the first one given counts
 OFFLINE = 'offline mode'  # in errors of the hub's library within `offline`
 
 
-class Source(NamedTuple):
+class NamedWeights(NamedTuple):
     """Weights that a config names.
 
     Attributes:
@@ -43,7 +43,7 @@ class Source(NamedTuple):
 
 def named_weights(
     model: nn.Module | None, config: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Iterator[Source]:
+) -> Iterator[NamedWeights]:
     """The weights that a config names, in the order in which they are read.
 
     Args:
@@ -60,11 +60,11 @@ def named_weights(
         for entry in _entries(module):
             at = '.'.join(filter(None, ('model', name, INIT)))
             yield _source(at, name, str(entry['checkpoint']), entry)
-    if key := next((key for key in STARTS if settings.get(key)), None):
+    if key := next((key for key in START_SETTINGS if settings.get(key)), None):
         yield _source(key, '', str(settings[key]), {})
 
 
-def _source(at: str, module: str, name: str, entry: Mapping[str, Any]) -> Source:
+def _source(at: str, module: str, name: str, entry: Mapping[str, Any]) -> NamedWeights:
     opened, error = None, ''
     try:
         if may_be_here(name):
@@ -73,7 +73,7 @@ def _source(at: str, module: str, name: str, entry: Mapping[str, Any]) -> Source
     except ConfigError as found:
         if '://' not in name or OFFLINE not in f'{found}':
             error = f'{found}'
-    return Source(at, module, name, entry, opened, error)
+    return NamedWeights(at, module, name, entry, opened, error)
 
 
 def _entries(module: nn.Module) -> list[Mapping[str, Any]]:

@@ -1,25 +1,23 @@
-"""Whether the images are those that the weights have seen."""
+"""Checks whether preprocessing matches that of the weights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.pos_embed import LearnedPosEmbed
 from vit_plugin.zoo.data_config import stated_pixels
 
-from .examined import Examined
-from .named_weights import STARTS, file_name
+from .examined import Examined, Findings
+from .named_weights import START_SETTINGS, file_name
 
-TOLERANCE = 3.0  # of 255: roundings of the same numbers
-RATIO = 1.05  # of deviations
+PIXEL_TOLERANCE = 3.0  # out of 255: roundings of the same numbers
+RATIO = 1.05  # ratio of standard deviations
 LARGEST_FRACTION = 1.5  # no mean of values to 255 is below, and none of values to 1 above
-STRETCH = 2.0  # of the sides of images, from one size to another
+STRETCH = 2.0  # ratio of image sides
 CROPS = (
     'RandomCrop', 'RandomResizedCrop', 'CenterCrop', 'FloorCenterCrop', 'ResizeEdge', 'Resize',
     'RandomResize',
 )  # fmt: skip
-
-Found = Iterator[tuple[str, str]]
 
 
 class Expected(NamedTuple):
@@ -45,7 +43,7 @@ def _expected(examined: Examined) -> Expected | None:
     return None
 
 
-def normalization(examined: Examined) -> Found:
+def normalization(examined: Examined) -> Findings:
     """Pixels that are not normalized as the weights expect, or twice."""
     sources = examined.sources_of('backbone')
     mean, std = (examined.preprocessor.get(name) for name in ('mean', 'std'))
@@ -78,7 +76,7 @@ def normalization(examined: Examined) -> Found:
         turned = _alike(mean[::-1], std[::-1], expected)
         yield (
             f'data_preprocessor: mean={[*mean]} and std={[*std]}, where {name} expects {said}'
-            + ': their channels stand in the order of BGR' * turned,
+            + (': their channels stand in the order of BGR' if turned else ''),
             f'give {said}',
         )
 
@@ -92,12 +90,12 @@ def _takes_images(examined: Examined) -> bool:
 def _alike(mean: Sequence[float], std: Sequence[float], expected: Expected) -> bool:
     means = zip(mean, expected.mean, strict=True)
     stds = zip(std, expected.std, strict=True)
-    return all(abs(one - other) <= TOLERANCE for one, other in means) and all(
+    return all(abs(one - other) <= PIXEL_TOLERANCE for one, other in means) and all(
         1 / RATIO <= one / other <= RATIO for one, other in stds
     )
 
 
-def order(examined: Examined) -> Found:
+def order(examined: Examined) -> Findings:
     """Images in BGR for weights of RGB."""
     steps = [str(step.get('type')).rpartition('.')[2] for step in examined.pipeline('train')]
     given = examined.preprocessor
@@ -114,14 +112,14 @@ def order(examined: Examined) -> Found:
         )
 
 
-def positions(examined: Examined) -> Found:
+def positions(examined: Examined) -> Findings:
     """A learned table of another size than the images."""
     backbone: Any = getattr(examined.model, 'backbone', None)
-    backbone = getattr(backbone, 'backbone', backbone)  # of an adapter
+    backbone = getattr(backbone, 'backbone', backbone)  # an adapter holds the backbone
     side = _training_side(examined)
     if not side or not isinstance(getattr(backbone, 'position', None), LearnedPosEmbed):
         return
-    sources = [one for one in examined.sources_of('backbone') if one.at not in STARTS]
+    sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
     own = min(backbone.img_size)
     if sources and not own / STRETCH <= side <= own * STRETCH:
         yield (

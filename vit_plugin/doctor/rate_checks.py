@@ -1,6 +1,6 @@
-"""Whether each parameter learns at a rate that makes sense."""
+"""Checks of learning rates, weight decay and schedules."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import log
 from typing import Any
 
@@ -9,24 +9,26 @@ from torch import nn
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.report import shortened_list
 
-from .examined import Examined
-from .named_weights import STARTS
+from .examined import Examined, Findings
+from .named_weights import START_SETTINGS
 from .weight_checks import NORMS
 
 DECAYED = ('layer_decay_rate', 'decay_rate', 'layer_decay')  # settings of layer-wise decay
 CONSTRUCTOR = 'vit_plugin.LayerDecayOptimWrapperConstructor'
-DEFAULTS = (None, 'DefaultOptimWrapperConstructor', 'mmengine.DefaultOptimWrapperConstructor')
-LOWEST = 1e-5  # of the rate of the head. Published decays come down to 8e-5 (MAE, H/14: 0.75)
+DEFAULT_CONSTRUCTORS = (
+    None,
+    'DefaultOptimWrapperConstructor',
+    'mmengine.DefaultOptimWrapperConstructor',
+)
+LOWEST = 1e-5  # share of the head's rate; published decays come down to 8e-5 (MAE, H/14: 0.75)
 ADAPTIVE = ('Adam', 'Lion', 'Lamb')  # in the names of optimizers whose steps are of one length
-HIGHEST = 1e-3  # rate of such an optimizer for a pretrained backbone
+MAX_PRETRAINED_LR = 1e-3  # rate of such an optimizer for a pretrained backbone
 HALF_LIFE = 40_000  # steps in which a norm without gradients halves; it is 69,000 of ViTDet's
-SHORTEST = 5  # letters of a part of a name that is meant by a longer key
-FIRST = 0.5  # of a factor below it, a schedule is a warm-up
-
-Found = Iterator[tuple[str, str]]
+MIN_PREFIX_LETTERS = 5  # letters of a part of a name that is meant by a longer key
+WARMUP_FACTOR = 0.5  # a schedule that begins below this factor is a warm-up
 
 
-def custom_keys(examined: Examined) -> Found:
+def custom_keys(examined: Examined) -> Findings:
     """Keys that are in no name."""
     if examined.model is None:
         return
@@ -35,7 +37,11 @@ def custom_keys(examined: Examined) -> Found:
     given = (examined.wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}
     for key, factors in given.items():
         word = key.strip('.').rpartition('.')[2]
-        meant = [part for part in parts if len(part) >= SHORTEST and (part in word or word in part)]
+        meant = [
+            part
+            for part in parts
+            if len(part) >= MIN_PREFIX_LETTERS and (part in word or word in part)
+        ]
         near = meant or closest(word, parts, 3, 0.5)
         # A base config names tables that few models have, to leave them out of weight decay.
         counts = meant or factors.get('lr_mult', 1.0) != 1.0
@@ -46,13 +52,13 @@ def custom_keys(examined: Examined) -> Found:
             )
 
 
-def layer_decay(examined: Examined) -> Found:
+def layer_decay(examined: Examined) -> Findings:
     """A decay that nothing reads, that cannot be computed, or that stops the first layers."""
     paramwise = examined.wrapper.get('paramwise_cfg') or {}
     given = [name for name in DECAYED if name in paramwise]
     constructor = examined.wrapper.get('constructor')
     cure = f"set optim_wrapper.constructor='{CONSTRUCTOR}' and paramwise_cfg.layer_decay_rate"
-    if given and constructor in DEFAULTS:
+    if given and constructor in DEFAULT_CONSTRUCTORS:
         yield f'optim_wrapper.paramwise_cfg.{given[0]} is read by no constructor', cure
     if examined.optimizer_error:
         yield (
@@ -62,7 +68,7 @@ def layer_decay(examined: Examined) -> Found:
         )
     rates = [one.rate for one in examined.groups if one.name.startswith('backbone.')]
     highest = max((one.rate for one in examined.groups), default=0)
-    if rates and constructor not in DEFAULTS and 0 < min(rates) < LOWEST * highest:
+    if rates and constructor not in DEFAULT_CONSTRUCTORS and 0 < min(rates) < LOWEST * highest:
         yield (
             f'optim_wrapper.paramwise_cfg.{given[0] if given else "..."}: the first layers learn '
             f'at {min(rates) / highest:.0e} of the rate of the head, which is nothing',
@@ -70,15 +76,20 @@ def layer_decay(examined: Examined) -> Found:
         )
 
 
-def rate(examined: Examined) -> Found:
+def rate(examined: Examined) -> Findings:
     """A rate of 0, or one for training from scratch on a backbone with weights."""
     if examined.groups and not any(one.rate for one in examined.groups):
         yield 'optim_wrapper.optimizer.lr: all parameters have the rate 0', 'give a larger one'
     optimizer = examined.wrapper.get('optimizer') or {}
     kind = str(optimizer.get('type'))
-    sources = [one for one in examined.sources_of('backbone') if one.at not in STARTS]
+    sources = [one for one in examined.sources_of('backbone') if one.at not in START_SETTINGS]
     rates = [one.rate for one in examined.groups if one.name.startswith('backbone.')]
-    if sources and rates and max(rates) > HIGHEST and any(word in kind for word in ADAPTIVE):
+    if (
+        sources
+        and rates
+        and max(rates) > MAX_PRETRAINED_LR
+        and any(word in kind for word in ADAPTIVE)
+    ):
         yield (
             f'optim_wrapper.optimizer: {kind} moves the pretrained backbone at the rate '
             f'{max(rates):g}, one for SGD or for training from scratch',
@@ -86,7 +97,7 @@ def rate(examined: Examined) -> Found:
         )
 
 
-def weight_decay(examined: Examined) -> Found:
+def weight_decay(examined: Examined) -> Findings:
     """Norms, positions or tokens of a backbone with weights that decay."""
     model: Any = examined.model
     if model is None or not examined.sources_of('backbone'):
@@ -122,7 +133,7 @@ def _undecayed(module: nn.Module) -> set[str]:
     return set(named.no_weight_decay())
 
 
-def schedule(examined: Examined) -> Found:
+def schedule(examined: Examined) -> Findings:
     """A warm-up that ends after the training."""
     loop = examined.settings.get('train_cfg') or {}
     schedules = examined.settings.get('param_scheduler') or []
@@ -130,7 +141,7 @@ def schedule(examined: Examined) -> Found:
     iterations = examined.settings.get('schedule_length') or loop.get('max_iters')
     by_epochs = bool(loop.get('max_epochs'))
     for i, one in enumerate([schedules] if isinstance(schedules, Mapping) else schedules):
-        warms = one.get('start_factor', one.get('factor', 1.0)) < FIRST
+        warms = one.get('start_factor', one.get('factor', 1.0)) < WARMUP_FACTOR
         if not warms or 'end' not in one or one.get('begin', 0):
             continue
         counts_epochs = one.get('by_epoch', True)

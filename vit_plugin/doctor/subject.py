@@ -8,11 +8,11 @@ from mmengine.config import Config
 
 from anyfolder.text import read_text
 from vit_plugin.config import apply_options, read_config
-from vit_plugin.files.shipped import FORMATS, PREFIX
+from vit_plugin.files.shipped import CONFIG_SUFFIXES, SHIPPED_PREFIX
 from vit_plugin.inference.saved_model import find_checkpoint, saved_config
 from vit_plugin.models.loadable_module import KEYS
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.saved_settings import settings_of
+from vit_plugin.weights.saved_settings import read_settings
 
 from .examined import Examined
 from .named_weights import INIT
@@ -30,10 +30,10 @@ def examine(subject: str, options: Mapping[str, Any] | None = None) -> Examined:
         ConfigError: if it cannot be read, or if a model of a run has classes that
             :mod:`vit_plugin.untrusted` does not know.
     """
-    if subject.startswith(PREFIX) or Path(subject).suffix in FORMATS:
+    if subject.startswith(SHIPPED_PREFIX) or Path(subject).suffix in CONFIG_SUFFIXES:
         return Examined(read_config(subject, options))
     checkpoint = _of_run(subject)
-    settings, admitted = settings_of(checkpoint), saved_config(checkpoint).to_dict()
+    settings, admitted = read_settings(checkpoint), saved_config(checkpoint).to_dict()
     model = _with_starts(admitted['model'], settings['model'])
     cfg = Config({**settings, **admitted, 'model': model})
     apply_options(cfg, options, subject)
@@ -46,7 +46,7 @@ def _of_run(subject: str) -> Checkpoint:
     configs = [*folder.glob('*/vis_data/config.py'), *folder.glob('*.py')]
     for path in sorted(configs, key=lambda path: path.stat().st_mtime, reverse=True):
         found = Checkpoint(str(path), dict(meta=dict(cfg=read_text(path))))
-        if isinstance(settings_of(found).get('model'), Mapping):
+        if isinstance(read_settings(found).get('model'), Mapping):
             return found
     return open_checkpoint(find_checkpoint(subject), payload=False)
 

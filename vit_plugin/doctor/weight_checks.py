@@ -1,6 +1,6 @@
-"""Whether weights are where they should be, and what is frozen."""
+"""Checks whether pretrained weights arrive, and what is frozen."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from mmengine.model.weight_init import PretrainedInit
@@ -8,21 +8,21 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.loading.plan import ENCODER
+from vit_plugin.models.loading.plan import ENCODER_MODULES
 from vit_plugin.weights.report import shortened_list
 
-from .examined import Examined
-from .named_weights import STARTS, Source, file_name
+from .examined import Examined, Findings
+from .named_weights import START_SETTINGS, NamedWeights, file_name
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
-WITHOUT_NORM = 'DPT'  # beginning of the names of heads that read features without the last norm
+HEADS_WITHOUT_NORM = (
+    'DPT'  # beginning of the names of heads that read features without the last norm
+)
 OTHER_CODE = 'the weights are of code with'  # beginning of a note on numerics
-PLENTY = 0.5  # of the tensors of a module of another package, which arrive or do not
-
-Found = Iterator[tuple[str, str]]
+PLENTY = 0.5  # share of a foreign module's tensors that must arrive
 
 
-def arrive(examined: Examined) -> Found:
+def arrive(examined: Examined) -> Findings:
     """Weights that cannot be read, do not arrive, or are overwritten by an initialization."""
     for source in examined.sources:
         if source.error:
@@ -56,7 +56,7 @@ def arrive(examined: Examined) -> Found:
                     'which reads other names',
                 )
     start = examined.sources[-1]
-    if start.at in STARTS and start.opened:
+    if start.at in START_SETTINGS and start.opened:
         backbone = {name for name in state.after if name.startswith('backbone.')}
         if state.before and not state.before - state.after:
             yield _no_start(start, 'the model')
@@ -66,7 +66,9 @@ def arrive(examined: Examined) -> Found:
             yield _no_start(start, 'the backbone')
 
 
-def _overwritten(source: Source, lost: list[str], total: int, model: nn.Module) -> tuple[str, str]:
+def _overwritten(
+    source: NamedWeights, lost: list[str], total: int, model: nn.Module
+) -> tuple[str, str]:
     others = _others(model, source.module)
     cure = 'name the weights in init_cfg of the backbone, which is read last'
     if others:
@@ -78,7 +80,7 @@ def _overwritten(source: Source, lost: list[str], total: int, model: nn.Module) 
     )
 
 
-def _no_start(source: Source, what: str) -> tuple[str, str]:
+def _no_start(source: NamedWeights, what: str) -> tuple[str, str]:
     return (
         f'{source.at}: {file_name(source.name)} has no name of a parameter of {what}, which stays '
         'random, and MMEngine only warns',
@@ -99,7 +101,7 @@ def _others(model: nn.Module, module: str) -> list[str]:
     return found
 
 
-def replaced(examined: Examined) -> Found:
+def replaced(examined: Examined) -> Findings:
     """Weights that ``load_from`` gives other values."""
     state, start = examined.initialized, examined.settings.get('load_from')
     for source in examined.sources:
@@ -112,7 +114,7 @@ def replaced(examined: Examined) -> Found:
             )
 
 
-def skipped(examined: Examined) -> Found:
+def skipped(examined: Examined) -> Findings:
     """Parts of an encoder that ``skip`` leaves out, although the file has them."""
     for source in examined.sources:
         state = examined.initialized
@@ -135,10 +137,10 @@ def skipped(examined: Examined) -> Found:
 
 def _of_encoder(name: str) -> bool:
     parts = name.split('.')
-    return any(part in ENCODER or part in ('layer', 'layers', 'encoder') for part in parts)
+    return any(part in ENCODER_MODULES or part in ('layer', 'layers', 'encoder') for part in parts)
 
 
-def last_norm(examined: Examined) -> Found:
+def last_norm(examined: Examined) -> Findings:
     """An encoder without the last norm, before parts that have none of their own."""
     model: Any = examined.model
     backbone = getattr(model, 'backbone', None)
@@ -146,7 +148,7 @@ def last_norm(examined: Examined) -> Found:
         return
     head = next((part for name, part in model.named_children() if name.endswith('head')), None)
     takes = getattr(model, 'neck', None) or head
-    if takes is None or type(takes).__name__.startswith(WITHOUT_NORM) or _has_norm(takes):
+    if takes is None or type(takes).__name__.startswith(HEADS_WITHOUT_NORM) or _has_norm(takes):
         return
     if sources := examined.sources_of('backbone'):
         yield (
@@ -161,7 +163,7 @@ def _has_norm(module: nn.Module) -> bool:
     return any(isinstance(part, NORMS) or 'LN' in type(part).__name__ for part in module.modules())
 
 
-def numerics(examined: Examined) -> Found:
+def numerics(examined: Examined) -> Findings:
     """Weights of code with another GELU or eps."""
     state = examined.initialized
     for source in examined.sources:
@@ -172,7 +174,7 @@ def numerics(examined: Examined) -> Found:
                 yield f'{source.at}: {found}', cure
 
 
-def frozen(examined: Examined) -> Found:
+def frozen(examined: Examined) -> Findings:
     """Frozen parameters that have random values, and a model of which nothing learns."""
     model = examined.model
     if model is None or _is_self_supervised(model):
@@ -197,7 +199,7 @@ def frozen(examined: Examined) -> Found:
         )
 
 
-def _is_of(sources: Iterable[Source], name: str) -> bool:
+def _is_of(sources: Iterable[NamedWeights], name: str) -> bool:
     return any(source.has(name) for source in sources)
 
 

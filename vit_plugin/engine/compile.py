@@ -10,7 +10,7 @@ from vit_plugin.arguments import Signature, check
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import frozen_models, named_parts
 
-OPTIONS = set(signature(torch.compile).parameters) - {'model'}
+COMPILE_OPTIONS = set(signature(torch.compile).parameters) - {'model'}
 # Graphs that torch keeps of one function before it gives up, 8 by default. All blocks run the same
 # function, which needs one for each kind of block, for the first size and for all others, and for
 # training and validation.
@@ -47,7 +47,7 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
             'compile=True.'
         )
     check('compile', Signature.of(torch.compile), (), options)
-    if 'recompile_limit' in OPTIONS:
+    if 'recompile_limit' in COMPILE_OPTIONS:
         options = dict(recompile_limit=MAX_GRAPHS, **options)
     for part in parts:
         part.compile(**options)

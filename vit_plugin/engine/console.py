@@ -14,14 +14,14 @@ from mmengine.runner import EpochBasedTrainLoop, LogProcessor, Runner
 
 from vit_plugin.data.dataset_facts import trained_on
 
-from .sharding import unwrapped
+from .sharding import without_ddp
 from .validation_record import in_per_cent
 
 # How messages begin that only the log file gets of a training that ProgressHook shows, whose lines
 # have these numbers.
-STEPS = ('Epoch(train)', 'Iter(train)')
+TRAIN_TAGS = ('Epoch(train)', 'Iter(train)')
 SHOWN_LIVE = (  # in a terminal
-    *STEPS,
+    *TRAIN_TAGS,
     'Epoch(val)',
     'Iter(val)',
     'Saving checkpoint at',
@@ -99,9 +99,9 @@ def without_stderr() -> Iterator[None]:
         os.close(saved)
 
 
-def summary(runner: Runner) -> str:
+def run_summary(runner: Runner) -> str:
     """The model, its data, its device and the path of the log, in one line each."""
-    model = unwrapped(runner.model)
+    model = without_ddp(runner.model)
     parameters = list(model.parameters())
     learning = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     total = sum(parameter.numel() for parameter in parameters)

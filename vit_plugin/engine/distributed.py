@@ -20,7 +20,7 @@ from vit_plugin.launchers import VARIABLES, read_environment
 
 Result = TypeVar('Result')
 
-TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
+DIST_TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
 # For a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process.
 PART_OF_TIMEOUT = 0.8
 ANSWER = 5.0  # seconds in which rank 0 waits for the others after a collective has failed
@@ -31,7 +31,7 @@ GRACE = 10.0  # seconds in which a launcher ends a process after another one has
 
 def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
     """Seconds that ranks wait for one another, ``env_cfg.dist_cfg.timeout``."""
-    return ((env_cfg or {}).get('dist_cfg') or {}).get('timeout') or TIMEOUT
+    return ((env_cfg or {}).get('dist_cfg') or {}).get('timeout') or DIST_TIMEOUT
 
 
 def dist_settings(env_cfg: Mapping[str, Any]) -> dict[str, Any]:

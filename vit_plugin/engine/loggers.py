@@ -31,7 +31,7 @@ FILE_ONLY = (
     'segm_mAP_copypaste',
     'Average ',  # pycocotools' twelve lines
 )  # the last ones repeat the line of the validation
-PLACE = '%(pathname)s - %(funcName)s - %(lineno)d - '  # in MMEngine's lines of errors
+CALL_SITE = '%(pathname)s - %(funcName)s - %(lineno)d - '  # in MMEngine's lines of errors
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def print_safely(logger: logging.Logger) -> None:
     for handler in logger.handlers:
         if isinstance(handler.formatter, MMFormatter):
             # MMEngine logs for others: the line in its logger says nothing of where an error is.
-            handler.formatter.err_format = handler.formatter.err_format.replace(PLACE, '')
+            handler.formatter.err_format = handler.formatter.err_format.replace(CALL_SITE, '')
         # A log file is in the encoding of the system.
         stream = getattr(handler, 'stream', None)
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:

@@ -1,18 +1,16 @@
-"""The settings of a config that say how a model is trained: ``lora``, ``float8``, ``sharding``."""
+"""The settings of a config that say how a model is trained: ``lora`` and ``sharding``."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from vit_plugin.errors import ConfigError
 
-from .float8 import Float8
 from .lora_adapters import Lora
 from .sharding import Sharding
 
 # By name in a config: the class of a setting, and an example of it.
-SETTINGS = {
+MODEL_SETTINGS = {
     'lora': (Lora, 'r=8, alpha=16'),
-    'float8': (Float8, ''),
     'sharding': (Sharding, "group='node'"),
 }
 DDP = 'sharding takes the place of DDP, whose option this is; leave one of them out'
@@ -22,7 +20,6 @@ CONFLICTS = {
         'a frozen model needs neither gradients nor optimizer state to shard; leave sharding out, '
         'and the processes train by DDP'
     ),
-    ('float8', 'lora'): 'adapters are too small for float8; leave one of them out',
     ('sharding', 'model_wrapper_cfg'): DDP,
     ('sharding', 'find_unused_parameters'): DDP,
     ('sharding', 'sync_bn'): DDP,
@@ -37,7 +34,7 @@ def model_setting(cfg: Mapping[str, Any], name: str) -> Any:
     """
     if cfg.get(name) is None:
         return None
-    kind, example = SETTINGS[name]
+    kind, example = MODEL_SETTINGS[name]
     if not isinstance(cfg[name], Mapping):
         raise ConfigError(f'{name}={cfg[name]!r} must be a dict, such as {name}=dict({example}).')
     for (one, other), why in CONFLICTS.items():

@@ -17,7 +17,7 @@ class OptimizeHook(Hook):
     """Applies :func:`vit_plugin.passes.optimize` for a test only, and undoes it afterward."""
 
     def before_test(self, runner: Runner) -> None:
-        optimize(runner.model.eval(), frozen=True)  # as the loop does a moment later
+        optimize(runner.model.eval(), frozen=True)  # the loop switches to eval mode next
 
     def after_test(self, runner: Runner) -> None:
         restore(runner.model)

@@ -8,7 +8,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 
 # The pace is the mean of at least so many steps and seconds: both, so that steps of a minute and
 # of a millisecond have one, and so that it follows a change of the load within half a minute.
-FEWEST_STEPS, SHORTEST = 10, 30.0
+FEWEST_STEPS, MIN_SECONDS = 10, 30.0
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Pace:
 
     start: float
     validation: float = 0.0  # 0 before the first
-    _ends: deque[float] = field(default_factory=deque)  # of the latest steps, without pauses
+    _ends: deque[float] = field(default_factory=deque)  # ends of the latest steps, without pauses
     _paused: float = 0.0  # the seconds of all validations
     _since: float | None = None  # when the current validation began
 
@@ -34,7 +34,7 @@ class Pace:
         if not ends:
             ends.append(self.start)
         ends.append(now - self._paused)
-        while len(ends) > FEWEST_STEPS + 1 and ends[-1] - ends[1] >= SHORTEST:
+        while len(ends) > FEWEST_STEPS + 1 and ends[-1] - ends[1] >= MIN_SECONDS:
             ends.popleft()
 
     def pause(self, now: float) -> None:

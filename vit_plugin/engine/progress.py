@@ -16,18 +16,21 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from vit_plugin.registry import HOOKS
 
-from .console import SHOWN_LIVE, STEPS
+from .console import SHOWN_LIVE, TRAIN_TAGS
 from .loggers import in_terminal, quieten
 from .pace import Pace, seconds_left
 from .validation_record import in_per_cent
 
-LOSSES = 10  # steps that the loss is the mean of, as in MMEngine's lines
-RATES = ('train/base_lr', 'train/lr')  # the second is that of the first group alone
+LOSS_WINDOW = 10  # steps that the loss is the mean of, as in MMEngine's lines
+LR_SCALARS = ('train/base_lr', 'train/lr')  # the second is that of the first group alone
 SLOW = 10  # images/s below which a decimal is shown
 EVERY = 5.0  # seconds between the lines of a pipe
 LAYOUT = '{desc} {bar:8} {percentage:3.0f}%{postfix}'
 LAYOUT_OF_PIPE = '{desc}, step {n:,} of {total:,}{postfix}'
-NARROW, LAYOUT_OF_NARROW = 80, '{desc}{postfix}'  # letters of a terminal that lacks room for a bar
+NARROW_TERMINAL, LAYOUT_OF_NARROW = (
+    80,
+    '{desc}{postfix}',
+)  # letters of a terminal that lacks room for a bar
 
 
 @HOOKS.register_module()
@@ -56,7 +59,7 @@ class ProgressHook(Hook):
                 self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
             if not runner.cfg.get('verbose', True):
                 quieten(runner.logger)
-                quieten(runner.logger, SHOWN_LIVE if self._is_live else STEPS)
+                quieten(runner.logger, SHOWN_LIVE if self._is_live else TRAIN_TAGS)
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
         if self._is_shown and (self._line is None or self._line.n == self._line.total):
@@ -117,7 +120,7 @@ def new_line(runner: Runner, is_live: bool) -> tqdm:
     length = len(runner.train_dataloader) if by_epoch else loop.val_interval
     start = runner.iter // length * length
     end = min(start + length, runner.max_iters)
-    layout = LAYOUT if get_terminal_size().columns >= NARROW else LAYOUT_OF_NARROW
+    layout = LAYOUT if get_terminal_size().columns >= NARROW_TERMINAL else LAYOUT_OF_NARROW
     return tqdm(
         desc=f'Epoch {runner.epoch + 1}/{runner.max_epochs}'
         if by_epoch
@@ -135,12 +138,12 @@ def numbers_of(scalars: Mapping[str, Any], steps: int) -> list[str]:
     """The loss, the images per second of the last steps and the learning rate, as far as known."""
     numbers = []
     if 'train/loss' in scalars:
-        numbers.append(f'loss {scalars["train/loss"].mean(LOSSES):.4g}')
+        numbers.append(f'loss {scalars["train/loss"].mean(LOSS_WINDOW):.4g}')
     if 'train/images/s' in scalars:
         rates = scalars['train/images/s'].data[0][-steps:]
         rate = len(rates) / (1 / rates).sum()
         numbers.append(f'{rate:,.{int(rate < SLOW)}f} images/s')
-    numbers += [f'lr {scalars[name].current():.1e}' for name in RATES if name in scalars][:1]
+    numbers += [f'lr {scalars[name].current():.1e}' for name in LR_SCALARS if name in scalars][:1]
     return numbers
 
 
@@ -149,6 +152,6 @@ def judged_by(runner: Runner, metrics: Mapping[str, float]) -> str:
     numbers = in_per_cent(metrics)
     wanted: list[str] = []
     for hook in runner.hooks:
-        wanted += getattr(hook, 'key_indicators', ())  # of a CheckpointHook with save_best
+        wanted += getattr(hook, 'key_indicators', ())  # a CheckpointHook with save_best has them
     name = next((name for name in numbers if name in wanted), next(iter(numbers), None))
     return 'validated' if name is None else f'{name.rpartition("/")[2]} {numbers[name]:.4g}'

@@ -36,6 +36,6 @@ def _file_of(source: str) -> str:
     if folder.is_dir() and not weights_in(folder) and not is_checkpoint_folder(folder):
         try:
             return checkpoint_in(folder)[0]
-        except ConfigError:  # what needs it says so
+        except ConfigError:  # whoever needs it reports it
             return source
     return source

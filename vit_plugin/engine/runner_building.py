@@ -34,7 +34,7 @@ from .lora_adapters import Lora, adapt
 from .model_settings import model_setting
 from .optim.schedules import scaled
 from .same_ranks import check_same, facts_of_bytes, facts_of_config, facts_of_data
-from .sharding import Sharding, check_steps, is_sharded, unwrapped
+from .sharding import Sharding, check_steps, is_sharded, without_ddp
 from .throughput import ThroughputHook
 
 Kind = TypeVar('Kind', bound=Hook)
@@ -87,8 +87,6 @@ class BuildingRunner(mmengine.runner.Runner):
         if lora := model_setting(self.cfg, 'lora'):
             self.lora = lora
             adapt(self, model, lora)
-        if float8 := model_setting(self.cfg, 'float8'):
-            self.logger.info(f'{float8.convert(model)} layers compute in float8.')
         self.sharding = model_setting(self.cfg, 'sharding')
         return super().wrap_model(model_wrapper_cfg, model) if self.sharding is None else model
 
@@ -134,7 +132,7 @@ class BuildingRunner(mmengine.runner.Runner):
                 'optim_wrapper: vit_plugin.Runner trains with one optimizer, but the constructor '
                 f"made {len(built)}; take runner_type='Runner'."
             )
-        if is_sharded(unwrapped(self.model)):
+        if is_sharded(without_ddp(self.model)):
             check_steps(built.optimizer)
         return built
 

@@ -6,20 +6,20 @@ from typing import Any
 
 from vit_plugin.errors import naming
 from vit_plugin.weights.for_mmengine import reading_safely
-from vit_plugin.weights.provenance import KEY, Provenance, read_record
+from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, read_record
 
 from .checkpoints.hook import CheckpointHook
 from .checkpoints.hook_states import HookStates
 from .checkpoints.newest import has_checkpoints, newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
-from .checkpoints.run_settings import settings_of
+from .checkpoints.run_settings import flat_settings
 from .checkpoints.saver import Saver
-from .console import summary
+from .console import run_summary
 from .distributed import from_rank_0
 from .run_provenance import record_of_run
 from .runner_building import BuildingRunner
 from .same_ranks import check_same, facts_of_checkpoint
-from .sharding import is_sharded, unwrapped
+from .sharding import is_sharded, without_ddp
 
 
 class ResumableRunner(BuildingRunner):
@@ -49,7 +49,7 @@ class ResumableRunner(BuildingRunner):
             self.hook_states.begin()
 
     def load_or_resume(self) -> None:
-        if is_sharded(unwrapped(self.model)):
+        if is_sharded(without_ddp(self.model)):
             # Made here, in all processes, because a hook may save in some alone.
             _ = self.saver.group
         if self._resume and self._load_from is None and not self._has_loaded:
@@ -71,7 +71,7 @@ class ResumableRunner(BuildingRunner):
             )
         super().load_or_resume()
         if self._train_loop is not None and not isinstance(self._train_loop, dict):
-            self.logger.info(f'Training:\n{summary(self)}')
+            self.logger.info(f'Training:\n{run_summary(self)}')
             if not self._resume and has_checkpoints(self.work_dir):
                 self.logger.warning(
                     f'{self.work_dir} has checkpoints of an earlier run. This one replaces those '
@@ -84,7 +84,7 @@ class ResumableRunner(BuildingRunner):
     ) -> Any:
         with naming(filename), reading_safely(partial(read_for, self)):
             found = super().load_checkpoint(filename, map_location, *args, **kwargs)
-        if self.resuming and (record := read_record(found.get('meta', {}).get(KEY))):
+        if self.resuming and (record := read_record(found.get('meta', {}).get(PROVENANCE_KEY))):
             self.provenance = record
         return found
 
@@ -143,4 +143,4 @@ class ResumableRunner(BuildingRunner):
     @cached_property
     def settings(self) -> dict[str, str]:
         """What of the config determines the run, see :mod:`.checkpoints.run_settings`."""
-        return settings_of(self.cfg)
+        return flat_settings(self.cfg)

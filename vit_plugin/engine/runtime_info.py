@@ -66,9 +66,9 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
             name: value.detach() if isinstance(value, Tensor) else value
             for name, value in values.items()
         }
-        step = RecordedStep(runner.iter + 1, values, files_of(data_batch))
+        step = RecordedStep(runner.iter + 1, values, sample_files(data_batch))
         if update.skipped:
-            self._policy.skip(runner, *read([step]))
+            self._policy.skip(runner, *read_numbers([step]))
         else:
             self._policy.take()
             self._pending.append(step)
@@ -101,21 +101,21 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         self._policy.skipped_in_a_row = state['skipped_in_a_row']
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if self._pending:  # of a save in this process alone
+        if self._pending:  # pending when this process alone saves
             # Weights after a loss that is not finite are useless.
             self._record(runner, together=False)
             # MMEngine took it without these values.
             checkpoint['message_hub'] = runner.message_hub.state_dict()
 
     def _record(self, runner: Runner, together: bool) -> None:
-        steps, self._pending = read(self._pending), []
+        steps, self._pending = read_numbers(self._pending), []
         for step in steps:
             for name, value in step.values.items():
                 runner.message_hub.update_scalar(f'train/{name}', value)
         self._policy.check(runner, steps, together)
 
 
-def read(steps: list[RecordedStep]) -> list[RecordedStep]:
+def read_numbers(steps: list[RecordedStep]) -> list[RecordedStep]:
     """The steps with numbers in place of one-element tensors, read from the device together."""
     tensors = [
         value.reshape(()).float()
@@ -136,7 +136,7 @@ def read(steps: list[RecordedStep]) -> list[RecordedStep]:
     ]
 
 
-def files_of(batch: Any) -> list[str | int | None]:
+def sample_files(batch: Any) -> list[str | int | None]:
     """The file of each sample of a batch, or its number in the data set if it has no file."""
     samples = batch.get('data_samples') if isinstance(batch, Mapping) else None
     return [

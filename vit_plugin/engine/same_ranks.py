@@ -21,15 +21,15 @@ from .distributed import from_rank_0
 # Ranks may differ in where their files are, and in what only changes the speed.
 RANK_OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
 END = 1 << 16  # bytes of a file
-SAMPLES = 10_000  # of a data set that are compared
+SAMPLES = 10_000  # number of samples that are compared
 # Facts about a data set, before the name of its loader.
-CLASSES, NUMBER, CONTENT, BYTES = (
+CLASS_NAMES, NUMBER, CONTENT, BYTES = (
     'the classes of ',
     'the number of samples of ',
     'the files and labels of ',
     'the bytes of the images of ',
 )
-WIDTH = 100  # characters of a value that are shown
+SHOWN_CHARACTERS = 100  # characters of a value that are shown
 
 
 def check_same(
@@ -53,7 +53,8 @@ def check_same(
             ranks.setdefault(one.get(name, 'nothing'), []).append(str(rank))
         if len(ranks) > 1:
             found = [
-                f'{value[:WIDTH]} (rank {shortened_list(which)})' for value, which in ranks.items()
+                f'{value[:SHOWN_CHARACTERS]} (rank {shortened_list(which)})'
+                for value, which in ranks.items()
             ]
             raise ConfigError(
                 f'The processes of this run differ in {name}: {" or ".join(found[:3])}; {remedy}.'
@@ -71,7 +72,7 @@ def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
     Of more than 10,000 samples the digest is of so many, evenly spaced. Without MMEngine's
     ``get_data_info`` there is none.
     """
-    facts = {f'{CLASSES}{name}': repr(classes_of(dataset))}
+    facts = {f'{CLASS_NAMES}{name}': repr(classes_of(dataset))}
     if hasattr(dataset, '__len__'):
         facts[f'{NUMBER}{name}'] = str(len(dataset))
     if hasattr(dataset, 'get_data_info'):

@@ -86,7 +86,7 @@ class BaseOptimWrapper(OptimWrapper):
         skipped = self._skips_non_finite and not _is_finite_everywhere(loss)
         self.last_update = Update(skipped=skipped)
         if skipped:
-            self._inner_count += 1  # as `backward` counts
+            self._inner_count += 1  # `backward` counts so
         else:
             self.backward(self.scale_loss(loss))
         if self.should_update():

@@ -13,7 +13,7 @@ from vit_plugin.gpus import GPU_TFLOPS
 from vit_plugin.registry import HOOKS
 
 # Iterations after which the remaining time is known; seconds of it that need a word.
-STEADY, LONG = 20, 3600.0
+STEADY, LONG_EPOCH = 20, 3600.0
 
 
 @HOOKS.register_module()
@@ -39,7 +39,7 @@ class ThroughputHook(Hook):
             self._count_first_step(runner.model)
 
     def _count_first_step(self, model: Any) -> None:
-        step, is_own = model.train_step, 'train_step' in vars(model)  # as of a compiled one
+        step, is_own = model.train_step, 'train_step' in vars(model)  # a compiled model has its own
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             if is_own:
@@ -55,7 +55,7 @@ class ThroughputHook(Hook):
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         hub = runner.message_hub
-        if 'train/time' in hub.log_scalars:  # of MMEngine's IterTimerHook, which ran before
+        if 'train/time' in hub.log_scalars:  # MMEngine's IterTimerHook ran before
             seconds, waiting = (
                 hub.get_scalar(f'train/{name}').current() for name in ('time', 'data_time')
             )
@@ -65,7 +65,7 @@ class ThroughputHook(Hook):
             if self._flops:
                 hub.update_scalar('train/mfu', self._flops / (seconds * self._peak))
         left = hub.runtime_info.get('eta', 0.0)
-        if runner.iter + 1 == self._known_from and left > LONG and get_device() == 'cpu':
+        if runner.iter + 1 == self._known_from and left > LONG_EPOCH and get_device() == 'cpu':
             runner.logger.warning(
                 f'At this rate, {left / 3600:.1f} hours remain on this CPU. Shorter: fewer '
                 'epochs, --amp where the CPU computes in bfloat16, a smaller arch or smaller '

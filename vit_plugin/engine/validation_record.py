@@ -14,11 +14,11 @@ from anyfolder.complete import write_text
 from vit_plugin.files.untrusted_text import as_csv
 
 RECORD = 'metrics.json'
-TABLE = 'results.csv'
+RESULTS_FILE = 'results.csv'
 # MMDetection's metrics from 0 to 1, by prefix; what they say of objects that are not there.
 FRACTIONS = frozenset(('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human'))
-ABSENT = -1
-PLACE = ('epoch', 'iter', 'seconds')  # what a row begins with
+UNDEFINED_AP = -1
+POSITION_COLUMNS = ('epoch', 'iter', 'seconds')  # first columns of a row
 TRAINING = 'train/'  # how the names of losses and rates begin, which are no metrics
 
 
@@ -120,12 +120,12 @@ class ValidationRecord:
 
     def write_table(self, runner: Runner) -> None:
         """Write ``results.csv``."""
-        write_text(Path(runner.work_dir, TABLE), as_csv(self.rows))
+        write_text(Path(runner.work_dir, RESULTS_FILE), as_csv(self.rows))
 
 
 def metrics_in(row: Mapping[str, Any]) -> list[str]:
     """The names of the metrics in a row."""
-    return [name for name in row if name not in PLACE and not name.startswith(TRAINING)]
+    return [name for name in row if name not in POSITION_COLUMNS and not name.startswith(TRAINING)]
 
 
 def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -137,6 +137,6 @@ def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
     for name, value in metrics.items():
         if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
             fraction = not FRACTIONS.isdisjoint(name.split('/')[:2])
-            if not (fraction and value == ABSENT):
+            if not (fraction and value == UNDEFINED_AP):
                 found[name] = round(100 * float(value), 4) if fraction else float(value)
     return found

@@ -24,14 +24,14 @@ def placed(text: str, before: str, folder: str) -> str:
     return re.sub(rf'(?<=[\'"]){re.escape(named)}(?=[/\'"])', lambda _: place, text)
 
 
-def moved(value: Any, before: str, folder: str) -> Any:
+def relocated(value: Any, before: str, folder: str) -> Any:
     """Settings in which the files of a run's former folder are those that its present one has."""
     if isinstance(value, str):
         rest = value.removeprefix(before.rstrip(os.sep) + os.sep)
         path = os.path.join(folder, rest)
         return path if rest != value and os.path.exists(path) else value
     if isinstance(value, Mapping):
-        return {name: moved(item, before, folder) for name, item in value.items()}
+        return {name: relocated(item, before, folder) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(moved(item, before, folder) for item in value)
+        return type(value)(relocated(item, before, folder) for item in value)
     return value

@@ -1,4 +1,4 @@
-"""Images of another size, as the frameworks resize them. Without torch, for ONNX."""
+"""Images of another size, and their middle, as the frameworks compute them; no torch, for ONNX."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,17 @@ def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int
     return int(length * width / height), length
 
 
-def resized(
+def center_start(side: int, wanted: int, rounds_down: bool = False) -> int:
+    """The first pixel of the middle part of a side.
+
+    Half of what is left over is rounded to even, as by mmcv, torchvision and timm, or down, as by
+    transformers. A side that is smaller begins at 0.
+    """
+    left_over = max(side - wanted, 0)
+    return left_over // 2 if rounds_down else round(left_over / 2)
+
+
+def resize_image(
     image: np.ndarray, size: Sequence[int], interpolation: str, backend: str = 'cv2'
 ) -> np.ndarray:
     """An image (H, W, C) of another width and height, as the frameworks resize it.

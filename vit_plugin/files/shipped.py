@@ -5,9 +5,9 @@ from pathlib import Path
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest
 
-PACKAGE = Path(__file__).parents[1]
-PREFIX = 'vit_plugin::'
-FORMATS = ('.py', '.yml', '.yaml', '.json')  # of configs that MMEngine reads
+PACKAGE_FOLDER = Path(__file__).parents[1]
+SHIPPED_PREFIX = 'vit_plugin::'
+CONFIG_SUFFIXES = ('.py', '.yml', '.yaml', '.json')  # config files that MMEngine reads
 
 
 def shipped(name: str) -> Path:
@@ -19,7 +19,7 @@ def shipped(name: str) -> Path:
     Raises:
         ConfigError: if they are in neither folder.
     """
-    paths = [PACKAGE / '.mim' / name, PACKAGE.parent / name]
+    paths = [PACKAGE_FOLDER / '.mim' / name, PACKAGE_FOLDER.parent / name]
     found = next((path for path in paths if path.exists()), None)
     if found is None:
         raise ConfigError(f'The installation lacks {name} ({paths[0]}); install vit_plugin again.')
@@ -33,22 +33,25 @@ def recipe(config: str) -> str:
         ConfigError: if there is no such file, or if it is something else. Of a recipe, the message
             names the nearest.
     """
-    if not config.startswith(PREFIX):
+    if not config.startswith(SHIPPED_PREFIX):
         path = Path(config)
         if not path.exists():
             raise ConfigError(
                 f'There is no config file {config!r}; the recipes are in {shipped("configs")}.'
             )
-        if path.suffix not in FORMATS:
+        if path.suffix not in CONFIG_SUFFIXES:
             raise ConfigError(
-                f'{config!r} is not a config, which is a file that ends in {", ".join(FORMATS)}; '
-                'a folder of images is given with --data, and a checkpoint with --weights.'
+                f'{config!r} is not a config, which is a file that ends in '
+                f'{", ".join(CONFIG_SUFFIXES)}; a folder of images is '
+                'given with --data, and a checkpoint with --weights.'
             )
         return config
-    folder, name = shipped('configs'), config.removeprefix(PREFIX)
+    folder, name = shipped('configs'), config.removeprefix(SHIPPED_PREFIX)
     if not (folder / name).is_file():
         names = [path.relative_to(folder).as_posix() for path in folder.rglob('*.py')]
         near = closest(name, names, cutoff=0.3)
-        remedy = f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'
+        remedy = (
+            f'did you mean {SHIPPED_PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'
+        )
         raise ConfigError(f'There is no recipe {config!r}; {remedy}')
     return str(folder / name)

@@ -54,7 +54,7 @@ def set_up_streams() -> None:
 
 def _open_nowhere(number: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    if nowhere != number:  # which it is, if that was closed
+    if nowhere != number:  # it is, if that was closed
         os.dup2(nowhere, number)
         os.close(nowhere)
 

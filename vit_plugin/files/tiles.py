@@ -6,10 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-OVERLAP = 0.2  # of a tile, with each of its neighbors
+OVERLAP = 0.2  # share of a tile that each neighbor overlaps
 # Share of a box from which on its part in a tile is an object there, as in DOTA's tools.
-ENOUGH = 0.7
-VISIBLE = 8  # pixels: side of a square as large as the smallest object that is seen in the whole
+MIN_VISIBLE_SHARE = 0.7
+VISIBLE_PIXELS = (
+    8  # pixels: side of a square as large as the smallest object that is seen in the whole
+)
 
 Area = tuple[int, int, int, int]  # left, top, right and bottom in pixels of the image
 
@@ -70,11 +72,11 @@ def views_of(
             cut = corners.clip((left, top) * 2, (right, bottom) * 2) - (left, top) * 2
             inside = np.prod(cut[:, 2:] - cut[:, :2], axis=1)
             (there,) = inside.nonzero()
-            less = inside[there] < ENOUGH * areas[there]
+            less = inside[there] < MIN_VISIBLE_SHARE * areas[there]
             views.append(View(number, area, there, cut[there], ignored[there] | less))
         if len(tiles) > 1:
             scale = side / max(width, height)
-            unseen = scale * np.sqrt(areas) < VISIBLE
+            unseen = scale * np.sqrt(areas) < VISIBLE_PIXELS
             everything = np.arange(len(corners))
             views.append(View(number, (0, 0, width, height), everything, corners, ignored | unseen))
     empty = [i for i, view in enumerate(views) if view.ignored.all()]

@@ -9,7 +9,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.threads import describe_threads
 
-PICTURES = ('labels.png', 'train_batch.png')  # drawn by ReportHook before the first step
+DATA_PICTURES = ('labels.png', 'train_batch.png')  # drawn by ReportHook before the first step
 
 
 def check_run(runner: Runner) -> None:
@@ -48,6 +48,6 @@ class CheckHook(Hook):
 
 def _outcome(work_dir: str) -> str:
     """The last line of a check, with the pictures of the data if there are any."""
-    pictures = [str(path) for name in PICTURES if (path := Path(work_dir, name)).is_file()]
-    look = f' Look at {" and ".join(pictures)}' * bool(pictures)
+    pictures = [str(path) for name in DATA_PICTURES if (path := Path(work_dir, name)).is_file()]
+    look = f' Look at {" and ".join(pictures)}' if pictures else ''
     return f'The run was checked up to its first step, and nothing was trained.{look}'

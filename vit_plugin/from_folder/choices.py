@@ -11,7 +11,7 @@ from vit_plugin.task import Option, tasks
 DIGITS = 'digits'  # a folder that is written if it is not there
 DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
 CONTINUATIONS = tuple(declared('continuations'))
-METHODS = ('mocov3', 'dino', 'dinov2', 'lejepa', 'mae', 'simmim', 'distill', *CONTINUATIONS)
+METHOD_NAMES = ('mocov3', 'dino', 'dinov2', 'mae', 'simmim', 'distill', *CONTINUATIONS)
 AUGMENTS = ('mosaic', 'dense-o2o')
 
 
@@ -28,7 +28,7 @@ TASKS = (
     *(name for name, task in tasks().items() if models_of(name) or not task.chooses_model),
     PRETRAINING,
 )
-OPTIONS: dict[str, Option] = {
+TASK_OPTIONS: dict[str, Option] = {
     name: option for task in TASKS[:-1] for name, option in tasks()[task].options.items()
 }
 

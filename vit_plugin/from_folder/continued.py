@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError
 from .task_recipe import counted
 
 # Sections of a model that say its number of classes, and their arguments.
-COUNTS = {
+CLASS_COUNT_ARGUMENTS = {
     'bbox_head': 'num_classes',
     'backbone': 'num_classes',
     'decode_head': 'num_classes',
@@ -37,8 +37,8 @@ def continued(saved: Config, listing: Listing) -> dict[str, Any]:
     stuff, head = listing.stuff or 0, model.get('panoptic_head', {})
     if saved.classes == list(classes) and head.get('num_stuff_classes', 0) == stuff:
         return model
-    queries = 'num_queries' in model['backbone']  # whose classes are the backbone's
-    for part, name in COUNTS.items():
+    queries = 'num_queries' in model['backbone']  # its backbone predicts the classes
+    for part, name in CLASS_COUNT_ARGUMENTS.items():
         if part in model and (queries or part != 'backbone'):
             model[part][name] = len(classes)
             model[part].pop('unused_rows', None)

@@ -7,10 +7,10 @@ from typing import Any
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.report.data_table import data_table
 
-SHOWN = 200  # examples of a kind in the page
+MAX_EXAMPLES = 200  # examples of a kind in the page
 
 
-def as_markdown(facts: Mapping[str, Any]) -> str:
+def report_as_markdown(facts: Mapping[str, Any]) -> str:
     """The page ``data_report.md``: images and objects by class and part, omissions and repairs."""
     lines = [
         f'# {markdown(facts["folder"])}',
@@ -29,7 +29,7 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
         lines += [
             f'## {markdown(kind["what"])}: {kind["count"]}',
             '',
-            *(f'- {markdown(each)}' for each in kind['examples'][:SHOWN]),
+            *(f'- {markdown(each)}' for each in kind['examples'][:MAX_EXAMPLES]),
             '',
         ]
     return lines

@@ -19,14 +19,14 @@ from vit_plugin.engine.pace import validations
 from vit_plugin.errors import ConfigError
 from vit_plugin.report.pictures.data_pictures import preserved_rng
 
-from .memory import IMAGES, Needed
+from .memory import TRACED_IMAGES, Needed
 
 HOUR, MINUTE = 3600.0, 60.0  # seconds
 # Seconds of a step that are measured well enough, and those of one that is at its first time.
-ENOUGH, LONG = 0.5, 2.0
+ENOUGH_SECONDS, LONG_SECONDS = 0.5, 2.0
 SEEN = 448**2  # pixels of an image, up to which memory is measured at its own size
-SIDES = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
-FEWEST_PIXELS = 64  # of a side that is proposed
+SIZE_ARGUMENTS = {'scale', 'crop_size'}  # arguments of the steps that resize or cut images
+FEWEST_PIXELS = 64  # smallest side that is proposed
 
 
 class DurationHook(Hook):
@@ -83,18 +83,18 @@ def memory_of(runner: Runner) -> Needed:
     two sizes, and grows by the same for each further pixel.
     """
     loader: Any = runner.train_dataloader
-    images = min(IMAGES, loader.batch_size, len(loader.dataset))
+    images = min(TRACED_IMAGES, loader.batch_size, len(loader.dataset))
 
     def needed(batch: Any) -> Needed:
         return Needed(runner.model, partial(learn, runner), batch, images)
 
     whole = first_batch(loader, images)
-    pixels = pixels_of(runner, whole)
+    pixels = pixels_per_image(runner, whole)
     share = math.sqrt(SEEN / pixels)
     if share >= 1 or 'pipeline' not in runner.cfg.train_dataloader.dataset:
         return needed(whole)
     batches = [smaller(runner, loader, images, part) for part in (share / 2, share)]
-    few, many = (pixels_of(runner, batch) for batch in batches)
+    few, many = (pixels_per_image(runner, batch) for batch in batches)
     if few == many:  # padded to one size
         return needed(whole)
     less, more = map(needed, batches)
@@ -103,7 +103,7 @@ def memory_of(runner: Runner) -> Needed:
     return more
 
 
-def pixels_of(runner: Runner, batch: Any) -> int:
+def pixels_per_image(runner: Runner, batch: Any) -> int:
     """The pixels of an image of a batch as the model sees it. Several views count as none."""
     preprocessor: Any = runner.model.data_preprocessor
     inputs = preprocessor(copy.deepcopy(batch), True)['inputs']
@@ -114,7 +114,7 @@ def smaller(runner: Runner, loader: Any, images: int, share: float) -> Any:
     """The first batch of images with this share of the sides that the pipeline gives them."""
     steps = copy.deepcopy(runner.cfg.train_dataloader.dataset.pipeline)
     for step in steps:
-        for key in SIDES & step.keys():
+        for key in SIZE_ARGUMENTS & step.keys():
             if np.min(step[key]) > 1:  # others are shares of an image
                 sides = np.broadcast_to(step[key], 2)
                 step[key] = tuple(max(int(share * side), 1) for side in sides)
@@ -146,11 +146,11 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
     """Seconds per batch: reading it, and its use by the model."""
     whole = min(loader.batch_size or 1, len(loader.dataset))
     images, using = 1, 0.0
-    while not using or (images < whole and using < ENOUGH):
+    while not using or (images < whole and using < ENOUGH_SECONDS):
         images = min(2 * images, whole)
-        batch, reading = timed(first_batch, loader, images)
+        batch, reading = time_call(first_batch, loader, images)
         using = seconds_of_use(use, batch, model)
-        if using < LONG:  # it also prepared what is kept for this shape
+        if using < LONG_SECONDS:  # it also prepared what is kept for this shape
             using = seconds_of_use(use, batch, model)
     if next(model.parameters()).device.type == 'cpu':
         together = using + reading / cores()  # the workers take cores from the model
@@ -163,7 +163,7 @@ def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> f
     """Seconds per batch in the model."""
     model.zero_grad()
     # A copy, since the preprocessors of the frameworks change the samples.
-    _, seconds = timed(use, copy.deepcopy(batch))
+    _, seconds = time_call(use, copy.deepcopy(batch))
     return seconds
 
 
@@ -172,7 +172,7 @@ def first_batch(loader: Any, images: int) -> Any:
     return loader.collate_fn([loader.dataset[i] for i in range(images)])
 
 
-def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+def time_call(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
     """The result of a function, and its seconds."""
     start = time.perf_counter()
     result = function(*arguments)
@@ -183,7 +183,7 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
 
 def plan_of(runner: Runner, seconds: float) -> str:
     """A sentence on this time, and over an hour, one with flags that make it about an hour."""
-    text = f'The training takes about {in_words(seconds)} on this machine.'
+    text = f'The training takes about {time_in_words(seconds)} on this machine.'
     if seconds <= HOUR:
         return text
     share, flags = HOUR / seconds, []
@@ -196,7 +196,7 @@ def plan_of(runner: Runner, seconds: float) -> str:
     return f'{text} About an hour: {" or ".join(flags)}.' if flags else text
 
 
-def in_words(seconds: float) -> str:
+def time_in_words(seconds: float) -> str:
     """A time as people say it: 40 seconds, 12 minutes, 3.5 hours."""
     if seconds < 2 * MINUTE:
         return f'{max(round(seconds), 2)} seconds'

@@ -8,7 +8,7 @@ from anyfolder.wording import as_flag, worded
 from vit_plugin.errors import ConfigError
 
 # Options whose flags have other names.
-FLAGS = {
+RENAMED_FLAGS = {
     'decode_all': 'train --check',
     'window': 'read by LoadImage(window={}) in training and prediction; change it in the config',
 }
@@ -16,7 +16,7 @@ FLAGS = {
 
 def as_train_flag(name: str, value: Any = None) -> str:
     """An option of :func:`anyfolder.read` as ``vit-plugin train`` has it."""
-    return FLAGS[name].format(value) if name in FLAGS else as_flag(name, value)
+    return RENAMED_FLAGS[name].format(value) if name in RENAMED_FLAGS else as_flag(name, value)
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
-MASK2FORMER_RECIPE = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
+MMDET_MASK2FORMER = 'mmdet::mask2former/mask2former_r50_8xb2-lsj-50e_coco.py'
 # Models with queries; not measured.
-QUERIES: Section = dict(
+QUERY_SCHEDULES: Section = dict(
     small=dict(clip=0.1),
     scratch=dict(rate=2e-4, clip=0.1),
     fine_tuned=dict(weight_decay=1e-4, clip=0.1),
@@ -38,7 +38,7 @@ def mask2former_head(head: Section, width: int, strides: Sequence[int]) -> Secti
 def _mask2former(facts: ModelFacts) -> Section:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4, finest=4)
-    model = framework_model(MASK2FORMER_RECIPE)
+    model = framework_model(MMDET_MASK2FORMER)
     classes, queries = facts.classes, facts.queries('mask2former', 100 if facts.is_wide else 40)
     head = mask2former_head(model['panoptic_head'], width, strides)
     head |= dict(**facts.kinds, num_queries=queries)
@@ -49,10 +49,10 @@ def _mask2former(facts: ModelFacts) -> Section:
     return model | dict(backbone=backbone, neck=neck, panoptic_head=head)
 
 
-MASK2FORMER = TaskModel(
+MASK2FORMER_INSTANCES = TaskModel(
     'a Mask2Former',
     _mask2former,
-    schedules=QUERIES,
+    schedules=QUERY_SCHEDULES,
     saved=dict(panoptic_head=dict(type='Mask2FormerHead')),
     wraps=True,
 )

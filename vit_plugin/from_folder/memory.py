@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.measure.planning.cost import GIB
 from vit_plugin.measure.planning.tracing import memory_tracker
 
-GIB = 1 << 30
-IMAGES = 2  # of the step that is traced; a batch norm of small maps takes no single one
+TRACED_IMAGES = 2  # images of the traced step; a batch norm of small maps rejects a single one
 # Memory beside the tensors that are traced: buffers of libraries, and gaps between tensors. On a
 # CPU as measured (docs/benchmarks.md), on a GPU as a plan reserves it.
 OVERHEAD = dict(cpu=1.5, cuda=1.1)
-STATES = 2  # values of AdamW for each that is learned; Muon keeps fewer
+ADAMW_STATES = 2  # values of AdamW for each that is learned; Muon keeps fewer
 
 
 class Needed:
@@ -45,7 +45,7 @@ class Needed:
         activations = max(held['activations'] for held in tracker.peaks.values())
         self.per_image = activations / images
         trained = sum(part.nbytes for part in model.parameters() if part.requires_grad)
-        self.learned = (1 + STATES) * trained
+        self.learned = (1 + ADAMW_STATES) * trained
 
     def say(self, logger: logging.Logger, batch_size: int) -> None:
         """Log the peak with so many images in a step, where the memory of the device is known.

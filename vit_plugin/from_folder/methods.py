@@ -8,17 +8,17 @@ from vit_plugin.project import declared
 
 from .task_recipe import rounded_up
 
-JITTER = dict(
+COLOR_JITTER = dict(
     type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'
 )
-COLORS: list[Section] = [  # of MoCo v3 and DINO, in BGR
-    dict(type='RandomApply', prob=0.8, transforms=[JITTER]),
+COLOR_AUGMENTATIONS: list[Section] = [  # color augmentation of MoCo v3 and DINO, in BGR
+    dict(type='RandomApply', prob=0.8, transforms=[COLOR_JITTER]),
     dict(
         type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.299)
     ),
     dict(type='Solarize', thr=128, prob=0.1),
 ]
-FEATURES: list[Section] = [  # what is learned from a teacher of other classes, or of none
+FEATURES: list[Section] = [  # losses for a teacher with other classes, or none
     dict(type='vit_plugin.VectorDistillation', distance='cosine'),
     dict(type='vit_plugin.MapDistillation', distance='cosine'),
 ]
@@ -121,7 +121,7 @@ def _masked(student: Student) -> list[Section]:
 def _multi_crop(student: Student) -> list[Section]:
     small = rounded_up(student.size // 2, student.stride)
     views = [student.crop(0.4), student.crop(0.1, 0.4, small)]
-    transforms = [[*view, *COLORS] for view in views]
+    transforms = [[*view, *COLOR_AUGMENTATIONS] for view in views]
     return [dict(type='MultiView', num_views=[2, 4], transforms=transforms)]
 
 
@@ -130,12 +130,15 @@ METHODS = {
         'mocov3',
         _mocov3,
         lambda student: [
-            dict(type='MultiView', num_views=[2], transforms=[[*student.crop(0.2), *COLORS]])
+            dict(
+                type='MultiView',
+                num_views=[2],
+                transforms=[[*student.crop(0.2), *COLOR_AUGMENTATIONS]],
+            )
         ],
     ),
     'dino': Method('dino', _projected, _multi_crop),
     'dinov2': Method('dinov2', _masked_dino, _multi_crop),
-    'lejepa': Method('lejepa', _projected, _multi_crop),
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
     'simmim': Method('simmim', _simmim, _masked),
     'distill': Method(

@@ -7,7 +7,7 @@ from vit_plugin.arguments.fields import Section
 
 Pipeline = list[Section]
 Scale = tuple[int, int]  # the width and height that images are resized to
-RATIOS = (0.8, 1.25)  # of the sides of an image that is mixed into another
+RATIOS = (0.8, 1.25)  # range of the scale of an image that is mixed into another
 
 
 class Phase(NamedTuple):

@@ -12,18 +12,20 @@ from vit_plugin.errors import ConfigError
 from .choices import models_of
 from .continued import continued, described
 from .request import Request
-from .schedule import CONTINUED, Schedule
+from .schedule import CONTINUED_DETECTOR, Schedule
 from .task_recipe import TaskRecipe
 
 # Tasks whose models are continued.
-COMPLETE: tuple[str, ...] = ('detection', 'instance', 'segmentation')
-SCHEDULES = dict(
+CONTINUED_TASKS: tuple[str, ...] = ('detection', 'instance', 'segmentation')
+DENSE_SCHEDULES = dict(
     small=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12),
     scratch=Schedule(2000, (12, 72), (4, 4), 5e-4, 4, 12),
     stem=Schedule(1000, (12, 72), (4, 4), 5e-4, 4, 12, stem_rate=0.1),
     fine_tuned=Schedule(2000, (12, 36), (4, 4), 1e-4, 16, 12, layer_decay=0.8),
 )
-HOOKS: Sequence[Mapping[str, Any]] = (  # of the runtimes in _base_, since a list replaces another
+REPORT_HOOKS: Sequence[
+    Mapping[str, Any]
+] = (  # repeats those of _base_, since a list replaces another
     dict(type='vit_plugin.ReportHook'),
     dict(type='vit_plugin.ProgressHook'),
 )
@@ -34,14 +36,14 @@ class ModelRecipe(TaskRecipe):
 
     Attributes:
         runtime: the file of ``_base_``.
-        changes: of :data:`SCHEDULES`.
+        changes: of :data:`DENSE_SCHEDULES`.
         sections: more sections of the config, besides those of the model.
 
     Raises:
         ConfigError: if there is no such model, or if the weights are of another complete one.
     """
 
-    takes = COMPLETE
+    takes = CONTINUED_TASKS
     runtime: ClassVar[str]
     changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     sections: ClassVar[Mapping[str, Any]] = {}
@@ -73,12 +75,12 @@ class ModelRecipe(TaskRecipe):
     def schedules(self) -> Mapping[str, Schedule]:  # type: ignore[override]
         """Those of the model."""
         if self.start.detector:
-            return dict(fine_tuned=CONTINUED)
+            return dict(fine_tuned=CONTINUED_DETECTOR)
         return {
             kind: schedule._replace(
                 **{**self.changes.get(kind, {}), **self.row.schedules.get(kind, {})}
             )
-            for kind, schedule in SCHEDULES.items()
+            for kind, schedule in DENSE_SCHEDULES.items()
         }
 
     @property
@@ -96,7 +98,7 @@ class ModelRecipe(TaskRecipe):
         if imports:
             sections['custom_imports'] = dict(imports=imports)
         if self.row.hooks and not self.start.detector:
-            sections['custom_hooks'] = [*HOOKS, *self.row.hooks]
+            sections['custom_hooks'] = [*REPORT_HOOKS, *self.row.hooks]
         return sections
 
     def summary(self) -> str:
@@ -147,7 +149,7 @@ class ModelRecipe(TaskRecipe):
         if not self.start.from_scratch:
             weights = dict(type='Pretrained', checkpoint=self.start.weights)
             model['backbone']['init_cfg'] = weights
-        if self.row.base:  # what its base has is left out, or changed
+        if self.row.base:  # deletes or changes entries of its base
             changed = ['backbone', *['neck'] * (model['neck']['type'] != 'FPN')]
             model |= {name: dict(_delete_=True, **model[name]) for name in changed}
         return dict(data_preprocessor=dict(pixels), **model)

@@ -17,7 +17,7 @@ from vit_plugin.config import data_workers
 
 from .starting_point import StartingPoint
 
-MOST_IMAGES = 500  # of which the statistics are
+STATISTICS_IMAGES = 500  # images for the statistics
 
 
 COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that change colors, which bands are not
@@ -38,7 +38,7 @@ def steps_of_bands(pipeline: Sequence[Section], bands: int) -> list[Section]:
     ]
 
 
-def backbone_of(start: StartingPoint, size: int, bands: int) -> Section:
+def multispectral_backbone(start: StartingPoint, size: int, bands: int) -> Section:
     """See :meth:`StartingPoint.backbone`; its stem takes so many bands.
 
     Raises:
@@ -50,12 +50,12 @@ def backbone_of(start: StartingPoint, size: int, bands: int) -> Section:
     if start.wrapped:
         raise start.not_wrapped(f'--data: a training on images of {bands} bands')
     stem = dict(backbone.get('patch_embed', {}), in_channels=bands)
-    if stem.get('whitened'):  # of each 2 x 2 pixels the principal components and their opposites
+    if stem.get('whitened'):  # principal components of 2 x 2 pixels, and their opposites
         stem['channels'] = (8 * bands, *stem['channels'][1:])
     return dict(backbone, patch_embed=stem)
 
 
-def normalization_of(start: StartingPoint, listing: Listing) -> Section:
+def band_normalization(start: StartingPoint, listing: Listing) -> Section:
     """The mean and standard deviation of each channel, as arguments of a ``data_preprocessor``.
 
     Those of bands are of the images to train on, at most 500, unless the weights say theirs.
@@ -65,7 +65,7 @@ def normalization_of(start: StartingPoint, listing: Listing) -> Section:
     """
     if listing.bands in (0, len(start.saved.get('mean', ()))):
         return start.normalization
-    paths = [listing.train[i].path for i in evenly_spaced(len(listing.train), MOST_IMAGES)]
+    paths = [listing.train[i].path for i in evenly_spaced(len(listing.train), STATISTICS_IMAGES)]
     with ThreadPoolExecutor(data_workers()) as pool:
         count, total, squares = np.sum(list(pool.map(_moments, paths)), axis=0)
     mean = total / count

@@ -24,19 +24,19 @@ from vit_plugin.models.loading import load_weights
 from vit_plugin.suggestions import check_choice
 from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.put_back import is_folder, put_back
+from vit_plugin.weights.source_layout import export_to_source_layout, is_folder
 
 from .methods import METHODS, Student
-from .model_recipe import COMPLETE
+from .model_recipe import CONTINUED_TASKS
 from .request import Request
 from .task_recipe import Pipeline, TaskRecipe, counted, rounded_up
-from .whole_images import SCHEDULES, evaluation_pipeline, image_size, read_classes
+from .whole_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_size, read_classes
 
-BATCH = 64  # images whose features are computed at once
-SHOWN = 4  # images in the picture of features
-CROP = 224  # pixels of a large view of a model that is continued
+FEATURE_BATCH = 64  # images whose features are computed at once
+FEATURE_IMAGES = 4  # images in the picture of features
+LARGE_VIEW_SIDE = 224  # pixels of a large view of a model that is continued
 BACKBONE = 'backbone.'  # the prefix in weights of a whole model
-CONTINUED = 'continued'  # the folder of what is written in the form of the weights
+CONTINUED_FOLDER = 'continued'  # the folder of what is written in the form of the weights
 # Names in a checkpoint that are not those of the backbone.
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'bbox_head.{rest}', 'backbone.mask_token')
 
@@ -52,7 +52,7 @@ class Pretraining(TaskRecipe):
         kind: schedule._replace(
             batch=(16, 256), rate=1e-3, at=256, length=10, weight_decay=0.05, layer_decay=1.0
         )
-        for kind, schedule in SCHEDULES.items()
+        for kind, schedule in CLASSIFIER_SCHEDULES.items()
     }
     monitor = ''
     # The last batch of an epoch may be too small.
@@ -62,7 +62,7 @@ class Pretraining(TaskRecipe):
         self.name = request.method or ('distill' if request.teacher else 'mocov3')
         check_choice('--method', self.name, METHODS)
         self.method = METHODS[self.name]
-        self.takes = COMPLETE if self.method.continues else ()
+        self.takes = CONTINUED_TASKS if self.method.continues else ()
         if self.method.continues and not request.weights:
             raise ConfigError(
                 f'--method {self.name} continues a model; give it by --weights: a folder of '
@@ -78,7 +78,7 @@ class Pretraining(TaskRecipe):
         if self.start.wrapped:
             raise self.start.not_wrapped('vit-plugin pretrain')
         # A run of the same method with its neck and head; weights of others have none of ours.
-        self.loads_model = is_run(request.weights) and not self.method.continues
+        self.loads_model = is_mmengine_training(request.weights) and not self.method.continues
 
     @cached_property
     def listing(self) -> Listing:
@@ -88,7 +88,7 @@ class Pretraining(TaskRecipe):
     @cached_property
     def size(self) -> tuple[int, int]:
         """The side of an image, twice, in whole patches."""
-        usual = CROP if self.method.continues else image_size(self.start, self.listing)
+        usual = LARGE_VIEW_SIDE if self.method.continues else image_size(self.start, self.listing)
         side = self.request.img_size or usual
         side = rounded_up(side, self.stem(side).stride)
         return side, side
@@ -171,7 +171,7 @@ class Pretraining(TaskRecipe):
         )
 
 
-def is_run(weights: str | None) -> bool:
+def is_mmengine_training(weights: str | None) -> bool:
     """True if weights are those of a training by MMEngine."""
     return bool(
         weights
@@ -234,16 +234,16 @@ class Probe:
             yield model
 
     def write_original(self, work_dir: Path) -> str:
-        """Write the file or folder that was continued again, see :func:`put_back`."""
+        """Write what was continued again, see :func:`export_to_source_layout`."""
         original = open_checkpoint(str(self.task.start.weights))
-        target = work_dir / CONTINUED
+        target = work_dir / CONTINUED_FOLDER
         shutil.rmtree(target, ignore_errors=True)
         if not is_folder(original):
             name = (
                 original.path.name if original.path else f'{timm_name(original.source)}.safetensors'
             )
             target /= name if Path(name).suffix else f'{name}.pth'
-        return put_back(original, open_checkpoint(self.checkpoint), target)
+        return export_to_source_layout(original, open_checkpoint(self.checkpoint), target)
 
     def nearest_neighbors(self) -> list[float]:
         """The accuracies in per cent of nearest neighbors by features before and after.
@@ -255,7 +255,7 @@ class Probe:
 
         try:
             found = read_classes(self.task.tree(), self.task.request)
-        except ConfigError:  # of a tree that has no classes
+        except ConfigError:  # a tree without classes
             return []
         if found.multi_label or len(found.train) < NEIGHBORS:
             return []
@@ -274,7 +274,7 @@ class Probe:
         from vit_plugin.report.pictures.figure_files import save_figure
 
         records = self.task.listing.train
-        records = records[:: -(-len(records) // SHOWN)]
+        records = records[:: -(-len(records) // FEATURE_IMAGES)]
         data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in records])
         images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]
         colors = [
@@ -286,7 +286,7 @@ class Probe:
 
 def samples_of(found: Listing, part: Sequence[ImageRecord], prepare: Callable) -> Iterator[Any]:
     """Labeled images in batches, each after the steps of a test."""
-    for first in range(0, len(part), BATCH):
-        records = part[first : first + BATCH]
+    for first in range(0, len(part), FEATURE_BATCH):
+        records = part[first : first + FEATURE_BATCH]
         samples = [dict(img_path=str(p.path), gt_label=found.numbers[p.labels[0]]) for p in records]
         yield pseudo_collate([prepare(sample) for sample in samples])

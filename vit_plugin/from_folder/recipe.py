@@ -14,10 +14,10 @@ from anyfolder.readers.splits import Split
 from anyfolder.stated_license import stated_license
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.shipped import PREFIX
+from vit_plugin.files.shipped import SHIPPED_PREFIX
 
 from .choices import DEFAULT_TASK
-from .multispectral import normalization_of, steps_of_bands
+from .multispectral import band_normalization, steps_of_bands
 from .request import Request
 from .schedule import training_sections, validation_interval
 from .task_recipe import TaskRecipe, counted
@@ -49,7 +49,7 @@ class Recipe:
     """A config that is not yet written."""
 
     title: str  # the model and the data
-    text: str  # what it does, in sentences
+    text: str  # describes it in sentences
     sections: Mapping[str, Any]  # settings in order, with a Reference where one is used again
     bases: Sequence[str]  # files of _base_
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
@@ -68,7 +68,7 @@ def recipe_of(task: TaskRecipe) -> Recipe:
         sections['data_preprocessor'] = preprocessor
     if listing.bands and not start.detector:
         pixels = sections.get('data_preprocessor') or sections['model']['data_preprocessor']
-        pixels |= {**normalization_of(start, listing), **(task.pixels_of_bands or {})}
+        pixels |= {**band_normalization(start, listing), **(task.pixels_of_bands or {})}
     sections |= data_sections(task)
     share = task.passes('val') / task.passes('train')
     sections |= training_sections(
@@ -92,7 +92,7 @@ def recipe_of(task: TaskRecipe) -> Recipe:
         f'{start.title} on {request.data}, {contents(listing)}.',
         ' '.join(filter(None, [task.summary(), assumed, endless])),
         sections,
-        [PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
+        [SHIPPED_PREFIX + base if base.startswith('_base_/') else base for base in task.bases],
         {
             task.list_name(split): task.list_of(split)
             for split, part in listing.parts.items()

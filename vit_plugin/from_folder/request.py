@@ -66,7 +66,7 @@ class Request:
     def command(self) -> str:
         """The command line that says the same."""
         flags = [
-            f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
+            f'--{name.replace("_", "-")}' + ('' if value is True else f' {shlex.quote(str(value))}')
             for name, value in self.given().items()
             if value and (name, value) not in (('task', DEFAULT_TASK), ('task', PRETRAINING))
         ]

@@ -15,7 +15,7 @@ from vit_plugin.engine.checkpoints.newest import holds_run
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError
 
-NAME = 'config.py'
+CONFIG_NAME = 'config.py'
 RELEASED = '.released.json'  # digests of the files of a training that ended without a checkpoint
 
 
@@ -63,7 +63,7 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
         if other := _other(folder, files):
             raise ConfigError(
                 f'The work directory {folder!r} has another {other}; continue with that one by '
-                f'vit-plugin train {folder}/{NAME}, or give another --work-dir.'
+                f'vit-plugin train {folder}/{CONFIG_NAME}, or give another --work-dir.'
             )
         if holds_run(folder) and not resume:
             raise ConfigError(
@@ -77,7 +77,8 @@ def free_folder(folder: str, files: Mapping[str, str], given: bool, resume: bool
         if not same:
             raise ConfigError(
                 f'--resume: the runs in {", ".join(taken)} have other flags or data; continue '
-                f'one by vit-plugin train {taken[-1]}/{NAME} --resume, or leave --resume out.'
+                f'one by vit-plugin train {taken[-1]}/{CONFIG_NAME} --resume, or leave --resume '
+                'out.'
             )
         return same[-1]
     return next(path for path in _names(folder) if path not in taken and not _other(path, files))
@@ -111,7 +112,7 @@ def _other(folder: str, files: Mapping[str, str]) -> str:
 
 def _content(name: str, text: str) -> str:
     """What a file says: of a config, its settings but the name of its folder."""
-    if name != NAME:
+    if name != CONFIG_NAME:
         return text
     try:
         nodes = ast.parse(text).body

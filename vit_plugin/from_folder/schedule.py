@@ -68,7 +68,9 @@ class Schedule(NamedTuple):
 
 # A complete model that was trained, for other data: LW-DETR's rates, and fewer steps than
 # RetinaNet's.
-CONTINUED = Schedule(1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8)
+CONTINUED_DETECTOR = Schedule(
+    1000, (6, 36), (4, 4), 1e-4, 16, 12, weight_decay=1e-4, layer_decay=0.8
+)
 
 
 def validation_interval(epochs: int, val_share: float) -> int:

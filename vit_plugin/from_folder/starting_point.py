@@ -20,19 +20,19 @@ from vit_plugin.registry import MODELS as OURS
 from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import as_run
-from vit_plugin.weights.saved_settings import saved_backbone, settings_of, training_settings
+from vit_plugin.weights.saved_settings import read_settings, saved_backbone, training_settings
 from vit_plugin.weights.unread_kinds import check_kind
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
 
-POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
+POOLED_OUT_TYPES = ('cls_token', 'avg_featmap')  # outputs that a classifier takes without a neck
 # The model without --arch and --weights, by the shorter side of the images in pixels: the row that
 # is the last one not above it. It learns few small images in minutes of one core (docs/results.md).
-SMALL, LARGE = 64, 144
-BLOCKS: Section = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
+SMALL_SIDE, LARGE_SIDE = 64, 144
+NEW_BLOCKS: Section = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
 SMALL_HYBRIDS: dict[int, Section] = {
-    0: dict(  # that of the recipe for CIFAR-10
-        arch=BLOCKS,
+    0: dict(  # the recipe for CIFAR-10
+        arch=NEW_BLOCKS,
         patch_embed=dict(
             type='PooledResNetEmbed',
             channels=(24, 64, 128, 192),
@@ -45,13 +45,14 @@ SMALL_HYBRIDS: dict[int, Section] = {
         numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
         encoder=dict(layer_scale_init_value=0.1),
     ),
-    SMALL: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
-        arch=BLOCKS,
+    SMALL_SIDE: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
+        arch=NEW_BLOCKS,
         patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
         numerics=dict(stem_norm_cfg=dict(num_groups=8)),
     ),
-    LARGE: dict(  # that of the recipe for BCCD: no convolution at full resolution, which costs most
-        arch=dict(BLOCKS, num_layers=4, feedforward_channels=768),
+    # The recipe for BCCD: no convolution at full resolution, which costs most.
+    LARGE_SIDE: dict(
+        arch=dict(NEW_BLOCKS, num_layers=4, feedforward_channels=768),
         patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
         numerics=dict(stem_norm_cfg=dict(num_groups=8)),
     ),
@@ -145,7 +146,7 @@ class StartingPoint:
             saved = self.saved_backbone
             pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
             out_type = saved.get('out_type')
-            return {**saved, 'out_type': out_type if out_type in POOLED else pooled}
+            return {**saved, 'out_type': out_type if out_type in POOLED_OUT_TYPES else pooled}
         least, most = self.small_rows
         size = min(max(size, least), most)
         row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
@@ -175,7 +176,7 @@ class StartingPoint:
         pooled: Section = dict(out_type='pooled')
         try:
             self.meta_backbone(0, **pooled)
-        except ConfigError:  # of a model without one, whose last map is averaged
+        except ConfigError:  # a model without one averages its last map
             return {}
         return pooled
 
@@ -203,7 +204,7 @@ class StartingPoint:
         if not (self.takes and self.weights) or self.arch or self.wrapped:
             return None
         checkpoint = self.opened
-        model = settings_of(checkpoint).get('model')
+        model = read_settings(checkpoint).get('model')
         if not (isinstance(model, Mapping) and {'bbox_head', 'backbone'} & {*model}):
             return None
         cfg = saved_config(checkpoint)

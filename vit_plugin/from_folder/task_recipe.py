@@ -24,14 +24,14 @@ from vit_plugin.suggestions import check_choice
 from .choices import AUGMENTS, PRETRAINING, check_model, check_task_flags
 from .framework_lists import as_lines
 from .mixing import Mixing
-from .multispectral import backbone_of
+from .multispectral import multispectral_backbone
 from .request import Request
 from .schedule import Schedule
-from .starting_point import SMALL, StartingPoint
+from .starting_point import SMALL_SIDE, StartingPoint
 
 Pipeline = list[Section]
-STARTS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
-LEAST = 2  # pixels of a side; the frameworks cannot pack a single one that is mirrored
+START_WORDS = dict(fine_tuned='Fine-tuned', stem='New blocks on a trained stem')
+MIN_SIDE = 2  # pixels of a side; the frameworks cannot pack a single one that is mirrored
 
 
 class TaskRecipe:
@@ -59,7 +59,7 @@ class TaskRecipe:
 
     packages: Sequence[str] = ()
     named_arch = ''
-    small_rows: tuple[int, int] = (0, SMALL)
+    small_rows: tuple[int, int] = (0, SMALL_SIDE)
     schedules: ClassVar[Mapping[str, Schedule]]
     held_out = 'held out, a tenth of all'
     takes: tuple[str, ...] = ()
@@ -94,10 +94,10 @@ class TaskRecipe:
     def _check_side(self, side: int) -> None:
         """Raise a ``ConfigError`` for images that are smaller than a patch, before any is read."""
         patch = self.start.patch_side(side)
-        if side < max(patch, LEAST):
+        if side < max(patch, MIN_SIDE):
             raise ConfigError(
                 f'--img-size {side}: a patch of the model has {patch} x {patch} pixels; give '
-                f'{max(patch, LEAST)} or more, or an --arch of smaller patches.'
+                f'{max(patch, MIN_SIDE)} or more, or an --arch of smaller patches.'
             )
 
     def tree(self) -> Tree:
@@ -150,7 +150,7 @@ class TaskRecipe:
 
     def backbone_of(self, size: int) -> Section:
         """The backbone's arguments, except its image size, for images with this shorter side."""
-        return backbone_of(self.start, size, self.listing.bands)
+        return multispectral_backbone(self.start, size, self.listing.bands)
 
     def preprocessor(self) -> Section:
         """The section ``data_preprocessor``. Nothing if the model has one."""
@@ -218,10 +218,10 @@ class TaskRecipe:
         train, test = len(listing.train), len(listing.parts['test'])
         steps = math.ceil(self.passes('train') / self.batch_size)
         purpose = self.held_out if listing.held_out else 'to validate'
-        start = STARTS.get(self.start.kind, 'From scratch')
+        start = START_WORDS.get(self.start.kind, 'From scratch')
         text = (
             f'{counted(train, "image")} to train on, {counted(len(listing.val), "image")} {purpose}'
-            + f', {counted(test, "image")} for vit-plugin test' * bool(test)
+            + (f', {counted(test, "image")} for vit-plugin test' if test else '')
             + f'. {start}, {counted(self.epochs, "epoch")} of '
             f'{counted(steps, "step")}, images within {width} x '
             f'{height} pixels.'
@@ -243,10 +243,10 @@ class TaskRecipe:
         longer = self.request.img_size or min(max(sides), largest)
         width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
         for record in chain(*self.listing.parts.values()):
-            if min(record.size) * longer < LEAST * max(record.size):
+            if min(record.size) * longer < MIN_SIDE * max(record.size):
                 raise ConfigError(
                     f'--data: {str(record.path)!r} has {record.size[0]} x {record.size[1]} pixels, '
-                    f'of which a side has less than {LEAST} within {width} x {height}; leave it '
+                    f'of which a side has less than {MIN_SIDE} within {width} x {height}; leave it '
                     'out, or give a larger --img-size.'
                 )
         return width, height

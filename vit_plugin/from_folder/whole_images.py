@@ -12,12 +12,15 @@ from .schedule import Schedule
 from .starting_point import StartingPoint
 from .task_recipe import Pipeline, rounded_up, typical_size
 
-LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
+MAX_SCRATCH_SIDE, FEWEST_PATCHES = (
+    224,
+    4,
+)  # pixels, and patches along a side, of an image from scratch
 LARGEST_OF_SMALL = 128  # pixels
 # From scratch: arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small
 # sets of images give fewer steps. The BatchNorm of the small hybrid needs some images.
 SMALL_MODEL = Schedule(1500, (10, 100), (16, 128), 1e-3, 64, 20, weight_decay=0.1)
-SCHEDULES = dict(
+CLASSIFIER_SCHEDULES = dict(
     small=SMALL_MODEL,
     small_on_gpu=SMALL_MODEL._replace(steps=20_000, epochs=(50, 300)),
     scratch=Schedule(20_000, (50, 300), (8, 128), 1e-3, 256, 20, weight_decay=0.1),
@@ -49,7 +52,7 @@ def image_size(start: StartingPoint, listing: Listing) -> int:
     stride = start.patch_side(shorter)
     return min(
         max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
-        LARGEST_OF_SMALL if start.is_small else LARGEST,
+        LARGEST_OF_SMALL if start.is_small else MAX_SCRATCH_SIDE,
     )
 
 

@@ -19,7 +19,7 @@ from .choices import DIGITS, PRETRAINING, TASKS
 from .folder_reading import reading_folder
 from .recipe import contents, recipe_of, text_of
 from .request import Request
-from .run_folder import NAME, RELEASED, free_folder
+from .run_folder import CONFIG_NAME, RELEASED, free_folder
 from .task_recipe import TaskRecipe
 
 PRETRAINING_RECIPE = 'vit_plugin.from_folder.pretraining:Pretraining'
@@ -67,7 +67,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
 
     def files_in(folder: str) -> dict[str, str]:
         request.work_dir = folder
-        return {NAME: placed(text_of(recipe, request), first, folder), **recipe.files}
+        return {CONFIG_NAME: placed(text_of(recipe, request), first, folder), **recipe.files}
 
     files = files_in(first)
     chosen = free_folder(first, files, not request.chooses_folder, resume)
@@ -77,7 +77,7 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
     facts = facts_of(listing)
     if not holds_run(folder):
         task.write_maps(folder)
-        files['data_report.md'] = data_report.as_markdown(facts)
+        files['data_report.md'] = data_report.report_as_markdown(facts)
         files['data_report.json'] = data_report.as_json(facts)
         for name, text in files.items():
             write_text(folder / name, text)
@@ -88,6 +88,6 @@ def write_config(request: Request, resume: bool = False, check: bool = False) ->
         f'\n{decoded}'
         + f'\n{first} holds another run or config; this one has a folder of its own.'
         * (chosen != first and not resume)
-        + f'\nThe config is {folder / NAME}.'
+        + f'\nThe config is {folder / CONFIG_NAME}.'
     )
-    return folder / NAME
+    return folder / CONFIG_NAME

@@ -12,7 +12,7 @@ from .predictions import Prediction
 LEAST_SIDE = 320  # pixels of the longer side; smaller images are enlarged, so that text is legible
 
 
-def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
+def draw_prediction(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
     """The picture (H', W', 3) in BGR of a prediction over its image (H, W, C).
 
     What is drawn is that of the prediction's kind, above a score if that chooses.

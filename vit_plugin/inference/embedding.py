@@ -13,7 +13,7 @@ from anyfolder.complete import replacing
 from .inputs import Input, Reading
 from .trained_model import TrainedModel
 
-THREADS = 4  # that read images while the model computes
+READER_THREADS = 4  # that read images while the model computes
 
 
 def embed(
@@ -30,7 +30,7 @@ def embed(
         return None if found is None else (source.name, found)
 
     inputs = reading.inputs
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(READER_THREADS) as pool:
         waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
         for i in range(0, len(inputs) + batch_size, batch_size):
             ready, waiting = (

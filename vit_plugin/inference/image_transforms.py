@@ -22,7 +22,7 @@ from .unusual_sizes import say_once
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
-PLAIN: dict[str, tuple] = dict(
+PLAIN_ARGUMENTS: dict[str, tuple] = dict(
     color_type=('color', 'grayscale'),
     imdecode_backend=('cv2',),
     to_float32=(False, True),
@@ -65,7 +65,7 @@ class PipelineTransform:
         reader, rest = (steps[0], steps[1:]) if has_reader else ({}, steps)
         self.bands = reader.get('bands') or 3
         self.in_float = bool(reader.get('to_float32'))
-        is_custom = has_reader and not is_plain(reader)
+        is_custom = has_reader and not is_plain_loader(reader)
         self.photographs = has_reader and not (is_custom or reader.get('bands'))
         self.custom_reader = Compose([reader]) if is_custom else None
         self.from_pixels = Compose(rest)
@@ -108,10 +108,11 @@ class PipelineTransform:
         return self.from_pixels(loaded)
 
 
-def is_plain(step: Mapping[str, Any]) -> bool:
+def is_plain_loader(step: Mapping[str, Any]) -> bool:
     """True if a step reads a file as this package does: to BGR or gray of 8 bits, or to bands."""
     return step['type'].rpartition('.')[2] in LOADERS and all(
-        name in ('type', 'bands') or value in PLAIN.get(name, ()) for name, value in step.items()
+        name in ('type', 'bands') or value in PLAIN_ARGUMENTS.get(name, ())
+        for name, value in step.items()
     )
 
 
@@ -122,7 +123,7 @@ class TimmTransform:
         data_config: ``input_size`` (C, H, W), ``interpolation``, ``crop_pct`` and ``crop_mode``.
     """
 
-    custom_reader, bands, in_float = None, 3, False  # of a PipelineTransform
+    custom_reader, bands, in_float = None, 3, False  # constants of a PipelineTransform
 
     def __init__(self, data_config: Mapping[str, Any]) -> None:
         self.gray = data_config['input_size'][0] == 1

@@ -15,9 +15,9 @@ from anyfolder.pixels.image_files import image_files, walk_files
 from anyfolder.terminal import printable
 from vit_plugin.errors import ConfigError
 
-from .streams import READERS
+from .streams import FRAME_READERS
 
-T = TypeVar('T')
+Item = TypeVar('Item')
 
 URLS = ('http://', 'https://')
 VIDEO_SUFFIXES = ('.mp4', '.m4v', '.mov', '.avi', '.mkv', '.webm', '.mpg', '.mpeg', '.wmv')
@@ -30,7 +30,7 @@ class Input:
     Args:
         name: the path, the URL or the number of a webcam.
         root: the folder that was given; of a file that was given, the folder in which it is.
-        reader: a key of :data:`READERS`.
+        reader: a key of :data:`FRAME_READERS`.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Input:
         Raises:
             ConfigError: if it cannot be read.
         """
-        return READERS[self.reader](self.name)
+        return FRAME_READERS[self.reader](self.name)
 
     def read(self) -> np.ndarray:
         """The pixels (H, W, 3) of one that is not a video."""
@@ -145,7 +145,7 @@ class Reading:
                 for number, image in enumerate(source.frames()):
                     yield Frame(source, number if source.is_video else None, image)
 
-    def read(self, source: Input, then: Callable[[np.ndarray], T]) -> T | None:
+    def read(self, source: Input, then: Callable[[np.ndarray], Item]) -> Item | None:
         """The result of a function on the pixels of an image, or None if they cannot be read.
 
         Several threads may call it.

@@ -25,7 +25,7 @@ from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.models.loading.loadable import LoadableBackbone
 from vit_plugin.models.protocol import innermost
-from vit_plugin.registry import CLASSIFIERS, needed_class
+from vit_plugin.registry import CLASSIFIER_SCOPE, needed_class
 from vit_plugin.weights.for_mmengine import reading_safely
 from vit_plugin.weights.hub import TIMM_SCHEME
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
@@ -41,7 +41,7 @@ from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TrainedModel
 
 WEIGHTS_ALONE = ('.npz', '.safetensors')
-CLASSIFIER, PRE_LOGITS, SECOND = (
+CLASSIFIER, PRE_LOGITS, SECOND_CLASSIFIER = (
     f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist')
 )
 
@@ -93,7 +93,7 @@ def load(
         arch = checkpoint
     with in_scope(None), reading_safely():
         if arch:
-            with in_scope(CLASSIFIERS):  # a run in this process may have left another
+            with in_scope(CLASSIFIER_SCOPE):  # a run in this process may have left another
                 trained = from_arch(arch, checkpoint, cfg_options, classify is not False, which)
         else:
             saved = open_model(checkpoint, config, cfg_options, 'predict', which)
@@ -133,7 +133,7 @@ def from_config(
     """
     checkpoint, cfg = saved
     path = checkpoint.source
-    cfg.setdefault('default_scope', CLASSIFIERS)
+    cfg.setdefault('default_scope', CLASSIFIER_SCOPE)
     task_of_framework(cfg)
     import_data_sets(cfg.default_scope)
     with in_scope(cfg.default_scope):
@@ -202,7 +202,9 @@ def _of_weights(
     parts = classifier_parts(arch, **given.to_dict())
     ours = recognize(checkpoint.weights)
     head = {
-        name: ours[name] for name in (CLASSIFIER, PRE_LOGITS, SECOND) if classify and name in ours
+        name: ours[name]
+        for name in (CLASSIFIER, PRE_LOGITS, SECOND_CLASSIFIER)
+        if classify and name in ours
     }
     classes = []
     if CLASSIFIER in head and head[CLASSIFIER].any():
@@ -218,7 +220,7 @@ def _of_weights(
     shape = (backbone.patch_embed.in_channels, *backbone.img_size)
     return TrainedModel(
         model,
-        Config(dict(default_scope=CLASSIFIERS)),
+        Config(dict(default_scope=CLASSIFIER_SCOPE)),
         dict(classes=classes),
         TimmTransform(dict(pixels, input_size=shape)),
     )
@@ -226,12 +228,12 @@ def _of_weights(
 
 def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
     """MMPretrain's classifier with the layers that the weights of a head have."""
-    import_models(CLASSIFIERS)
+    import_models(CLASSIFIER_SCOPE)
     classifier = needed_class('a classifier', 'mmpretrain.models.classifiers:ImageClassifier')
     part: dict[str, Any] = dict(
         type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels
     )
-    if SECOND in head:
+    if SECOND_CLASSIFIER in head:
         part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
     if PRE_LOGITS in head:
         part['hidden_dim'] = len(head[PRE_LOGITS])

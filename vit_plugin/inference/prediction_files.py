@@ -15,13 +15,13 @@ from anyfolder.complete import check_target, replacing
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.untrusted_text import as_csv
 
-from .drawing import draw
+from .drawing import draw_prediction
 from .inputs import Frame, Input
 from .predictions import Prediction
 from .streams import WEBCAM_FPS, frame_rate
 from .targets import check_apart, targets_of
 
-DIGITS = 4  # after the point, of numbers in a .csv
+DECIMALS = 4  # after the point, of numbers in a .csv
 PredictionRow = Mapping[str, Any]
 
 
@@ -149,7 +149,7 @@ class CsvTable(Table):
         named = [
             dict(image=frame.source.name)
             | {
-                name: round(value, DIGITS) if isinstance(value, float) else value
+                name: round(value, DECIMALS) if isinstance(value, float) else value
                 for name, value in row.items()
             }
             for row in rows
@@ -170,14 +170,17 @@ class Pictures(Output):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.targets = targets_of(self.inputs, self.target)
-        self._source: Input | None = None  # of the video that is being written
+        self._source: Input | None = None  # source of the video that is being written
         self._write: Callable[[np.ndarray], None]
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
-        picture, target = draw(frame.image, prediction, self.score_thr), self.targets[frame.source]
+        picture, target = (
+            draw_prediction(frame.image, prediction, self.score_thr),
+            self.targets[frame.source],
+        )
         is_new = frame.source != self._source
         if is_new:
-            self._stack.close()  # of the video before
+            self._stack.close()  # closes the former video
             self._source = frame.source
         if not frame.source.is_video:
             with replacing(target) as path:

@@ -35,7 +35,7 @@ class Prediction(ABC):
     sample: 'BaseDataElement | None'  # the framework's own, if there is one
     # Every class of a classifier; the class of each box; the classes in a segmentor's map.
     labels: np.ndarray
-    names: list[str]  # of these classes
+    names: list[str]  # names of these classes
     # For each name: probability of the class, score of the box, or share of the image.
     scores: np.ndarray
     # (boxes, 4): left, top, right and bottom in pixels of the image.

@@ -8,9 +8,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from anyfolder.pixels.bands import as_photograph
-from vit_plugin.files.resizing import resized
+from vit_plugin.files.resizing import resize_image
 
-LONGEST = 2000  # pixels of a side of a photograph that is drawn on
+MAX_SHOWN_SIDE = 2000  # pixels of a side of a photograph that is drawn on
 CROOKED = 4.0  # levels of gray of 255 by which a ramp may differ from a line
 
 
@@ -46,17 +46,17 @@ class PreparedImage(NamedTuple):
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
         """The one image of a batch from a pipeline, normalized by the model's data preprocessor."""
-        image = pixels_of(batch['inputs'][0])
+        image = rgb_pixels(batch['inputs'][0])
         return cls(image, model.data_preprocessor(batch, False)['inputs'])
 
 
-def shown(pixels: np.ndarray) -> np.ndarray:
-    """Pixels (H, W, C) as an RGB picture, with sides of at most :data:`LONGEST`."""
+def as_picture(pixels: np.ndarray) -> np.ndarray:
+    """Pixels (H, W, C) as an RGB picture, with sides of at most :data:`MAX_SHOWN_SIDE`."""
     pixels = as_photograph(pixels)
-    scale = LONGEST / max(pixels.shape[:2])
+    scale = MAX_SHOWN_SIDE / max(pixels.shape[:2])
     if scale < 1:
         height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
-        pixels = resized(pixels, (width, height), 'area')
+        pixels = resize_image(pixels, (width, height), 'area')
     return np.ascontiguousarray(pixels[..., ::-1])
 
 
@@ -95,7 +95,7 @@ def takes_rgb(preprocessor: Any) -> bool:
     )
 
 
-def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
+def rgb_pixels(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
     """RGB pixels (H, W, 3) of an image (C, H, W).
 
     The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalizes.

@@ -15,15 +15,15 @@ from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.chosen import checkpoint_in
 from vit_plugin.engine.distributed import is_first_rank
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.files.place import moved
+from vit_plugin.files.place import relocated
 from vit_plugin.importable import import_models
-from vit_plugin.registry import CLASSIFIERS
-from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, admit
+from vit_plugin.registry import CLASSIFIER_SCOPE
+from vit_plugin.untrusted import IMPORTED, UNTRUSTED_REMEDY, validate_untrusted
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import address_of, as_run
 from vit_plugin.weights.reading.folders import check_checkpoint, is_checkpoint_folder
-from vit_plugin.weights.saved_settings import settings_of
+from vit_plugin.weights.saved_settings import read_settings
 from vit_plugin.weights.unread_kinds import check_kind
 
 
@@ -47,7 +47,7 @@ def open_model(
         path: a file, folder or URL, or the folder of a run.
         config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
         options: settings to change in the config.
-        use: what the checkpoint is opened for, see :func:`~vit_plugin.untrusted.admit`.
+        use: the purpose, see :func:`~vit_plugin.untrusted.validate_untrusted`.
         which: the checkpoint of the folder, see :func:`find_checkpoint`.
 
     Raises:
@@ -60,8 +60,8 @@ def open_model(
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
     else:
-        import_models(cfg.get('default_scope', CLASSIFIERS))
-    with in_scope(cfg.get('default_scope', CLASSIFIERS)):
+        import_models(cfg.get('default_scope', CLASSIFIER_SCOPE))
+    with in_scope(cfg.get('default_scope', CLASSIFIER_SCOPE)):
         check_channels(cfg.model)
     return SavedModel(checkpoint, cfg)
 
@@ -105,13 +105,13 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
 
     Args:
         checkpoint: the checkpoint.
-        use: what it is opened for, see :func:`~vit_plugin.untrusted.admit`.
+        use: what it is opened for, see :func:`~vit_plugin.untrusted.validate_untrusted`.
 
     Raises:
         ConfigError: if there is none, if it could run code, or if it imports modules that are not
             imported.
     """
-    path, settings = checkpoint.source, settings_of(checkpoint)
+    path, settings = checkpoint.source, read_settings(checkpoint)
     if not isinstance(settings.get('model'), Mapping):
         check_kind(checkpoint)
         raise ConfigError(
@@ -126,7 +126,7 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
             f'The config in {path!r} has custom_imports.imports={modules!r}, where names of '
             f'modules are expected; {UNTRUSTED_REMEDY}.'
         )
-    import_models(settings.get('default_scope', CLASSIFIERS))
+    import_models(settings.get('default_scope', CLASSIFIER_SCOPE))
     for name in IMPORTED:
         if name in modules:
             with needed_by(f'The model in {path!r}'):
@@ -139,5 +139,5 @@ def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
         )
     before, folder = settings.get('work_dir'), str(Path(path).absolute().parent)
     if isinstance(before, str) and os.path.isabs(before) and before != folder and '://' not in path:
-        settings = moved(settings, before, folder)
-    return Config(admit(settings, path, use))
+        settings = relocated(settings, before, folder)
+    return Config(validate_untrusted(settings, path, use))

@@ -22,7 +22,7 @@ with needed_by('SlicedValLoop'):
     make_importable()
     from mmdet.models.utils.misc import samplelist_boxtype2tensor
 
-MOST = 100  # boxes of a slice: COCO's average precision counts no more of a whole image
+MAX_SLICE_BOXES = 100  # boxes of a slice: COCO's average precision counts no more of a whole image
 
 
 class _OfSlices:
@@ -62,7 +62,9 @@ class _OfSlices:
         """The samples of a batch with what a model finds in them, in pixels of the files."""
         meta, batch_size = self.evaluator.dataset_meta, self.dataloader.batch_size
         trained = TrainedModel(model, self.runner.cfg, meta, self.pixels)
-        sliced = Sliced(trained.predict, self.side, trained.classes, 0.0, batch_size, MOST)
+        sliced = Sliced(
+            trained.predict, self.side, trained.classes, 0.0, batch_size, MAX_SLICE_BOXES
+        )
         samples = data_batch['data_samples']
         samplelist_boxtype2tensor(samples)
         for sample in samples:

@@ -11,7 +11,7 @@ from vit_plugin.files.tiles import OVERLAP
 
 from .predictions import Prediction, names_of
 
-SAME = 0.5  # of the smaller of two boxes of a class, from which on they are one object
+MERGE_OVERLAP = 0.5  # share of the smaller box that makes two boxes one object
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Sliced:
             # Each as large as its object, rather than its slice; all of the image's own are.
             if hasattr(found.mask, 'repack'):
                 found.mask = found.mask.repack()
-        found = found.with_nms(SAME, overlap_metric=self._sv.OverlapMetric.IOS)
+        found = found.with_nms(MERGE_OVERLAP, overlap_metric=self._sv.OverlapMetric.IOS)
         found = found[np.argsort(-found.confidence, kind='stable')]
         masks = None if found.mask is None else np.asarray(found.mask)
         names = names_of(found.class_id, self.classes)

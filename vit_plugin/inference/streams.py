@@ -9,18 +9,18 @@ import numpy as np
 from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError, first_line, needed_by, rejecting
 
-TIMEOUT = 30  # seconds without an answer
-LARGEST = 64 << 20  # bytes of an image from a URL
-WEBCAM_FPS = 25.0  # of the video that is written, where nothing says it
-COMPLETE = 0.9  # of the frames that a video says it has, which is an estimate
+IMAGE_TIMEOUT = 30  # seconds without an answer
+MAX_DOWNLOAD_BYTES = 64 << 20  # bytes of an image from a URL
+WEBCAM_FPS = 25.0  # rate of a written video if the source has none
+COMPLETE_SHARE = 0.9  # share of the frames that a video claims, an estimate
 
 
 def read_url(url: str) -> np.ndarray:
     """The pixels (H, W, 3) of an image at a URL, in BGR.
 
     Raises:
-        ConfigError: if it cannot be downloaded within :data:`TIMEOUT` and :data:`LARGEST`, or if it
-            is not an image.
+        ConfigError: if it cannot be downloaded within :data:`IMAGE_TIMEOUT` and
+            :data:`MAX_DOWNLOAD_BYTES`, or if it is not an image.
     """
     import requests
 
@@ -28,14 +28,14 @@ def read_url(url: str) -> np.ndarray:
     failed = (requests.RequestException, ValueError)
     with (
         rejecting(f'The image {url!r} cannot be downloaded', kinds=failed, cause=_cause),
-        requests.get(url, stream=True, timeout=TIMEOUT) as answer,
+        requests.get(url, stream=True, timeout=IMAGE_TIMEOUT) as answer,
     ):
         answer.raise_for_status()
         for chunk in answer.iter_content(1 << 16):
             content += chunk
-            if len(content) > LARGEST:
+            if len(content) > MAX_DOWNLOAD_BYTES:
                 raise ConfigError(
-                    f'The image {url!r} has more than {LARGEST >> 20} MiB; '
+                    f'The image {url!r} has more than {MAX_DOWNLOAD_BYTES >> 20} MiB; '
                     'download it, and give the file.'
                 )
     with TemporaryDirectory() as folder:
@@ -69,7 +69,7 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
             count += 1
     if isinstance(source, str):
         promised = sv.VideoInfo.from_video_path(source).total_frames or 0
-        if count < COMPLETE * max(promised, 1):
+        if count < COMPLETE_SHARE * max(promised, 1):
             raise ConfigError(
                 f'{_said(source)} ends after {count} of {max(promised, 1)} frames; it is damaged.'
             )
@@ -87,7 +87,7 @@ def frame_rate(path: str) -> float:
 
 
 # By the kind of an input: its name -> its frames.
-READERS: dict[str, Callable[[str], Iterator[np.ndarray]]] = dict(
+FRAME_READERS: dict[str, Callable[[str], Iterator[np.ndarray]]] = dict(
     image=lambda name: iter([read_image(name)]),
     url=lambda name: iter([read_url(name)]),
     video=read_video,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from anyfolder.pixels.images import read_image
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.resizing import resized
+from vit_plugin.files.resizing import resize_image
 from vit_plugin.importable import make_importable
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
@@ -29,13 +29,13 @@ from .answered_task import task_of
 from .image_transforms import PipelineTransform, TimmTransform
 from .inputs import Frame
 from .predictions import Prediction
-from .prepared_image import PreparedImage, seen_of, shown
+from .prepared_image import PreparedImage, as_picture, seen_of
 from .unusual_sizes import say_if_far
 
 ImageTransform = PipelineTransform | TimmTransform
 
-MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
-WHOLE = 0.97  # of both sides of a photograph, from which on it counts as seen completely
+MOST_PATCHES = 1 << 16  # patches of a drawn image: 256 x 256
+WHOLE = 0.97  # share of both sides that counts as the complete photograph
 
 
 class _ImportableFirst:
@@ -157,7 +157,7 @@ class TrainedModel:
                 return prepared
             height, width = (span.stop - span.start for span in spans)
             if min(height / pixels.shape[0], width / pixels.shape[1]) > WHOLE:
-                return prepared._replace(photograph=shown(pixels))
+                return prepared._replace(photograph=as_picture(pixels))
             size = round(min(pixels.shape[:2]) * prepared.image.shape[0] / height)
         stem = find_backbone(self.model)[1].patch_embed
         scale = size / min(pixels.shape[:2])
@@ -169,13 +169,13 @@ class TrainedModel:
                 f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
             )
         sides = (columns * stem.stride, rows * stem.stride)
-        backend = 'cv2' if pixels.dtype == np.float32 else 'pillow'  # of bands
-        scaled = resized(pixels, sides, 'bicubic', backend)
+        backend = 'cv2' if pixels.dtype == np.float32 else 'pillow'  # OpenCV resizes bands
+        scaled = resize_image(pixels, sides, 'bicubic', backend)
         if stem.in_channels == 1:
             scaled = cv2.cvtColor(scaled, cv2.COLOR_BGR2GRAY)[..., None]
         inputs = torch.from_numpy(scaled).permute(2, 0, 1).contiguous()
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
-        return prepared._replace(photograph=shown(pixels))
+        return prepared._replace(photograph=as_picture(pixels))
 
     def __call__(self, image: str | Path | np.ndarray) -> Prediction:
         """The prediction for an image, see :meth:`predict`."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from anyfolder.terminal import printable
 
 FAR = 16  # times the pixels of training, from which on a wait is explained
-SAID: set[str] = set()  # sentences of :func:`say_once`
+SHOWN_SENTENCES: set[str] = set()  # sentences of :func:`say_once`
 
 
 def say_once(sentence: str, of: str = '') -> None:
     """Print a sentence to stderr the first time, after the name of what it is said of."""
-    if sentence not in SAID:
-        SAID.add(sentence)
+    if sentence not in SHOWN_SENTENCES:
+        SHOWN_SENTENCES.add(sentence)
         print(printable(f'{of}: {sentence}' if of else sentence), file=sys.stderr)
 
 

@@ -1,1 +1,1 @@
-"""What a model and a run cost and are worth: plans, benchmarks, probes, sweeps."""
+"""What a run costs, as plans, and what features are worth, as probes."""

@@ -22,14 +22,14 @@ with needed_by('vit-plugin probe'):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Normalizer, StandardScaler
 
-NEIGHBORS, TEMPERATURE = 20, 0.07
+NEIGHBORS, KNN_TEMPERATURE = 20, 0.07
 
 Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
 
 def vote(distances: np.ndarray) -> np.ndarray:
     """The votes of neighbors at these cosine distances (arXiv:1805.01978, Section 3.4)."""
-    return np.exp((1 - distances) / TEMPERATURE)
+    return np.exp((1 - distances) / KNN_TEMPERATURE)
 
 
 PROBES: dict[str, Callable[[], ClassifierMixin]] = {

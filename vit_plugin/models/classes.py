@@ -9,7 +9,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
 # Parts of a model whose `num_classes` must equal that of the data, in any framework.
-HEADS = (
+CLASS_HEADS = (
     'head',
     'bbox_head',
     'mask_head',
@@ -79,9 +79,9 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
         return
     if not fits(Sequence[str], names):
         raise ConfigError(f'The classes of {whose} must be a list of names, but are {names!r:.80}.')
-    model = getattr(model, 'module', model)  # of several processes, or of test-time augmentation
+    model = getattr(model, 'module', model)  # unwraps DDP or test-time augmentation
     modules = dict(model.named_modules())
-    for name in HEADS:
+    for name in CLASS_HEADS:
         part = modules.get(name)
         for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
             if getattr(head, 'learns', None):  # depth, of rooms that are classes of other tasks

@@ -17,11 +17,11 @@ from vit_plugin.zoo.definition import pooled
 
 from .backbones import VisionTransformer
 from .layers.head import head_layers, reset_head
-from .layers.outputs import MAPS
+from .layers.outputs import MAP_OUT_TYPES
 from .loading import load_weights
 
 # Arguments of the backbone in a config that `create_model` does not take.
-NOT_HERE = dict(
+UNSUPPORTED_ARGUMENTS = dict(
     init_cfg='is for the runner, which initializes; give pretrained=... here',
     type="is always the backbone 'vit_plugin.VisionTransformer'; leave it out",
 )
@@ -79,7 +79,7 @@ class Classifier(nn.Module):
         super().__init__()
         self.num_classes = num_classes
         self.backbone: VisionTransformer = MODELS.build(parts.backbone)
-        if not parts.neck and self.backbone.out_type in ('raw', *MAPS):
+        if not parts.neck and self.backbone.out_type in ('raw', *MAP_OUT_TYPES):
             raise ConfigError(
                 f'create_model: out_type={self.backbone.out_type!r} returns no vector for an '
                 "image; choose 'cls_token' or 'avg_featmap'."
@@ -133,8 +133,8 @@ def create_model(
             f'create_model: num_classes={num_classes!r} must be an integer from 0; 0 returns '
             'features.'
         )
-    for name in NOT_HERE.keys() & backbone.keys():
-        raise ConfigError(f'create_model: {name} {NOT_HERE[name]}.')
+    for name in UNSUPPORTED_ARGUMENTS.keys() & backbone.keys():
+        raise ConfigError(f'create_model: {name} {UNSUPPORTED_ARGUMENTS[name]}.')
     source: Any = None if pretrained is False else pretrained
     if pretrained is True:
         if not str(arch).startswith('timm://'):

@@ -13,7 +13,7 @@ from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Fraction, PositiveInt, Typed
 from vit_plugin.data.batch_transforms import apply_batched, check_batched
 from vit_plugin.errors import ConfigError
-from vit_plugin.registry import CLASSIFIERS, MODELS, needed_class
+from vit_plugin.registry import CLASSIFIER_SCOPE, MODELS, needed_class
 
 ClsDataPreprocessor: Any = needed_class(
     'AugmentingPreprocessor', 'mmpretrain.models:ClsDataPreprocessor'
@@ -141,7 +141,7 @@ def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
     for i, augment in enumerate(augments):
         with (
             as_config_error(f'{field}[{i}]'),
-            TRANSFORMS.switch_scope_and_registry(CLASSIFIERS) as registry,
+            TRANSFORMS.switch_scope_and_registry(CLASSIFIER_SCOPE) as registry,
         ):
             built.append(registry.build(augment))
         check_batched(built[-1])

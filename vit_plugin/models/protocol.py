@@ -118,7 +118,7 @@ def innermost(model: nn.Module, kind: type) -> dict[str, Any]:
 
 def _of(part: nn.Module) -> Iterator[nn.Module]:
     """A part, or the modules of a list."""
-    if type(part).forward is nn.Module.forward:  # which only raises an error
+    if type(part).forward is nn.Module.forward:  # the default only raises an error
         for child in part.children():
             yield from _of(child)
     elif any(True for _ in part.parameters()):

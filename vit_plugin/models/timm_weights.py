@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.reading.lazy import Lazy, Weights
-from vit_plugin.weights.recognition import unwrapped
+from vit_plugin.weights.recognition import without_wrapper_prefixes
 from vit_plugin.weights.report import HARMLESS, Report, shortened_list
+from vit_plugin.weights.rules import BATCHES_TRACKED
 
 from .layers.patch_resize import adapt_channels
 
-COUNTER = 'num_batches_tracked'  # of a BatchNorm. Older files lack it, and no forward reads it
 # Prefixes of the names in files of timm, of TimmBackbone, and of TimmEmbed.
-PREFIXES = ('', 'model.', 'backbone.', 'backbone.model.')
+TIMM_PREFIXES = ('', 'model.', 'backbone.', 'backbone.model.')
 OF_STEMS = ('patch_embed.backbone.', 'backbone.patch_embed.backbone.')
-STAGE = re.compile(r'([a-z]\w*?)_(\d+)\.')  # as timm's FeatureListNet writes the name of a stage
+STAGE = re.compile(r'([a-z]\w*?)_(\d+)\.')  # a stage's name in timm's FeatureListNet
 IN_ORDER = (
     'its names are not those of timm, but all shapes agree in the order of timm, in which its '
     'tensors are taken'
@@ -60,7 +60,7 @@ def fit_timm(model: nn.Module, name: str, given: Weights) -> tuple[dict[str, Ten
         ConfigError: if a tensor of the module is missing or has another shape, or if the file has a
             tensor that timm's model does not have.
     """
-    whole, targets, theirs = _whole(name), model.state_dict(), unwrapped(given)
+    whole, targets, theirs = _whole(name), model.state_dict(), without_wrapper_prefixes(given)
     prefix = _prefix_of(theirs, targets)
     readings = _readings(model, whole, theirs, prefix)
     weights, note = next(
@@ -101,8 +101,8 @@ def fit_timm(model: nn.Module, name: str, given: Weights) -> tuple[dict[str, Ten
 
 def is_of_timm(name: str, given: Weights) -> bool:
     """True if weights have the names of a model of timm, or its shapes in its order."""
-    whole, theirs = _whole(name), unwrapped(given)
-    by_name = any(whole.needed <= _inside(theirs, prefix).keys() for prefix in PREFIXES)
+    whole, theirs = _whole(name), without_wrapper_prefixes(given)
+    by_name = any(whole.needed <= _inside(theirs, prefix).keys() for prefix in TIMM_PREFIXES)
     return by_name or bool(_in_order(whole, theirs))
 
 
@@ -113,7 +113,9 @@ def _whole(name: str) -> Whole:
     tensors, classifiers = model.state_dict(), model.pretrained_cfg.get('classifier') or ()
     classifiers = frozenset([classifiers] if isinstance(classifiers, str) else classifiers)
     needed = {
-        key for key in tensors if _module_of(key) not in classifiers and not key.endswith(COUNTER)
+        key
+        for key in tensors
+        if _module_of(key) not in classifiers and not key.endswith(BATCHES_TRACKED)
     }
     return Whole(tensors, classifiers, frozenset(needed))
 
@@ -138,7 +140,7 @@ def _prefix_of(theirs: Weights, targets: Mapping[str, Tensor]) -> str:
         inside = _inside(theirs, prefix)
         return sum(bool(_key_of(target, inside)) for target in targets)
 
-    return max((*PREFIXES, *OF_STEMS), key=number_found)
+    return max((*TIMM_PREFIXES, *OF_STEMS), key=number_found)
 
 
 def _inside(weights: Weights, prefix: str) -> Weights:
@@ -164,8 +166,10 @@ def _in_order(whole: Whole, theirs: Weights) -> dict[str, Tensor]:
 
     A classifier may have another number of classes.
     """
-    wanted = {key: value for key, value in whole.tensors.items() if not key.endswith(COUNTER)}
-    keys = [key for key in theirs if not key.endswith(COUNTER)]
+    wanted = {
+        key: value for key, value in whole.tensors.items() if not key.endswith(BATCHES_TRACKED)
+    }
+    keys = [key for key in theirs if not key.endswith(BATCHES_TRACKED)]
     if len(wanted) != len(keys):  # before tensors are read
         return {}
     found = dict(zip(wanted, map(theirs.__getitem__, keys), strict=True))
@@ -184,7 +188,7 @@ def _unfit(weights: Weights, targets: Mapping[str, Tensor]) -> list[str]:
     for target, value in targets.items():
         key = _key_of(target, weights)
         fits = _with_channels(weights[key], value).shape == value.shape if key else False
-        if not (fits or (not key and target.endswith(COUNTER))):
+        if not (fits or (not key and target.endswith(BATCHES_TRACKED))):
             wrong.append(target)
     return wrong
 

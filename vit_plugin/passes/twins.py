@@ -42,7 +42,7 @@ class Single:
         return not learns and not any(one.is_inference() for one in tensors)
 
 
-def merge(model: nn.Module, frozen: bool = False) -> None:
+def merge_twins(model: nn.Module, frozen: bool = False) -> None:
     """Compute modules with a method ``single`` by the module that it returns.
 
     Args:
@@ -54,8 +54,8 @@ def merge(model: nn.Module, frozen: bool = False) -> None:
             module.forward = Single(module, frozen)
 
 
-def split(model: nn.Module) -> None:
-    """Undo :func:`merge`."""
+def split_twins(model: nn.Module) -> None:
+    """Undo :func:`merge_twins`."""
     for module in model.modules():
         if isinstance(vars(module).get('forward'), Single):
             del module.forward

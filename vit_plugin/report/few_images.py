@@ -1,4 +1,4 @@
-"""What a validation of few images can say."""
+"""The uncertainty of a validation on few images."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 from mmengine.visualization.vis_backend import LocalVisBackend, MLflowVisBackend
 
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.engine.sharding import is_sharded, unwrapped
+from vit_plugin.engine.sharding import is_sharded, without_ddp
 from vit_plugin.errors import ConfigError
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.registry import HOOKS
@@ -54,7 +54,7 @@ class PicturesHook(Hook):
         self._validations = 0
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, Any] | None = None) -> None:
-        model, due = unwrapped(runner.model), self._validations % self.interval == 0
+        model, due = without_ddp(runner.model), self._validations % self.interval == 0
         self._validations += 1
         if is_sharded(model):
             raise ConfigError(

@@ -15,24 +15,24 @@ from mmengine.runner import Runner
 from anyfolder.complete import write_text
 from anyfolder.terminal import aligned
 from vit_plugin.data.dataset_facts import classes_of
-from vit_plugin.engine.sharding import unwrapped
-from vit_plugin.engine.validation_record import TABLE, ValidationRecord
+from vit_plugin.engine.sharding import without_ddp
+from vit_plugin.engine.validation_record import RESULTS_FILE, ValidationRecord
 from vit_plugin.errors import MissingExtraError, named_line
 from vit_plugin.files.untrusted_text import as_csv
-from vit_plugin.inference.prepared_image import pixels_of
+from vit_plugin.inference.prepared_image import rgb_pixels
 from vit_plugin.registry import HOOKS
 
 from .few_images import said_of_few
-from .outcomes import Outcomes, kind_of
+from .outcomes import Outcomes, outcomes_kind
 from .pictures import draw_learning_curve
-from .pictures.class_scores import as_markdown, rows_of
+from .pictures.class_scores import rows_of, scores_as_markdown
 from .pictures.data_pictures import copy_dataset, data_figures, file_of, preserved_rng
 from .pictures.figure_files import save_figure
-from .pictures.image_grid import COLUMNS, draw_grid
+from .pictures.image_grid import GRID_COLUMNS, draw_grid
 from .pictures_hook import log_image
 
-CLASSES = 'classes'  # the name of the tables by class
-FEW_CLASSES = 20  # whose scores the console shows
+CLASS_TABLES = 'classes'  # the name of the tables by class
+FEW_CLASSES = 20  # the console shows scores of so many classes
 
 
 @HOOKS.register_module()
@@ -81,7 +81,7 @@ class ReportHook(Hook):
     def _data(self, runner: Runner) -> Iterator[tuple[str, Figure]]:
         """Pictures of the data, which all processes make, since a preprocessor may communicate."""
         held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
-        preprocessor = getattr(unwrapped(runner.model), 'data_preprocessor', None)
+        preprocessor = getattr(without_ddp(runner.model), 'data_preprocessor', None)
         loader = runner.train_dataloader
         yield from data_figures(loader.dataset, held_out, preprocessor, loader.collate_fn)
 
@@ -113,8 +113,8 @@ class ReportHook(Hook):
         left_out = _left_out(runner)
         for sample in samples if self._records else ():
             self._records = False
-            if self._outcomes is None and (kind := kind_of(sample)):
-                model = unwrapped(runner.model)
+            if self._outcomes is None and (kind := outcomes_kind(sample)):
+                model = without_ddp(runner.model)
                 self._outcomes = kind.of_model(model, classes_of(dataset), len(dataset))
             # MMEngine's sampler deals them in this order; the last ones are repetitions.
             position = self._position * world + rank
@@ -176,7 +176,7 @@ class ReportHook(Hook):
             f'Trained in {record.seconds:.0f} s.',
             *tables,
             *filter(None, [said_of_few(_validated(runner), history, _saves_best(runner))]),
-            f'Checkpoints, {TABLE} and pictures are in {folder}',
+            f'Checkpoints, {RESULTS_FILE} and pictures are in {folder}',
             f'Next: vit-plugin {_next_command(runner)}',
         ]
         runner.logger.info('\n'.join(lines))
@@ -209,9 +209,9 @@ class ReportHook(Hook):
     def _write_classes(self, folder: Path) -> None:
         if self._scores is None:
             return
-        write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
-        write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
-        write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))
+        write_text(folder / f'{CLASS_TABLES}.json', json.dumps(self._scores, indent=1) + '\n')
+        write_text(folder / f'{CLASS_TABLES}.csv', as_csv(self._scores['per_class']))
+        write_text(folder / f'{CLASS_TABLES}.md', scores_as_markdown(self._scores))
 
 
 def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
@@ -223,10 +223,10 @@ def _pages(runner: Runner, outcomes: Outcomes) -> Iterator[tuple[str, Figure]]:
         panels = [
             panel._replace(file=file_of(item['data_samples']))
             for position, item in items
-            for panel in outcomes.panels(position, pixels_of(item['inputs']))
+            for panel in outcomes.panels(position, rgb_pixels(item['inputs']))
         ]
         if panels:
-            columns = COLUMNS - COLUMNS % outcomes.per_image
+            columns = GRID_COLUMNS - GRID_COLUMNS % outcomes.per_image
             yield name, draw_grid(panels, outcomes.classes, heading, columns)
 
 

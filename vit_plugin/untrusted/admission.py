@@ -27,7 +27,9 @@ UNTRUSTED_REMEDY = (
 )
 
 
-def admit(settings: Mapping[str, Any], path: str, use: str = 'predict') -> dict[str, Any]:
+def validate_untrusted(
+    settings: Mapping[str, Any], path: str, use: str = 'predict'
+) -> dict[str, Any]:
     """The part of a checkpoint's config that is used, if the table has all that it names.
 
     Args:
@@ -152,7 +154,7 @@ def registered_in(registry: Registry, name: str, scope: str) -> tuple[str, str]:
     scope, name = name.rpartition('.')[::2] if '.' in name else (scope, name)
     if scope not in SCOPES:
         return '', ''
-    with suppress(ImportError):  # of a framework that is not installed
+    with suppress(ImportError):  # a framework may not be installed
         import_module(f'{scope}.registry')
     # Some registries have no child of this framework.
     here: Registry | None = registry.children.get(scope, registry)

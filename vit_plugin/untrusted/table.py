@@ -18,13 +18,13 @@ from mmengine import registry as root
 SCOPES = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
 
 NOTHING = re.compile(r'(?!)')  # no string
-ANY = re.compile(r'.*', re.DOTALL)  # of names of classes, which are only shown
+ANY = re.compile(r'.*', re.DOTALL)  # names of classes, which are only shown
 WORD = re.compile(r'[\w.+-]*')
 ARCH = re.compile(r'(timm://)?[\w.+-]*(/\w+)?')
 FOLDER = re.compile(r'(?!.*://).*')
-INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')  # of that folder, not above it
+INSIDE = re.compile(r'(?!.*://)(?!(.*[/\\])?\.\.([/\\]|$)).*')  # a path inside that folder
 LISTING = re.compile(rf'({INSIDE.pattern}\.(txt|csv|json))?')
-PATHS = (FOLDER, INSIDE, LISTING)  # which no number is: it would be an open file
+PATHS = (FOLDER, INSIDE, LISTING)  # patterns for paths; a number would be an open file
 PADDING = re.compile('zeros?|circular|reflect|replicate')  # others would be looked up by a name
 BACKEND = re.compile('cv2|pillow|turbojpeg|tifffile|numpy|nifti|local|disk')
 
@@ -304,18 +304,18 @@ PLACES = dict(
     ),
 )
 
-SCOPE = re.compile('|'.join(SCOPES))
+SCOPE_NAME = re.compile('|'.join(SCOPES))
 PREDICT = dict[str, Rule](
     model='model',
     data_preprocessor='model',
-    default_scope=SCOPE,
+    default_scope=SCOPE_NAME,
     optimize=NOTHING,
     test_dataloader='description',
     test_cfg='loop',
 )
 TEST = (
     PREDICT
-    | each('float8 lora randomness sharding', 'values')
+    | each('lora randomness sharding', 'values')
     | each('find_unused_parameters verbose')
     | dict(
         test_dataloader='loader',
@@ -337,7 +337,7 @@ SETTINGS_TO_PROBE = (
 USES = {
     use: Place('setting', arguments=settings, others='left out')
     for use, settings in dict(
-        start=each('model', 'model') | each('default_scope', SCOPE),
+        start=each('model', 'model') | each('default_scope', SCOPE_NAME),
         predict=PREDICT,
         test=TEST,
         probe=SETTINGS_TO_PROBE,

@@ -1,4 +1,4 @@
-"""The record that a file carries of its weights, and what others state of those without one."""
+"""Provenance records in files, and the statements of publishers for files without one."""
 
 import re
 import zipfile
@@ -16,7 +16,7 @@ from vit_plugin.project import declared
 from .hub import CARD, offline, timm_name
 from .licenses import owned
 from .opening import Checkpoint, may_be_here, open_checkpoint
-from .provenance import KEY, LONGEST, Provenance, read_record, read_text_record
+from .provenance import MAX_TEXT_LETTERS, PROVENANCE_KEY, Provenance, read_record, read_text_record
 
 CHUNK = 1 << 20  # bytes that are read at once
 ZIP_COMMENT = 60_000  # bytes that the end of a zip archive holds
@@ -24,7 +24,7 @@ ZIP_COMMENT = 60_000  # bytes that the end of a zip archive holds
 
 def carried(checkpoint: Checkpoint) -> Provenance | None:
     """The record that a checkpoint carries: in its meta, or in the metadata of its file."""
-    if (record := read_record(checkpoint.meta.get(KEY))) is not None:
+    if (record := read_record(checkpoint.meta.get(PROVENANCE_KEY))) is not None:
         return record
     path = checkpoint.path
     return of_file(path) if path is not None and path.is_file() else None
@@ -36,7 +36,7 @@ def of_file(path: Path) -> Provenance | None:
         from safetensors import safe_open
 
         with safe_open(path, framework='numpy') as file:
-            return read_text_record((file.metadata() or {}).get(KEY, ''))
+            return read_text_record((file.metadata() or {}).get(PROVENANCE_KEY, ''))
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             return read_text_record(archive.comment.decode(errors='replace'))
@@ -63,7 +63,9 @@ def of_exported(path: Path, metadata: Mapping[str, str] | None = None) -> Proven
         path: the file.
         metadata: what its runtime finds in it. None: it is an archive of ``torch.export``.
     """
-    record = of_file(path) if metadata is None else read_text_record(metadata.get(KEY, ''))
+    record = (
+        of_file(path) if metadata is None else read_text_record(metadata.get(PROVENANCE_KEY, ''))
+    )
     return _completed(record, str(path), path)
 
 
@@ -74,7 +76,7 @@ def of_address(address: str, download: bool = True) -> Provenance:
         address: where they are.
         download: whether to fetch what is not on this machine. Else its name and address tell.
     """
-    if timm_name(address) is None:  # whose weights are read by building their model
+    if timm_name(address) is None:  # timm's weights are read by building their model
         with suppress(ConfigError), nullcontext() if download else offline():
             if download or may_be_here(address):
                 return of_checkpoint(open_checkpoint(address, payload=False))
@@ -105,7 +107,7 @@ def record_license(names: Sequence[str], path: Path | None) -> tuple[str, str]:
 
             try:
                 found = getattr(get_pretrained_cfg(of_timm), 'license', None)
-            except RuntimeError:  # of an unknown tag
+            except RuntimeError:  # an unknown tag
                 continue
             if found:
                 return found, 'timm'
@@ -129,7 +131,7 @@ def _of_card(card: Path) -> str:
         for key, value in re.findall(r'(?m)^(license|license_name): *(\S.*)$', head)
     }
     name = found.get('license', '')
-    return (found.get('license_name', name) if name == 'other' else name)[:LONGEST]
+    return (found.get('license_name', name) if name == 'other' else name)[:MAX_TEXT_LETTERS]
 
 
 def digest(path: Path) -> str:

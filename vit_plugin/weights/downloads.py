@@ -26,7 +26,7 @@ from .reading.files import DamagedError, check_readable
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
 DOWNLOAD_TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST
 SLOWEST = 1024  # bytes per second
-RETRIES = 6  # of connections that fail, and of servers that are busy: for about a minute
+RETRIES = 6  # for failed connections and busy servers: about a minute
 PAUSE = 1.0  # seconds before the second retry, then twice as many
 WAIT = 3600.0  # seconds for another process that fetches the same file
 DOWNLOAD_CHUNK = 1 << 20
@@ -130,7 +130,7 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
                 f'The checkpoint {shown} has been downloaded by another process for {WAIT:.3g} s, '
                 f'which holds {lock.lock_file}; end that process, and try again.'
             ) from None
-        if not path.exists():  # as many tries as processes would last too long
+        if not path.exists():  # retrying in every process would last too long
             lock.release()
             raise ConfigError(
                 f'The checkpoint {shown} cannot be downloaded (another process failed to, and '

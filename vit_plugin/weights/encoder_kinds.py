@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .foreign_config import ConfigKind
-from .transformers_config import INITIAL, MASKS, RATES, STAGES, transformers_kind
+from .transformers_config import FOR_DROPOUT, FOR_MASKING, INITIAL, STAGE_FIELDS, transformers_kind
 
 # Entries about the maps of a backbone. A model that returns tokens does not read them.
-MAPS: Mapping[str, Any] = dict(STAGES, apply_layernorm=True, reshape_hidden_states=True)
+MAP_FIELDS: Mapping[str, Any] = dict(STAGE_FIELDS, apply_layernorm=True, reshape_hidden_states=True)
 _DINOV2: Mapping[str, Any] = dict(
     hidden_size=768,
     num_hidden_layers=12,
@@ -24,12 +24,12 @@ _DINOV2: Mapping[str, Any] = dict(
     num_channels=3,
     qkv_bias=True,
     use_swiglu_ffn=False,
-    **MAPS,
+    **MAP_FIELDS,
 )
 _UNUSED = {
     INITIAL: 'initializer_range layerscale_value',
-    RATES: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
-    MASKS: 'use_mask_token',
+    FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
+    FOR_MASKING: 'use_mask_token',
 }
 # DINOv3's blocks, also in `eomt_dinov3`.
 DINOV3_BIASES: Mapping[str, Any] = dict(
@@ -37,7 +37,7 @@ DINOV3_BIASES: Mapping[str, Any] = dict(
 )
 DINOV3_UNUSED = {
     INITIAL: 'initializer_range layerscale_value',
-    RATES: 'attention_dropout hidden_dropout_prob drop_path_rate',
+    FOR_DROPOUT: 'attention_dropout hidden_dropout_prob drop_path_rate',
     'positions that move at random in a training': 'pos_embed_shift pos_embed_jitter '
     'pos_embed_rescale',
 }
@@ -87,7 +87,7 @@ ENCODER_KINDS = {
                 **DINOV3_BIASES,
                 use_gated_mlp=False,
                 num_register_tokens=0,
-                **MAPS,
+                **MAP_FIELDS,
             ),
             DINOV3_UNUSED,
         ),

@@ -1,4 +1,4 @@
-"""MMEngine reads checkpoints with our reader, which runs no code in them."""
+"""Make MMEngine read checkpoints by our reader, which runs no code in them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

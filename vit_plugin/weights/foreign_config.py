@@ -15,7 +15,7 @@ from vit_plugin.errors import ConfigError
 
 from .report import shortened_list
 
-SHORT = Repr()  # of values in messages
+SHORT = Repr()  # shortens values in messages
 SHORT.maxstring = SHORT.maxother = 60  # characters
 SHORT.maxlist = SHORT.maxtuple = 12
 

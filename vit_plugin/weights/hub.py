@@ -25,16 +25,16 @@ from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.suggestions import closest
 
-from .reading.shards import INDEX, files_of
+from .reading.shards import INDEX, shard_files
 
 TIMM_SCHEME = 'timm://'
-TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # what stands before the name of a timm model
+TIMM_SCHEMES = (TIMM_SCHEME, 'hf://timm/')  # prefixes of a timm model's name
 HUB_CONFIG, HUB_WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (HUB_WEIGHTS, INDEX, 'pytorch_model.bin')
 HUB_CONFIGS = (HUB_CONFIG, 'preprocessor_config.json', 'processor_config.json')
 SNAPSHOTS = 'snapshots'  # folder of a model in the hub's cache, with a folder for each revision
-CARD = 'README.md'  # which states the license
-ENTRY = 'vit_plugin'  # of the config
+CARD = 'README.md'  # states the license
+ENTRY = 'vit_plugin'  # entry of the config
 
 
 class Entry(Open):
@@ -77,7 +77,7 @@ def is_of_hub(name: str) -> bool:
     return name.startswith('hf://') or bool(name and Path(folder, HUB_CONFIG).is_file())
 
 
-def config_of(source: str) -> Mapping[str, Any]:
+def hub_config(source: str) -> Mapping[str, Any]:
     """The entries of the ``config.json`` of a folder or of ``hf://ORG/NAME``.
 
     Raises:
@@ -90,7 +90,7 @@ def config_of(source: str) -> Mapping[str, Any]:
 
             path = Path(hf_hub_download(source.removeprefix('hf://'), HUB_CONFIG))
         content = read_json(path)
-    except Exception as error:  # of the hub, of the network or of the file
+    except Exception as error:  # the hub's, the network's or the file's
         raise ConfigError(
             f'config={source!r}: {HUB_CONFIG} cannot be read ({first_line(error)}); give its '
             'entries, a folder or hf://ORG/NAME.'
@@ -186,7 +186,7 @@ def from_hugging_face(name: str) -> Path:
         try:
             found = Path(hf_hub_download(name, file))
             # The files that it names lie next to it.
-            for other in sorted({*files_of(found).values()}) if file == INDEX else ():
+            for other in sorted({*shard_files(found).values()}) if file == INDEX else ():
                 hf_hub_download(name, other)
             for config in (*HUB_CONFIGS, CARD):
                 with suppress(EntryNotFoundError):
@@ -197,7 +197,7 @@ def from_hugging_face(name: str) -> Path:
                 f'hf://{name} is gated; accept its license on https://huggingface.co/{name}, and '
                 'log in with hf auth login, or set HF_TOKEN.'
             ) from error
-        except Exception as error:  # of the hub, of the library that it asks with, of the disk
+        except Exception as error:  # the hub's, its library's or the disk's
             # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
             if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
                 raise ConfigError(
@@ -216,7 +216,7 @@ def from_timm(name: str) -> Mapping[str, Tensor]:
 
     try:
         return timm.create_model(name, pretrained=True).state_dict()
-    except Exception as error:  # as above
+    except Exception as error:  # see above
         if timm.is_model_pretrained(name):
             raise ConfigError(
                 f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or '

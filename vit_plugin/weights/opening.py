@@ -84,7 +84,7 @@ class Checkpoint:
 Source = str | Path | Checkpoint | Weights
 
 
-def named_weights(source: Source) -> tuple[str, Weights]:
+def read_source(source: Source) -> tuple[str, Weights]:
     """Where weights come from, as far as it is known, and the weights.
 
     Args:

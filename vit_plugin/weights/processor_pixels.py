@@ -13,9 +13,14 @@ from .foreign_config import ForeignConfig
 from .processor_kinds import PROCESSORS, SHORTER
 
 FILE = 'preprocessor_config.json'
-INTERPOLATIONS = ('nearest', 'lanczos', 'bilinear', 'bicubic', 'box', 'hamming')  # of Pillow
-SUFFIXES = ('ImageProcessorFast', 'ImageProcessorPil', 'ImageProcessor', 'FeatureExtractor')
-CROP = 'vit_plugin.FloorCenterCrop'
+PILLOW_RESAMPLING = ('nearest', 'lanczos', 'bilinear', 'bicubic', 'box', 'hamming')  # by number
+PROCESSOR_CLASS_ENDINGS = (
+    'ImageProcessorFast',
+    'ImageProcessorPil',
+    'ImageProcessor',
+    'FeatureExtractor',
+)
+CROP_TYPE = 'vit_plugin.FloorCenterCrop'
 FROM_CONVNEXT = 384  # side from which ConvNeXt's processor crops nothing
 LARGER_OF_LEVIT = 256 / 224  # the shorter edge of LeViT's images over the one that is told
 Color = Annotated[Numbers, Len(3, 3)]
@@ -37,7 +42,9 @@ def processor_pixels(
         ConfigError: if it does something else to an image.
     """
     name = str(content.get('image_processor_type', content.get('feature_extractor_type', '')))
-    kind = next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end)), usual)
+    kind = next(
+        (name.removesuffix(end) for end in PROCESSOR_CLASS_ENDINGS if name.endswith(end)), usual
+    )
     if not content:
         height, width = side
         whole = dict(crop_pct=None) if 'crop_pct' in PROCESSORS[usual].defaults else {}
@@ -65,13 +72,13 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
     """The steps that resize, and those that crop by a ConvNeXt's ``crop_pct``."""
     number = config.get('resample', int | None)
     number = PROCESSORS[kind].defaults['resample'] if number is None else number
-    if not 0 <= number < len(INTERPOLATIONS):
+    if not 0 <= number < len(PILLOW_RESAMPLING):
         raise config.refuse('resample')
     size = _size(config, kind)
     if not config['do_resize']:
         config.leave('crop_pct')
         return []
-    method = dict(interpolation=INTERPOLATIONS[number], backend='pillow')
+    method = dict(interpolation=PILLOW_RESAMPLING[number], backend='pillow')
     if {*size} == {'height', 'width'}:
         if kind == 'PoolFormer' and _larger(config, kind, 1000) != 1000:
             raise config.refuse('crop_pct', 'size', why='where a shortest_edge is expected')
@@ -86,7 +93,7 @@ def _resize(config: ForeignConfig, kind: str) -> list[Section]:
         return [resize]
     if side >= FROM_CONVNEXT:
         return [dict(type='Resize', scale=(side, side), **method)]
-    return [resize, dict(type=CROP, crop_size=(side, side))]
+    return [resize, dict(type=CROP_TYPE, crop_size=(side, side))]
 
 
 def _larger(config: ForeignConfig, kind: str, side: int) -> int:
@@ -117,7 +124,7 @@ def _crop(config: ForeignConfig, kind: str) -> list[Section]:
     least = _larger(config, kind, min(_size(config, kind).values()))
     if config['do_resize'] and max(height, width) > least:
         raise config.refuse('crop_size', 'size', why='of which a crop would have an empty border')
-    return [dict(type=CROP, crop_size=(width, height))]
+    return [dict(type=CROP_TYPE, crop_size=(width, height))]
 
 
 def _colors(config: ForeignConfig) -> Section:

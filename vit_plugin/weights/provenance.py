@@ -8,10 +8,14 @@ from typing import Any
 
 from vit_plugin import __version__
 
-from .licenses import kind_of
+from .licenses import license_kind
 
-KEY = 'provenance'  # of a checkpoint's meta, and of the metadata of other files
-DEEPEST, LONGEST, MOST = 32, 500, 1000  # links below one another, letters of a text, links
+PROVENANCE_KEY = 'provenance'  # key in a checkpoint's meta and in other files' metadata
+MAX_DEPTH, MAX_TEXT_LETTERS, MAX_LINKS = (
+    32,
+    500,
+    1000,
+)  # links below one another, letters of a text, links
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,11 @@ class Provenance:
         """What has no permissive license, in words, once each."""
         found = []
         for _, _, one in self.walk():
-            kind = kind_of(one.license)
-            if kind == 'unknown' and one.made:  # what counts is what it was made of
+            kind = license_kind(one.license)
+            if kind == 'unknown' and one.made:  # its sources count
                 continue
             if kind != 'permissive':
-                found.append(f'{one.source}: {SAID[kind].format(one.license)}')
+                found.append(f'{one.source}: {LICENSE_NOTES[kind].format(one.license)}')
         return [*dict.fromkeys(found)]
 
     def lines(self) -> Iterator[str]:
@@ -78,14 +82,14 @@ class Provenance:
             if concerns
             else 'Each license that is stated in this chain is permissive.'
         )
-        trained = [one for _, _, one in self.walk() if one.made in TRAINED]
+        trained = [one for _, _, one in self.walk() if one.made in TRAINED_HERE]
         if any('data' not in dict(one.links) for one in trained):
             yield 'The license of the training data is not stated.'
 
 
-TRAINED = ('trained', 'distilled')
+TRAINED_HERE = ('trained', 'distilled')
 TEXTS = ('source', 'license', 'stated', 'sha256', 'made', 'by')
-SAID = {
+LICENSE_NOTES = {
     'unknown': 'no license is known',
     'noncommercial': '{}, which excludes commercial use',
     'own terms': '{}, which has terms of its own',
@@ -94,13 +98,13 @@ SAID = {
 
 def read_record(value: Any, depth: int = 0) -> Provenance | None:
     """A record of plain values, which may be those of an unknown person; None for anything else."""
-    if not isinstance(value, Mapping) or depth > DEEPEST:
+    if not isinstance(value, Mapping) or depth > MAX_DEPTH:
         return None
     texts = {name: value.get(name, '') for name in TEXTS}
     links = value.get('links', [])
-    if not all(isinstance(one, str) and len(one) <= LONGEST for one in texts.values()):
+    if not all(isinstance(one, str) and len(one) <= MAX_TEXT_LETTERS for one in texts.values()):
         return None
-    if not isinstance(links, Sequence) or len(links) > MOST:
+    if not isinstance(links, Sequence) or len(links) > MAX_LINKS:
         return None
     found = []
     for link in links:
@@ -108,7 +112,7 @@ def read_record(value: Any, depth: int = 0) -> Provenance | None:
             link.get(name) if isinstance(link, Mapping) else None for name in ('part', 'of')
         )
         record = read_record(of, depth + 1)
-        if record is None or not isinstance(part, str) or len(part) > LONGEST:
+        if record is None or not isinstance(part, str) or len(part) > MAX_TEXT_LETTERS:
             return None
         found.append((part, record))
     return Provenance(**texts, links=tuple(found))

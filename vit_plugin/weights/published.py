@@ -1,7 +1,7 @@
-"""What the file of a model that others publish says of it.
+"""Third-party checkpoint metadata.
 
-It says so by the ``config.json`` beside it, by the settings that its training saved, or by its
-names and shapes. Projects read it, see :attr:`vit_plugin.project.Project.published`.
+It comes from the ``config.json`` beside the file, the settings that its training saved, or the
+names and shapes of its tensors. Projects read it, see :attr:`vit_plugin.project.Project.published`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from vit_plugin.errors import ConfigError
 from .foreign_config import SHORT, ConfigKind, ForeignConfig
 from .opening import Checkpoint
 from .reading.lazy import Lazy, Weights
-from .recognition import Recognized, recognize, unwrapped
+from .recognition import Recognized, recognize, without_wrapper_prefixes
 
 Colors = Annotated[Sequence[float], Len(3, 3)]
 LIGHTNING = 'model.'  # before each name
-DEFAULT_NAME = 'LABEL_'  # of a class, in transformers
-COCO_ROWS = (91, 90, 80)  # of classification layers
+DEFAULT_NAME = 'LABEL_'  # transformers' default class name
+COCO_ROWS = (91, 90, 80)  # numbers of class rows for COCO
 
 
 class Published:
@@ -41,10 +41,10 @@ class Published:
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        self.source, self.weights = checkpoint.source, bare(checkpoint.weights)
+        self.source, self.weights = checkpoint.source, strip_backbone_prefix(checkpoint.weights)
         self.config = checkpoint.beside.get('config', {})
         of_images_and_text = checkpoint.beside.get('processor_config', {})
-        self.processor = checkpoint.beside.get('preprocessor_config') or told(
+        self.processor = checkpoint.beside.get('preprocessor_config') or get_typed(
             of_images_and_text, 'image_processor', Mapping, {}
         )
         content = checkpoint.content if isinstance(checkpoint.content, dict) else {}
@@ -108,15 +108,15 @@ class Published:
                 mean of 0 and a deviation of 1.
         """
         high, wide = (usual, usual) if isinstance(usual, int) else usual
-        size = told(self.processor, 'size', Mapping, {})
+        size = get_typed(self.processor, 'size', Mapping, {})
         mean, std = (
-            told(self.processor, f'image_{name}', Colors, values)
+            get_typed(self.processor, f'image_{name}', Colors, values)
             for name, values in (('mean', IMAGENET_DEFAULT_MEAN), ('std', IMAGENET_DEFAULT_STD))
         )
-        if not told(self.processor, 'do_normalize', bool, normalized):
+        if not get_typed(self.processor, 'do_normalize', bool, normalized):
             mean, std = (0.0,) * 3, (1.0,) * 3
         sides = (('width', wide), ('height', high))
-        wide, high = (told(size, name, PositiveInt, side) for name, side in sides)
+        wide, high = (get_typed(size, name, PositiveInt, side) for name, side in sides)
         return dict(size=(wide, high), mean=mean, std=std)
 
     @cached_property
@@ -141,18 +141,18 @@ class Published:
             and all(name.startswith(DEFAULT_NAME) for name in pairs.values())
         ):
             return pairs
-        return dict(enumerate(told(self.settings, 'class_names', Sequence[str], ())))
+        return dict(enumerate(get_typed(self.settings, 'class_names', Sequence[str], ())))
 
 
-def told(source: Any, name: str, kind: Any, default: Any) -> Any:
+def get_typed(source: Any, name: str, kind: Any, default: Any) -> Any:
     """An entry of a dict, or the default where it is not there or of another type."""
     value = source.get(name) if isinstance(source, Mapping) else None
     return value if value is not None and fits(kind, value) else default
 
 
-def bare(weights: Weights) -> Weights:
+def strip_backbone_prefix(weights: Weights) -> Weights:
     """The weights without the prefixes of torch's wrappers and of a LightningModule's model."""
-    weights = unwrapped(weights)
+    weights = without_wrapper_prefixes(weights)
     if not all(name.startswith(LIGHTNING) for name in weights):
         return weights
     return Lazy(

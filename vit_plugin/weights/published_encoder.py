@@ -11,10 +11,10 @@ from .published import Published
 from .reading.lazy import Weights
 from .traits import is_gated
 
-ROWS = (0, 1, 2)  # of a position table that are of no patch: class and distillation token
-HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
+ROWS = (0, 1, 2)  # rows of a position table beside the patches: class and distillation token
+DINOV2_HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
 # transformers' `ACT2CLS`: its names of the activations of an MLP -> ours.
-ACTIVATIONS: dict[str, Section] = {
+ACT_CFGS: dict[str, Section] = {
     'gelu': dict(approximate='none'),
     'gelu_python': dict(approximate='none'),
     'gelu_new': dict(approximate='tanh'),
@@ -39,7 +39,7 @@ SEPARATE_BIASES = ('query_bias', 'key_bias', 'value_bias')  # fields of DINOv3's
 LAYER_BIASES = ('proj_bias', 'mlp_bias')
 
 
-def encoder_of(
+def encoder_section(
     published: Published,
     config: ForeignConfig | None = None,
     table_size: str = 'image_size',
@@ -62,12 +62,12 @@ def encoder_of(
     arch = dict(
         embed_dims=width,
         num_layers=published.count('blocks.'),
-        num_heads=width // HEAD_DIMS,
+        num_heads=width // DINOV2_HEAD_DIMS,
         feedforward_channels=published.shape('blocks.0.mlp.fc2.weight')[1],
         patch_size=patch,
     )
-    options = encoder_options(published.ours)
-    act_cfg, eps = ACTIVATIONS['silu' if options['gated_mlp'] else 'gelu'], 1e-6
+    options = options_of_weights(published.ours)
+    act_cfg, eps = ACT_CFGS['silu' if options['gated_mlp'] else 'gelu'], 1e-6
     rows = published.shape('pos_embed')[1] if 'pos_embed' in published.ours else None
     grid = (math.isqrt(rows or 0),) * 2
     if config is not None:
@@ -92,7 +92,7 @@ def encoder_of(
     return dict(arch=arch, img_size=size, numerics=numerics, encoder=options)
 
 
-def encoder_options(ours: Weights) -> Section:
+def options_of_weights(ours: Weights) -> Section:
     """The options of an encoder that its weights show, by our names."""
     bias = 'blocks.0.attn.qkv.'
     return dict(
@@ -109,7 +109,7 @@ def shown_fields(arch: Section, options: Section) -> Section:
 
     Args:
         arch: sizes of the encoder, as a dict.
-        options: see :func:`encoder_options`.
+        options: see :func:`options_of_weights`.
     """
     known = {qkv_bias: biases for biases, qkv_bias in QKV_BIASES.items()}
     return dict(
@@ -125,7 +125,7 @@ def shown_fields(arch: Section, options: Section) -> Section:
     )
 
 
-def rotary_of(config: ForeignConfig, field: str = 'rope_theta') -> Section:
+def dinov3_rotary(config: ForeignConfig, field: str = 'rope_theta') -> Section:
     """DINOv3's positions, whose wavelengths this field of the config scales."""
     base = float(config.get(field, Positive))
     return dict(type='none', rotary=dict(form='centred', planes='halves', temperature=base))
@@ -162,10 +162,10 @@ def _heads(config: ForeignConfig, width: int) -> int:
 def _activation(config: ForeignConfig) -> Section:
     if config.may_have('use_swiglu_ffn') and config['use_swiglu_ffn']:
         config.leave('hidden_act')  # DINOv2's SwiGLU has SiLU, whatever it is
-        return ACTIVATIONS['silu']
-    if (name := config['hidden_act']) not in ACTIVATIONS:
+        return ACT_CFGS['silu']
+    if (name := config['hidden_act']) not in ACT_CFGS:
         raise config.refuse('hidden_act')
-    return ACTIVATIONS[name]
+    return ACT_CFGS[name]
 
 
 def _grid(
@@ -188,7 +188,7 @@ def _grid(
     raise config.refuse(
         name,
         why=f'which are {height} x {width} patches, where its position table has {rows} rows'
-        + ' of a square' * square,
+        + (' of a square' if square else ''),
     )
 
 

@@ -1,19 +1,19 @@
-"""Image encoders and classifiers in the form of transformers, as configs of the same model here."""
+"""Configs for image encoders and classifiers in the format of transformers."""
 
 from typing import Any
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
-from .encoder_kinds import MAPS
+from .encoder_kinds import MAP_FIELDS
 from .foreign_config import ForeignConfig
-from .image_kinds import IMAGE_KINDS, OPTIONAL_PARTS, REGISTERS, ImageKind, Pooling
+from .image_kinds import IMAGE_KINDS, OPTIONAL_PARTS, REGISTER_KEY, ImageKind, Pooling
 from .processor_pixels import processor_pixels
 from .published import Published
-from .published_encoder import encoder_of, rotary_of
+from .published_encoder import dinov3_rotary, encoder_section
 from .published_settings import class_names, classifier_settings
 
-HEAD, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
+HEAD_WEIGHT, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
 
 
 def image_model(published: Published) -> tuple[Section, list[str]] | None:
@@ -31,13 +31,13 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     name = _class_of(published, kind)
     pooling, classifies = kind.poolings[name], 'Classification' in name
     tower = _tower(kind, whole)
-    tower.leave(*MAPS)  # of a backbone for maps, which is another class
+    tower.leave(*MAP_FIELDS)  # fields of a backbone for maps, another class
     backbone = _backbone(published, kind, tower, name)
     model: Section = dict(type='ImageClassifier')
     _pool(published, pooling, classifies, backbone, model)
     classes: list[str] = []
     if classifies:
-        rows, width = published.shape(HEAD)
+        rows, width = published.shape(HEAD_WEIGHT)
         classes = class_names(published, rows)
         model['head'] = dict(
             type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
@@ -53,7 +53,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
 def _class_of(published: Published, kind: ImageKind) -> str:
     """The class of transformers: that in ``architectures``, else the one that the weights show."""
     named = published.config.get('architectures') or ()
-    classifies = HEAD in published.ours
+    classifies = HEAD_WEIGHT in published.ours
     usual = [name for name in kind.poolings if ('Classification' in name) == classifies]
     return next(iter([*named, *usual]))
 
@@ -77,7 +77,7 @@ def _tower(kind: ImageKind, whole: ForeignConfig) -> ForeignConfig:
 def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name: str) -> Section:
     """The arguments of a :class:`~vit_plugin.models.VisionTransformer` but ``out_type``."""
     _check_parts(published, kind, config)
-    backbone = encoder_of(published, config, square=kind.is_square)
+    backbone = encoder_section(published, config, square=kind.is_square)
     options: Section = backbone['encoder']
     positions: dict[str, Any] = dict(type='learned', interpolate_mode=kind.interpolate_mode)
     size = backbone['img_size']
@@ -102,7 +102,7 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
     return dict(
         backbone,
         type='vit_plugin.VisionTransformer',
-        pos_embed=positions if kind.interpolate_mode else rotary_of(config),
+        pos_embed=positions if kind.interpolate_mode else dinov3_rotary(config),
         with_cls_token='cls_token' in published.ours,
     )
 
@@ -111,7 +111,7 @@ def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -
     """Raise a ``ConfigError`` if the weights have other parts than each model of their kind."""
     found = {part for part in OPTIONAL_PARTS if part in published.ours}
     if config.may_have('num_register_tokens'):
-        found -= {REGISTERS}
+        found -= {REGISTER_KEY}
     for parts, what in ((found - kind.parts, 'have'), (kind.parts - found, 'lack')):
         if parts:
             raise ConfigError(

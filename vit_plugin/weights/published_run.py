@@ -1,4 +1,4 @@
-"""A model that others publish, as a checkpoint of its training here. So each command takes it.
+"""Third-party checkpoints in the form of a run here, so that every command takes them.
 
 Projects know their models, see :attr:`vit_plugin.project.Project.published`.
 """

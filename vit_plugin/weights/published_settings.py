@@ -1,4 +1,4 @@
-"""The config of a published model: its classes, its pixels, and a test of its framework."""
+"""The MMEngine config of a published model: classes, preprocessing and a test."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +71,7 @@ def detector_settings(
         masks: whether it predicts masks, too.
         padded: images keep their ratio, and are padded to a multiple of it.
     """
-    pixels = dict(type='DetDataPreprocessor', pad_mask=masks, **normalization(mean, std))
+    pixels = dict(type='DetDataPreprocessor', pad_mask=masks, **bgr_normalization(mean, std))
     if padded:
         pixels['pad_size_divisor'] = padded
     pipeline = [
@@ -171,7 +171,7 @@ def segmentor_settings(
         dict(type='PackSegInputs'),
     ]
     model = dict(
-        model, data_preprocessor=dict(type='SegDataPreProcessor', **normalization(mean, std))
+        model, data_preprocessor=dict(type='SegDataPreProcessor', **bgr_normalization(mean, std))
     )
     return _settings('mmseg', model, dict(type='BaseSegDataset'), classes, pipeline)
 
@@ -192,7 +192,7 @@ def _settings(
     )
 
 
-def normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
+def bgr_normalization(mean: Sequence[float], std: Sequence[float]) -> Section:
     """Arguments of a preprocessor for images in BGR, from the colors of RGB from 0 to 1."""
     means, deviations = ([round(255 * value, 3) for value in each] for each in (mean, std))
     return dict(mean=means, std=deviations, bgr_to_rgb=True)

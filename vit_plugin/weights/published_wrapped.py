@@ -1,4 +1,4 @@
-"""Classifiers and encoders that another library computes, as the same models here."""
+"""Published classifiers and encoders whose modules another library provides."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from vit_plugin.arguments.fields import Section
 from .published_settings import classifier_settings
 from .reading.lazy import Lazy, Weights
 
-HEAD = 'head.layers.head'
+WRAPPED_HEAD = 'head.layers.head'
 
 
 def wrapped_run(
@@ -56,7 +56,7 @@ def wrapped_weights(
     """
     loaded = cache(load)
     parts = {f'backbone.{name}': name for name in names}
-    head = [f'{HEAD}.weight', f'{HEAD}.bias'] if classifiers else []
+    head = [f'{WRAPPED_HEAD}.weight', f'{WRAPPED_HEAD}.bias'] if classifiers else []
 
     def read(name: str) -> Tensor:
         if name in parts:

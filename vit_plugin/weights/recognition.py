@@ -1,4 +1,4 @@
-"""Recognize the format of weights, whatever wraps them, and read them by our names."""
+"""Recognize the format of weights, and rename them to ours."""
 
 import re
 from collections.abc import Container, Iterator, Mapping
@@ -9,7 +9,7 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 
 from .formats import FORMATS, OWN
-from .reading.files import checked
+from .reading.files import checked_weights
 from .reading.lazy import Lazy, Weights
 from .reading.size_checks import check_weights
 from .report import shortened_list
@@ -71,7 +71,11 @@ def recognize(weights: Weights, targets: Container[str] | None = None) -> Recogn
         ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
             Also if no format finds any target, or only by chance.
     """
-    weights = unstacked(with_prefix(without_absent(without_chunks(unwrapped(checked(weights))))))
+    weights = unstacked(
+        with_prefix(
+            without_absent(without_chunks(without_wrapper_prefixes(checked_weights(weights))))
+        )
+    )
     if targets is not None and (own := _by_our_names(weights, targets)):
         return own
     candidates = []
@@ -121,7 +125,7 @@ def _prefixes(form: Format, weights: Weights) -> list[str]:
     return list(dict.fromkeys([*form.prefixes, *attribute]))
 
 
-def unwrapped(weights: Weights) -> Weights:
+def without_wrapper_prefixes(weights: Weights) -> Weights:
     """Strip the prefixes of torch's wrappers from names."""
     inside = {WRAPPERS.sub('', key): key for key in weights}
     while inside and all(map(PARALLEL.search, inside)):

@@ -17,7 +17,7 @@ from .traits import KnownNumerics
 # The grid (h, w) of the position table. Only our own checkpoints have it.
 GRID = 'position._extra_state'
 COMPUTED = 'the model computes the same'  # why tables may stay unused. Loading compares them
-COUNTER = 'num_batches_tracked'  # of a BatchNorm
+BATCHES_TRACKED = 'num_batches_tracked'  # counter of a BatchNorm
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Transform:
     takes_integers: bool = False
 
 
-SAME = Transform(lambda x: x, lambda x, heads: x)
+IDENTITY = Transform(lambda x: x, lambda x, heads: x)
 CONSTANT = Transform(lambda x: x.float(), lambda x, heads: x, takes_integers=True)
 VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
 TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
@@ -54,8 +54,10 @@ OUT_OF_HEADS = Transform(
     lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)), 0
 )
 # (C,) in CLIP.
-TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))
-TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])  # (N, C) in CLIP
+TOKEN_VECTOR = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))
+POSITION_ROWS = Transform(
+    lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0]
+)  # (N, C) in CLIP
 # A row of zeros for the class token.
 ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
 
@@ -85,7 +87,7 @@ class Rule:
 
     theirs: str | tuple[str, ...]
     ours: str
-    transform: Transform = SAME
+    transform: Transform = IDENTITY
     thirds: tuple[int, int] | None = None
     unless: str = ''
     when: str = ''
@@ -112,7 +114,7 @@ class Rule:
 
 
 def pair(
-    theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME, **kwargs: Any
+    theirs: str, ours: str, kernel: str = 'weight', transform: Transform = IDENTITY, **kwargs: Any
 ) -> tuple[Rule, Rule]:
     """The rules for the weight and bias of a layer. ``kernel`` is their name for the weight."""
     return (
@@ -168,7 +170,7 @@ class Step:
         """
         arrays = [weights[key] for key in self.theirs]
         for key, array in zip(self.theirs, arrays, strict=True):
-            is_number = self.transform.takes_integers or self.ours.endswith(COUNTER)
+            is_number = self.transform.takes_integers or self.ours.endswith(BATCHES_TRACKED)
             if self.ours != GRID and not is_number:
                 check_real(key, array)
         try:

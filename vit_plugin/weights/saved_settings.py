@@ -10,7 +10,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Numbers, Positive, Section, Size
 from vit_plugin.errors import naming
 from vit_plugin.project import declared
-from vit_plugin.untrusted.admission import admit
+from vit_plugin.untrusted.admission import validate_untrusted
 
 from .opening import Checkpoint, open_checkpoint
 from .reading.size_checks import check_weights
@@ -62,7 +62,7 @@ def saved_backbone(source: Any) -> Section:
 
     Raises:
         ConfigError: as :func:`training_settings`, or if they could run code, see
-            :func:`~vit_plugin.untrusted.admission.admit`.
+            :func:`~vit_plugin.untrusted.admission.validate_untrusted`.
     """
     settings = _saved(source)
     backbone = value_at(settings, 'model.backbone')
@@ -70,7 +70,7 @@ def saved_backbone(source: Any) -> Section:
     if not isinstance(kind, str) or kind not in BACKBONES:
         return {}
     used = dict(settings, model=dict(backbone=backbone))
-    admitted = admit(used, str(source), 'start')['model']['backbone']
+    admitted = validate_untrusted(used, str(source), 'start')['model']['backbone']
     if isinstance(stem := admitted.get('patch_embed'), dict):
         admitted['patch_embed'] = {key: stem[key] for key in stem if key != 'frozen'}
     left_out = (*NOT_OF_MODEL, *BACKBONES[kind])
@@ -80,14 +80,14 @@ def saved_backbone(source: Any) -> Section:
 def _saved(source: Any) -> Section:
     """The settings in a checkpoint, or none."""
     if isinstance(source, Checkpoint):
-        return settings_of(source)
+        return read_settings(source)
     if (
         not isinstance(source, (str, Path))
         or str(source).startswith(('timm://', 'hf://'))
         or not ('://' in str(source) or os.path.exists(os.path.expanduser(source)))
     ):
         return {}
-    return settings_of(open_checkpoint(source, payload=False))
+    return read_settings(open_checkpoint(source, payload=False))
 
 
 def value_at(settings: Any, field: str) -> Any:
@@ -97,7 +97,7 @@ def value_at(settings: Any, field: str) -> Any:
     return settings
 
 
-def settings_of(checkpoint: Checkpoint) -> Section:
+def read_settings(checkpoint: Checkpoint) -> Section:
     """The settings in the config that MMEngine saved with a checkpoint, see :func:`literals`."""
     with naming(checkpoint.source):
         return literals(checkpoint.meta.get('cfg'))

@@ -32,7 +32,7 @@ def is_gated(state: Weights) -> bool:
     return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
-def is_plain(state: Weights) -> bool:
+def has_plain_mlps(state: Weights) -> bool:
     """True if the MLPs of a state are not gated: some formats have no names for others."""
     return not is_gated(state)
 

@@ -6,7 +6,7 @@ from typing import Any
 from .foreign_config import ConfigKind, ForeignConfig
 
 # Fields of `PreTrainedConfig`, of 4.x and 5.x, which a model of images does not compute with.
-OF_ALL = {
+UNUSED_FIELDS = {
     'names what wrote the file, and when': 'model_type transformers_version _name_or_path '
     'name_or_path _commit_hash custom_pipelines',
     'names of classes, which are read apart': 'id2label label2id num_labels',
@@ -32,9 +32,9 @@ OF_ALL = {
 }
 # Why fields of several classes change no prediction.
 INITIAL = 'values of weights before a training'
-RATES = 'dropout of a training, which has its own here'
-LOSSES = 'weights of losses and of matching, and what a training computes only for them'
-MASKS = 'the token of masked pre-training'
+FOR_DROPOUT = 'dropout of a training, which has its own here'
+FOR_LOSSES = 'weights of losses and of matching, and what a training computes only for them'
+FOR_MASKING = 'the token of masked pre-training'
 
 
 def transformers_kind(
@@ -47,7 +47,7 @@ def transformers_kind(
     Quantization, code and fields for single layers change a model, and are named.
     """
     own: Mapping[str, Any] = {'architectures': None, 'pruned_heads': {}, **defaults}
-    known = {name: why for why, names in OF_ALL.items() for name in names.split()}
+    known = {name: why for why, names in UNUSED_FIELDS.items() for name in names.split()}
     of_all: dict[str, list[str]] = {}
     for name, why in known.items():
         if name not in own:
@@ -63,25 +63,25 @@ OF_BACKBONE = {
 }
 
 
-def backbone_of(
+def inner_backbone(
     config: ForeignConfig, kinds: Mapping[str, ConfigKind], absent: Mapping[str, Any]
 ) -> ForeignConfig:
     """The config of a backbone, in one with :data:`NAMED_BACKBONE`. See ``ForeignConfig.part``."""
     config.only('backbone_kwargs', None, {})
     part = config.part('backbone_config', kinds, absent)
-    part.leave('architectures')  # of the model that it was taken from
+    part.leave('architectures')  # names the model that it was taken from
     return part
 
 
 # Entries of the class `BackboneConfigMixin`: blocks by their numbers, and the same by their names.
-STAGES: Mapping[str, Any] = dict(out_indices=None, out_features=None, stage_names=None)
+STAGE_FIELDS: Mapping[str, Any] = dict(out_indices=None, out_features=None, stage_names=None)
 
 
 def blocks_before_outputs(config: ForeignConfig, num_layers: int) -> list[int]:
     """How many blocks precede each output of a backbone, by ``BackboneConfigMixin``.
 
     Args:
-        config: with the fields of :data:`STAGES`.
+        config: with the fields of :data:`STAGE_FIELDS`.
         num_layers: the number of its blocks.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Folders of transformers that are no model here: what is said of each, in one sentence."""
+"""Models of transformers that are not supported, each with a sentence that says why."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,19 +8,19 @@ from vit_plugin.errors import ConfigError
 from .hub import HUB_CONFIG, HUB_FILES
 from .image_kinds import IMAGE_KINDS
 from .opening import Checkpoint
-from .published import told
+from .published import get_typed
 
-TRAINED = (
+TRAINS_ON_MAPS = (
     'vit-plugin train --data FOLDER --weights trains a classifier, detector or segmentor on its '
     'maps, with the backbone TransformersBackbone'
 )
-ENCODER = 'of this type, the encoder and the image classifier are read; save one of these'
+SAVE_ENCODER = 'of this type, the encoder and the image classifier are read; save one of these'
 DETECTOR = (
     'it is a detector whose encoder or decoder no model here has; read are RF-DETR, LW-DETR, '
     'RT-DETR, D-FINE, DETR, Conditional DETR and Deformable DETR, and vit-plugin train --task '
     'detection trains one'
 )
-MASKS = (
+ONLY_MASKS = (
     'it predicts masks with a decoder that no model here has; read is EoMT, and vit-plugin train '
     '--task segmentation trains a SegFormer head, UPerNet or Mask2Former'
 )
@@ -32,7 +32,7 @@ NAFLEX = (
     'it takes patches of images of their own aspect; SigLIP 2 at a fixed size is read, and '
     "TimmBackbone computes timm's NaFlex models"
 )
-MAPS = 'it gives maps alone, and no vector of an image; ' + TRAINED
+ONLY_MAPS = 'it gives maps alone, and no vector of an image; ' + TRAINS_ON_MAPS
 TWO_HEADS = (
     'its two classifiers get different features, which no head here does; save the classifier '
     'without a teacher'
@@ -46,15 +46,15 @@ REASONS: Mapping[str, str] = {
             'swin swinv2 hiera convnext convnextv2 dinov3_convnext focalnet pvt pvt_v2 hgnet_v2 '
             'swiftformer resnet regnet bit beit data2vec-vision pixio aimv2_vision_model levit '
             'mobilevit mobilevitv2 cvt mobilenet_v1 mobilenet_v2 efficientnet poolformer segformer',
-            ENCODER,
+            SAVE_ENCODER,
         ),
-        ('vitpose_backbone vitdet', MAPS),
+        ('vitpose_backbone vitdet', ONLY_MAPS),
         (
             'd_fine rt_detr rt_detr_v2 yolos dab_detr table_transformer grounding_dino '
             'mm-grounding-dino omdet-turbo owlvit owlv2 deta deimv2',
             DETECTOR,
         ),
-        ('upernet mask2former maskformer oneformer seggpt vitmatte clipseg', MASKS),
+        ('upernet mask2former maskformer oneformer seggpt vitmatte clipseg', ONLY_MASKS),
         (
             'sam sam_vision_model sam2 sam2_vision_model sam2_hiera_det_model sam3 '
             'sam3_vision_model sam_hq sam_hq_vision_model edgetam edgetam_vision_model',
@@ -67,9 +67,9 @@ REASONS: Mapping[str, str] = {
 
 # The sentence about classes whose names end so, whatever their type.
 OF_CLASSES = {
-    'ForSemanticSegmentation': MASKS,
-    'ForUniversalSegmentation': MASKS,
-    'ForInstanceSegmentation': MASKS,
+    'ForSemanticSegmentation': ONLY_MASKS,
+    'ForUniversalSegmentation': ONLY_MASKS,
+    'ForInstanceSegmentation': ONLY_MASKS,
     'ForObjectDetection': DETECTOR,
     'ForImageClassificationWithTeacher': TWO_HEADS,
 }
@@ -81,8 +81,8 @@ def check_kind(checkpoint: Checkpoint) -> None:
     A checkpoint without a config beside it is passed over.
     """
     config = checkpoint.beside.get('config')
-    named = [*told(config, 'architectures', Sequence[str], ())]
-    kind = told(config, 'model_type', str, '')
+    named = [*get_typed(config, 'architectures', Sequence[str], ())]
+    kind = get_typed(config, 'model_type', str, '')
     if not (named or kind):
         path = checkpoint.path
         if path and path.name in HUB_FILES and path.with_name(HUB_CONFIG).is_file():
@@ -108,6 +108,6 @@ def _why(config: Any, kind: str) -> str:
         return f'of this type, {", ".join(known.poolings)} are read; save one of these'
     if 'auto_map' in config:
         return 'it names code of its own (auto_map), which is never run; give another model'
-    named = told(config, 'architectures', Sequence[str], ())
+    named = get_typed(config, 'architectures', Sequence[str], ())
     of_classes = (why for end, why in OF_CLASSES.items() if any(one.endswith(end) for one in named))
     return next(of_classes, REASONS.get(kind, TEXT_OR_SOUND))

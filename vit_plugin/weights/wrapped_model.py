@@ -7,14 +7,14 @@ from pkgutil import resolve_name
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.project import declared
-from vit_plugin.untrusted.admission import admit
+from vit_plugin.untrusted.admission import validate_untrusted
 
-from .hub import config_of, is_of_hub
+from .hub import hub_config, is_of_hub
 from .opening import Checkpoint
-from .saved_settings import settings_of, value_at
+from .saved_settings import read_settings, value_at
 
 # Arguments of a saved backbone that a new model gives itself.
-OF_MODEL = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_stages', 'with_cp')
+RESET_ARGUMENTS = ('out_indices', 'out_type', 'img_size', 'init_cfg', 'frozen_stages', 'with_cp')
 
 
 def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
@@ -30,14 +30,14 @@ def wrapped_model(name: str, checkpoint: Checkpoint | None = None) -> Section:
     """
     readers = declared('wraps')
     if checkpoint:
-        settings = settings_of(checkpoint)
+        settings = read_settings(checkpoint)
         if value_at(settings, 'model.backbone.type') in readers:
             used = dict(settings, model=dict(backbone=settings['model']['backbone']))
-            saved = admit(used, checkpoint.source, 'start')['model']['backbone']
-            return {key: value for key, value in saved.items() if key not in OF_MODEL}
+            saved = validate_untrusted(used, checkpoint.source, 'start')['model']['backbone']
+            return {key: value for key, value in saved.items() if key not in RESET_ARGUMENTS}
     config = checkpoint.beside.get('config') if checkpoint else None
     if is_of_hub(name):
-        name, config = '', config_of(name)
+        name, config = '', hub_config(name)
     for kind, place in readers.items():
         if found := resolve_name(place)(name, config or {}):
             return dict(type=kind, **found)

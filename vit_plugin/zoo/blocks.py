@@ -1,4 +1,4 @@
-"""Blocks of timm's encoders as our ``encoder``.
+"""Convert the blocks of timm's encoders to our ``encoder``.
 
 Attributes are read by their names, class by class. One that timm renames or removes is an error,
 and no default.
@@ -18,13 +18,13 @@ from vit_plugin.arguments.fields import Section
 from .norms import act_of, norm_of
 
 TIMM_ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention)
-GATED = (layers.GluMlp, layers.SwiGLU, GeGluMlp)
+GATED_MLPS = (layers.GluMlp, layers.SwiGLU, GeGluMlp)
 SHARED_FIELDS = (
     'num_heads',
     'feedforward_channels',
     'norm_cfg',
     'act_cfg',
-)  # what our encoder has once
+)  # our encoder has these once
 
 
 def encoder_of(model: nn.Module) -> tuple[dict[str, int], Section, Section]:
@@ -135,11 +135,11 @@ def _qkv_bias(attn: nn.Module) -> bool | str:
 
 
 def _mlp(mlp: nn.Module) -> Section:
-    if type(mlp) not in (layers.Mlp, *GATED) or (type(mlp) is layers.GluMlp and mlp.gate_last):
+    if type(mlp) not in (layers.Mlp, *GATED_MLPS) or (type(mlp) is layers.GluMlp and mlp.gate_last):
         raise ValueError(f'its MLP ({type(mlp).__name__}) is not known')
     has_norm = not isinstance(mlp.norm, nn.Identity)
     return dict(
-        gated_mlp=type(mlp) in GATED,
+        gated_mlp=type(mlp) in GATED_MLPS,
         mlp_norm='input' if has_norm and type(mlp) is GeGluMlp else has_norm,
     )
 

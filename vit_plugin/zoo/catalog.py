@@ -1,4 +1,4 @@
-"""Facts that the list of names has for each model, and the config entries it needs."""
+"""The table of timm models by name: facts of each, and its config entries."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -42,7 +42,7 @@ def stride_of(name: str) -> int:
     return stem.img_size[0] // stem.grid_size[0]
 
 
-def config_of(name: str) -> dict[str, dict[str, Any]]:
+def catalog_config(name: str) -> dict[str, dict[str, Any]]:
     """A config's backbone, spelled out, and its neck if timm pools with a norm or attention.
 
     For a name of weights, with the line that loads them, and what they expect of the pixels.
@@ -61,7 +61,7 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
         backbone['out_type'], parts['neck'] = pooling
     if '.' in name:
         backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')
-        parts['data_preprocessor'] = pixels_of(name)
+        parts['data_preprocessor'] = pretrained_pixels(name)
     return parts
 
 
@@ -72,7 +72,7 @@ def detectors() -> dict[str, str]:
     return {name: form.format(name, *facts) for name, facts in offered.items()}
 
 
-def pixels_of(name: str) -> dict[str, list[float]]:
+def pretrained_pixels(name: str) -> dict[str, list[float]]:
     """Pixel mean and standard deviation (0 to 255) that the weights with this name expect."""
     cfg = get_pretrained_cfg(name)
     return {key: [round(255 * value, 4) for value in getattr(cfg, key)] for key in ('mean', 'std')}

@@ -106,7 +106,7 @@ def _of_names(source: Any, arch: Any) -> Section | None:
 def _of_timm(name: str) -> Section | None:
     try:
         known = timm.get_pretrained_cfg(name)
-    except RuntimeError as error:  # of an unknown tag after the dot
+    except RuntimeError as error:  # an unknown tag after the dot
         raise ConfigError(
             f'timm://{name}: {first_line(error)}; vit-plugin zoo --pretrained lists the names.'
         ) from error
@@ -201,7 +201,7 @@ def _sides(size: Any) -> list[int]:
 
 def _crop_pct(file: Mapping[str, Any]) -> float:
     if not file.get('do_center_crop'):
-        return file.get('crop_pct') or 1.0  # of a ConvNeXt
+        return file.get('crop_pct') or 1.0  # a ConvNeXt has none
     return min(_sides(file['crop_size'])) / min(_sides(file['size']))
 
 

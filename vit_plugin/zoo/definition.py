@@ -1,4 +1,4 @@
-"""From a model that timm built to the arguments of our backbone."""
+"""Convert a model that timm built to the arguments of our backbone."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

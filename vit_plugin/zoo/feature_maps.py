@@ -1,4 +1,4 @@
-"""Models of timm that return feature maps: how they are built, and what they tell of the maps."""
+"""timm models that return feature maps: building them, and the strides and channels of the maps."""
 
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ ANY_SIZE: tuple[dict[str, Any], ...] = (
     {},
 )
 # timm's files whose models have no norm for feature maps.
-WITHOUT_NORM = ('hiera', 'hieradet_sam2')
+FILES_WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
 
 def build_timm(name: str, **options: Any) -> nn.Module:
@@ -31,10 +31,10 @@ def build_timm(name: str, **options: Any) -> nn.Module:
     for more in ANY_SIZE:
         try:
             model = timm.create_model(name, **options, **more)
-        except TypeError as problem:  # of an option that the model does not take
+        except TypeError as problem:  # an option that the model does not take
             error = problem
             continue
-        except (RuntimeError, ValueError) as problem:  # of an unknown name, tag or path
+        except (RuntimeError, ValueError) as problem:  # an unknown name, tag or path
             why = 'no name of a model' if '/' in name else first_line(problem)
             raise ConfigError(
                 f'TimmBackbone: model_name={name!r}: {why}; timm {timm.__version__} lists its '
@@ -57,7 +57,7 @@ def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
     return list(infos if isinstance(infos, list) else infos.get_dicts())
 
 
-@cache  # which an arch by name asks again and again
+@cache  # an arch by name asks repeatedly
 def map_indices(name: str, stride: int) -> tuple[int, ...]:
     """The indices of the feature maps of timm's model up to the last one of this stride.
 
@@ -97,7 +97,7 @@ def classifier_of(model: nn.Module, name: str) -> str:
     return found[0]
 
 
-def pooling_of(model: nn.Module) -> str:
+def map_pooling(model: nn.Module) -> str:
     """How a model pools its last map, in timm's words."""
     said = getattr(model, 'global_pool', '')
     if isinstance(said, str) and said:
@@ -120,4 +120,4 @@ def feature_modules(model: nn.Module) -> list[nn.Module]:
 
 def norms_maps(model: nn.Module) -> bool:
     """True if ``forward_intermediates`` of this model takes ``norm=True``."""
-    return type(model).__module__.rpartition('.')[2] not in WITHOUT_NORM
+    return type(model).__module__.rpartition('.')[2] not in FILES_WITHOUT_NORM

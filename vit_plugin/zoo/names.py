@@ -56,12 +56,12 @@ def find(name: str, **options: Any) -> nn.Module:
     try:
         with torch.device('meta'):
             return timm.create_model(name, **{'num_classes': 0, **options}).eval()
-    except (AssertionError, TypeError, ValueError) as error:  # of an option
+    except (AssertionError, TypeError, ValueError) as error:  # a wrong option
         given = ', '.join(f'{key}={value!r}' for key, value in options.items())
         raise ConfigError(
             f'timm builds no {name} with {given} ({first_line(error)}); change them.'
         ) from error
-    except RuntimeError as error:  # of an unknown tag after the dot
+    except RuntimeError as error:  # an unknown tag after the dot
         raise ConfigError(f'arch=timm://{name}: {first_line(error)}; {_nearest(name)}.') from error
 
 

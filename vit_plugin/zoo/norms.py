@@ -1,4 +1,4 @@
-"""timm's norms and activations as our configs."""
+"""Convert timm's norms and activations to our configs."""
 
 from timm import layers
 from torch import nn
@@ -6,12 +6,12 @@ from torch import nn
 from vit_plugin.arguments.fields import Section
 
 # Norm and activation of most of timm's models, as in the row ``'timm'`` of our numerics.
-USUAL = dict(norm_cfg=dict(type='LN', eps=1e-6), act_cfg=dict(type='GELU', approximate='none'))
+TIMM_NORMS = dict(norm_cfg=dict(type='LN', eps=1e-6), act_cfg=dict(type='GELU', approximate='none'))
 
 
 def differences(numerics: Section) -> str | Section:
     """The ``numerics`` of a model with this norm and activation."""
-    other = {name: cfg for name, cfg in numerics.items() if cfg != USUAL[name]}
+    other = {name: cfg for name, cfg in numerics.items() if cfg != TIMM_NORMS[name]}
     return dict(base='timm', **other) if other else 'timm'
 
 

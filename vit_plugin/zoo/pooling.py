@@ -1,4 +1,4 @@
-"""timm's pooling of tokens, as our ``neck``."""
+"""Convert timm's pooling of tokens to our ``neck``."""
 
 from typing import Any
 

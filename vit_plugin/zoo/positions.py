@@ -1,4 +1,4 @@
-"""Positions of timm's models as our ``pos_embed``."""
+"""Convert the positions of timm's models to our ``pos_embed``."""
 
 from timm import layers
 from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed

@@ -1,4 +1,4 @@
-"""Stems of timm's models as our ``patch_embed``."""
+"""Convert the stems of timm's models to our ``patch_embed``."""
 
 from timm import layers
 from timm.models import FeatureListNet

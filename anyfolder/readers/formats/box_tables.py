@@ -17,7 +17,7 @@ CORNERS = ('xmin', 'ymin', 'xmax', 'ymax'), ('x1', 'y1', 'x2', 'y2'), ('bbox',)
 CLASSES = {*LABEL_TITLES, 'labelname', 'classname', 'name'}
 OPEN_IMAGES = {'imageid', 'labelname', 'xmin', 'isgroupof'}
 NUMBER = re.compile(r'[-+.\deE]*\d[-+.\deE]*')
-ONLY_CLASS = 'object'  # of a table without a column of classes
+ONLY_CLASS = 'object'  # class of a table without a column of classes
 
 
 def is_open_images(rows: Sequence[Row], file: Path) -> bool:

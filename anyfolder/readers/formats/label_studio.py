@@ -12,7 +12,7 @@ from .image_lists import NO_BOX
 from .json_values import Json, stated_size, text_of
 from .parsed import Fault, Parsed, ParsedImage
 
-ANNOTATIONS = ('annotations', 'completions')  # of a task; the second is of old versions
+ANNOTATIONS = ('annotations', 'completions')  # keys of a task; the second is from old versions
 # Keys of the classes of a region, each in a list. The last one is of a shape that has another id.
 LABELS = ('rectanglelabels', 'polygonlabels', 'ellipselabels', 'labels')
 TURNED = 'boxes with a rotation, taken as the upright rectangle around them'

@@ -20,7 +20,7 @@ CLASSES = (
     'type',
     'object',
 )  # attributes that say the class, if there are several
-ONLY_CLASS = 'object'  # of regions without an attribute
+ONLY_CLASS = 'object'  # class of regions without an attribute
 
 
 def is_via(content: Any, file: Path) -> bool:

@@ -11,7 +11,7 @@ from .json_values import is_ignored, stated_size
 from .parsed import Fault, Parsed, ParsedImage
 
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
-MIDDLE = ('cx', 'cy', 'w', 'h')  # of roLabelImg
+MIDDLE = ('cx', 'cy', 'w', 'h')  # roLabelImg's
 
 
 def is_voc(root: ET.Element, file: Path) -> bool:
@@ -31,7 +31,7 @@ def parse_voc(root: ET.Element, file: Path) -> Parsed:
         ValueError: if an object is not complete.
     """
     stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
-    deleted = root.findall('object[deleted="1"]')  # of LabelMe in the browser
+    deleted = root.findall('object[deleted="1"]')  # LabelMe in the browser marks deletion so
     objects = [_instance(node, file) for node in root.iterfind('object') if node not in deleted]
     faults = [
         Fault(f'{what} objects left out', f'{node.findtext("name")!r} in {file}')

@@ -12,10 +12,10 @@ from anyfolder.errors import UnclearError
 
 from .parsed import Fault
 
-MAINLY = 0.9  # of all keypoints that lie in their box, and of all boxes that lie in the image
-SCATTER = 0.5  # of the size minus the middle, over that of the middle; 0.1 of a polygon's points
-BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
-COUNT = re.compile(r'\d{1,4}')  # of keypoints, or of values of each
+MAINLY = 0.9  # share of keypoints in their box, and of boxes in the image
+SCATTER = 0.5  # spread of size minus middle over that of middle; 0.1 for polygons
+BEYOND = 0.05  # share of the image by which rounding may exceed it
+COUNT = re.compile(r'\d{1,4}')  # number of keypoints, or of values of each
 # Keys of a layout of lines with a box, behind which nothing is read.
 BOXES_ALONE = dict(
     format='table',

@@ -3,7 +3,7 @@ import json
 import pytest
 from rejection import rejects
 
-from vit_plugin.deploy.hub.preprocessing import data_config_of, processor_of
+from vit_plugin.deploy.hub.preprocessing import processor_of, timm_data_config
 from vit_plugin.inference.load import load
 from vit_plugin.zoo import data_config as zoo
 
@@ -18,7 +18,7 @@ PIPELINES = {
 @pytest.mark.parametrize('name', PIPELINES)
 def test_the_processor_says_what_the_pipeline_does(saved, tmp_path, monkeypatch, name):
     """Through transformers' file and back."""
-    found = data_config_of(load(saved(PIPELINES[name]), device='cpu'))
+    found = timm_data_config(load(saved(PIPELINES[name]), device='cpu'))
     (tmp_path / 'preprocessor_config.json').write_text(json.dumps(processor_of(found)))
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
     again = zoo.data_config_of('B/16', 'hf://org/model')
@@ -39,11 +39,11 @@ def test_the_processor_says_what_the_pipeline_does(saved, tmp_path, monkeypatch,
 def test_a_pipeline_without_such_a_form(saved, steps, words):
     trained = load(saved(steps), device='cpu')
     with rejects(words):
-        data_config_of(trained)
+        timm_data_config(trained)
 
 
 def test_other_libraries_have_no_bgr(saved):
     trained = load(saved(), device='cpu')
     trained.model.data_preprocessor.to_rgb = False
     with rejects('BGR'):
-        data_config_of(trained)
+        timm_data_config(trained)

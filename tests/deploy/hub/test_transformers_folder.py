@@ -7,7 +7,7 @@ import torch
 from rejection import rejects
 from tiny_models import TINY
 
-from vit_plugin.deploy.hub.hub_folder import outputs_of
+from vit_plugin.deploy.hub.hub_folder import hub_outputs
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.inference.load import load
 
@@ -70,7 +70,7 @@ def test_there_and_back(saved, tmp_path, title):
     (folder / 'config.json').write_text(json.dumps(content))
     before, after = (load(path, device='cpu', classify=None) for path in (checkpoint, folder))
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(outputs_of(after, images), outputs_of(before, images))
+    torch.testing.assert_close(hub_outputs(after, images), hub_outputs(before, images))
     assert after.classes == (before.classes if 'Classification' in title else [])
     assert [*after.model.data_preprocessor.mean.flatten()] == pytest.approx([123, 116, 103])
 
@@ -85,7 +85,7 @@ def test_transformers_computes_the_same(saved, tmp_path, title):
     trained, images = load(checkpoint, device='cpu', classify=None), torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         found = model.eval()(pixel_values=images)
-        wanted = outputs_of(trained, images)
+        wanted = hub_outputs(trained, images)
     if 'Classification' in title:
         torch.testing.assert_close(found.logits, wanted, rtol=0, atol=2e-5)
         assert model.config.id2label == {0: 'cat', 1: 'dog', 2: 'rabbit'}

@@ -8,7 +8,7 @@ import torch
 from rejection import rejects
 from timm.models import save_for_hf
 
-from vit_plugin.deploy.hub.hub_folder import outputs_of
+from vit_plugin.deploy.hub.hub_folder import hub_outputs
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.inference.load import load
 
@@ -42,7 +42,7 @@ def logits(source, images):
     trained = load(source, device='cpu')
     assert trained.classes == NAMES
     with torch.no_grad():
-        return outputs_of(trained, images)
+        return hub_outputs(trained, images)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from benchmarks import reshard
 from vit_plugin.engine.checkpoints import folder as module
 from vit_plugin.engine.checkpoints.folder import write_folder
-from vit_plugin.engine.checkpoints.state import parts_of
+from vit_plugin.engine.checkpoints.state import split_state
 
 pytest.importorskip('torch', minversion='2.9')
 
@@ -67,7 +67,7 @@ def save_to_a_bad_disk(place: Path, name: str) -> None:
     damage, words = DAMAGE[name]
     model, optimizer = reshard.build('fsdp', seed=1)
     reshard.step(model, optimizer)
-    parts = parts_of(reshard.state_of(model, optimizer), main=dist.get_rank() == 0)
+    parts = split_state(reshard.state_of(model, optimizer), main=dist.get_rank() == 0)
     group = dist.new_group(backend='gloo')
     write_folder(place / 'saved', *parts, group)
     dist.barrier()

@@ -10,7 +10,7 @@ from mmengine.registry import HOOKS
 
 from benchmarks.exactness import StoppedError, compare, train
 from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
-from vit_plugin.engine.checkpoints.hook_states import STATES, HookStates
+from vit_plugin.engine.checkpoints.hook_states import HOOK_STATES, HookStates
 from vit_plugin.engine.runtime_info import RuntimeInfoHook
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -81,7 +81,7 @@ def test_the_state_of_a_hook_of_a_user(tmp_path):
     options = {'custom_hooks': hooks, 'default_hooks.checkpoint.format': 'folder'}
     first = train(tiny_cfg(tmp_path, **options), 6)
     counted = next(hook for hook in first.hooks if type(hook) is TinyCountingHook)
-    state = first.message_hub.get_info(STATES)
+    state = first.message_hub.get_info(HOOK_STATES)
     assert state['TinyCountingHook.1'] == dict(steps=6, losses=counted.losses)
     said = next(tmp_path.glob('*/*.log')).read_text()
     assert 'TinyCountingHook.1: switched changes in training and is not saved' in said
@@ -135,7 +135,7 @@ def test_two_hooks_of_a_class_and_the_skipped_steps():
     states.begin()
     first.wait_count, second.wait_count, info._policy.skipped_in_a_row = 1, 2, 3
     timer.time_sec_tot = 100.0
-    saved = {STATES: states.now()}
+    saved = {HOOK_STATES: states.now()}
     others = hooks()
     HookStates(run(*others, info=saved)).begin()
     assert [hook.wait_count for hook in others[:2]] == [1, 2]

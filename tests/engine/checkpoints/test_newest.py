@@ -12,7 +12,7 @@ from rejection import rejects
 
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
-from vit_plugin.weights.reading.plain import split
+from vit_plugin.weights.reading.plain import split_tensors
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -55,7 +55,7 @@ def at(path: Path, iteration: int, began: str = '20260102_000000') -> Path:
     if path.suffix:
         torch.save(state, path)
     else:
-        write_folder(path, *split(state), None)
+        write_folder(path, *split_tensors(state), None)
     return path
 
 

@@ -12,10 +12,10 @@ from vit_plugin.engine.checkpoints.run_settings import (
     FREE,
     FREE_ANYWHERE,
     FREE_VALUES,
-    SECTIONS,
+    RUN_SECTIONS,
     WATCHING,
     changed_settings,
-    settings_of,
+    flat_settings,
 )
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -31,7 +31,7 @@ CFG = dict(
 
 
 def test_what_determines_a_run():
-    assert settings_of(CFG) == {
+    assert flat_settings(CFG) == {
         'model.type': 'ImageClassifier',
         'model.backbone.drop_rate': '0.1',
         'train_dataloader.dataset.pipeline.0.type': 'Flip',
@@ -46,7 +46,7 @@ def test_the_page_has_the_table():
     page = Path('docs/cluster_reference.md').read_text()
     table = page.partition('## What may change at a resume')[2].partition('\n## ')[0]
     names = (
-        *SECTIONS,
+        *RUN_SECTIONS,
         *FREE_ANYWHERE,
         *FREE_VALUES,
         *WATCHING,
@@ -63,7 +63,7 @@ def test_the_text_of_a_config_says_the_same(path):
     cfg = read_config(path)
     text = Config(cfg._cfg_dict, format_python_code=False).pretty_text
     assert changed_settings(cfg, dict(cfg=text)) == {}
-    assert changed_settings(cfg, dict(run=dict(settings=settings_of(cfg)))) == {}
+    assert changed_settings(cfg, dict(run=dict(settings=flat_settings(cfg)))) == {}
 
 
 @pytest.mark.parametrize('text', ['', None, 'model = <function f at 0x7f>', 'x = 1'])

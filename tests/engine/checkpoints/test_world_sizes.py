@@ -12,7 +12,7 @@ from ranks import on_ranks
 
 from benchmarks.exactness import StopHook, StoppedError
 from benchmarks.tiny_run import BATCH, build, differences, final_checkpoint, tiny_cfg
-from vit_plugin.engine.runtime_info import files_of
+from vit_plugin.engine.runtime_info import sample_files
 from vit_plugin.weights.reading.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -46,7 +46,7 @@ class WitnessHook(Hook):
                 )
 
     def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
-        self.samples[runner.iter] = sorted(chain(*all_gather_object(files_of(data_batch))))
+        self.samples[runner.iter] = sorted(chain(*all_gather_object(sample_files(data_batch))))
 
 
 def go_on(work_dir: str, stop: int | None, **options: object) -> dict[int, list]:

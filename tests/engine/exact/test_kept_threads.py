@@ -5,7 +5,7 @@ import torch
 
 from benchmarks.tiny_run import build, final_checkpoint, tiny_cfg
 from vit_plugin.engine.exact import kept_threads
-from vit_plugin.engine.exact.kept_threads import THREADS
+from vit_plugin.engine.exact.kept_threads import THREADS_KEY
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -28,7 +28,7 @@ def train(work_dir, epochs: int, threads: int) -> str:
 
 def recorded(work_dir) -> int:
     content = torch.load(final_checkpoint(work_dir), weights_only=False)
-    return content['message_hub']['runtime_info'][THREADS]
+    return content['message_hub']['runtime_info'][THREADS_KEY]
 
 
 def test_a_resumed_run_has_the_threads_of_its_start(tmp_path, monkeypatch):

@@ -50,7 +50,6 @@ FORWARD: dict[str, Callable[[Any], Any]] = {
     'EoMTHead': lambda part: part(PREDICTIONS),
     'EoMTDecodeHead': lambda part: part(PREDICTIONS),
     'TransUNetHead': lambda part: part((torch.randn(2, 8, 8, 8), MAP[..., ::2, ::2])),
-    'LeJEPA': lambda part: part.loss([IMAGES[..., :32, :32]] * 2),
 }
 # `test_distiller.py` trains these on two sharded ranks.
 OF_DISTILLATION = {
@@ -64,7 +63,6 @@ OF_DISTILLATION = {
 WITHOUT_PARAMETERS = {
     'AugmentingPreprocessor',
     'IoUAwareBCELoss',
-    'LeJEPAHead',
     'MultiViewPreprocessor',
     'ScaleShiftInvariantLoss',
     'SiLogLoss',

@@ -9,7 +9,7 @@ from mmpretrain.structures import DataSample
 from rejection import rejects
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_plugin.measure.benchmark.measure import peak_memory
+from benchmarks.measuring.calls import peak_memory
 from vit_plugin.measure.planning.forecast import Forecast, equal_blocks, segments
 from vit_plugin.measure.planning.traced_step import (
     Layout,
@@ -18,7 +18,7 @@ from vit_plugin.measure.planning.traced_step import (
     pretended_ranks,
     recomputing_of,
 )
-from vit_plugin.measure.planning.tracing import KINDS
+from vit_plugin.measure.planning.tracing import MEMORY_KINDS
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # torch's, of collectives without data
 LAYERS = 6
@@ -215,7 +215,7 @@ def kinds(cfg: Config, layout: Layout, batch: int = 2) -> dict[str, float]:
     """The most of each kind, over a step."""
     return {
         kind: max(held[kind] for held in segments(Forecast(cfg, layout, None).at(batch)).values())
-        for kind in KINDS
+        for kind in MEMORY_KINDS
     }
 
 
@@ -307,4 +307,4 @@ def test_only_classifiers():
 
 @pytest.mark.nightly
 def test_every_kind_is_named(ranks):
-    assert set(kinds(make_cfg(2), ranks)) == set(KINDS)
+    assert set(kinds(make_cfg(2), ranks)) == set(MEMORY_KINDS)

@@ -22,7 +22,7 @@ from vit_plugin.tasks.depth.depth_recipe import DepthRecipe
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.opening import Checkpoint
-from vit_plugin.weights.put_back import put_back
+from vit_plugin.weights.source_layout import export_to_source_layout
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 PLAIN = 'timm://test_vit'
@@ -145,7 +145,9 @@ def test_its_folder_is_written_again_with_the_head(task, tmp_path):
     original = open_checkpoint(tmp_path / 'theirs')
     state = dict(read_complete(str(tmp_path / 'theirs'))['state_dict'])
     trained = {name: value + 1 for name, value in state.items()}
-    put_back(original, Checkpoint('run.pth', dict(state_dict=trained)), tmp_path / 'again')
+    export_to_source_layout(
+        original, Checkpoint('run.pth', dict(state_dict=trained)), tmp_path / 'again'
+    )
     found, before = (
         load_file(tmp_path / name / 'model.safetensors') for name in ('again', 'theirs')
     )

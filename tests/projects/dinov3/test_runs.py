@@ -7,7 +7,7 @@ from unlabeled_runs import unlabeled
 from benchmarks.exactness import stop_and_resume, train
 from benchmarks.tiny_run import differences, final_checkpoint, tiny_cfg
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
-from vit_plugin.weights.put_back import changed_tensors
+from vit_plugin.weights.source_layout import changed_tensors
 
 VIEW = dict(augments=[dict(type='RandomResizedCrop', scale=8, crop_ratio_range=(0.5, 1.0))])
 BACKBONE = dict(

@@ -22,7 +22,7 @@ from vit_plugin.projects.rf_detr.published_rf_detr import EMBEDDINGS, rf_detr
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published import Published
 from vit_plugin.weights.published_run import as_run
-from vit_plugin.weights.put_back import changed_tensors, put_back
+from vit_plugin.weights.source_layout import changed_tensors, export_to_source_layout
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks
 
@@ -182,7 +182,7 @@ def test_a_detector_around_the_backbone_is_untouched(tmp_path):
     name = 'backbone.blocks.11.mlp.fc1.weight'
     state[name] = state[name] + 1
     theirs = 'backbone.0.encoder.encoder.encoder.layer.11.mlp.fc1.weight'
-    put_back(original, trained, tmp_path / 'again.pth')
+    export_to_source_layout(original, trained, tmp_path / 'again.pth')
     before, after = (torch.load(one, weights_only=False) for one in (path, tmp_path / 'again.pth'))
     assert (after['epoch'], vars(after['args'])) == (3, vars(before['args']))
     for part, start in (('model', ''), ('state_dict', 'model.')):

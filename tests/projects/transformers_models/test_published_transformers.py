@@ -11,7 +11,7 @@ from PIL import Image
 from rejection import rejects
 
 from vit_plugin.inference.load import load
-from vit_plugin.projects.transformers_models.pooled_kinds import POOLED
+from vit_plugin.projects.transformers_models.pooled_kinds import POOLED_KINDS
 from vit_plugin.weights.image_kinds import IMAGE_KINDS
 from vit_plugin.weights.processor_kinds import PROCESSORS
 from vit_plugin.weights.unread_kinds import REASONS
@@ -58,7 +58,7 @@ GIVEN = {
 def saved(path, kind, classifies=True):
     """The model of transformers with random weights, and its folder."""
     torch.manual_seed(0)
-    title = POOLED[kind].title
+    title = POOLED_KINDS[kind].title
     names = dict(id2label={i: f'thing {i}' for i in range(5)}) if classifies else {}
     config = getattr(transformers, f'{title}Config')(**GIVEN[kind], **names)
     kind = f'{title}{"ForImageClassification" if classifies else "Model"}'
@@ -72,7 +72,7 @@ def saved(path, kind, classifies=True):
 
 @pytest.mark.parametrize('kind', GIVEN)
 def test_answers_are_those_of_transformers(kind, tmp_path):
-    classifies = POOLED[kind].classifies
+    classifies = POOLED_KINDS[kind].classifies
     theirs = saved(tmp_path, kind, classifies)
     mine = load(tmp_path, device='cpu', classify=None)
     assert mine.classes == [f'thing {i}' for i in range(5)] * classifies
@@ -130,8 +130,8 @@ def test_what_is_not_computed_is_named(changed, words, tmp_path):
 
 
 def test_each_kind_has_a_processor():
-    assert {kind.processor for kind in POOLED.values()} <= PROCESSORS.keys()
-    titles = {kind: POOLED[kind].title for kind in POOLED}
+    assert {kind.processor for kind in POOLED_KINDS.values()} <= PROCESSORS.keys()
+    titles = {kind: POOLED_KINDS[kind].title for kind in POOLED_KINDS}
     assert all(hasattr(transformers, f'{title}Config') for title in titles.values())
 
 
@@ -143,7 +143,7 @@ def plain(text):
 def test_the_page_has_each_kind():
     page = plain((Path(__file__).parents[3] / 'docs/weights.md').read_text())
     parts = ('_vision_model', '_vit', '_backbone', '_hiera_det_model')
-    for kind in (*REASONS, *IMAGE_KINDS, *POOLED):
+    for kind in (*REASONS, *IMAGE_KINDS, *POOLED_KINDS):
         name = kind.removeprefix('vit_')
         for part in parts:
             name = name.removesuffix(part)

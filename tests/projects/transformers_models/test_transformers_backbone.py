@@ -7,7 +7,7 @@ from rejection import rejects
 from vit_plugin.models import load_weights
 from vit_plugin.models.protocol import Backbone
 from vit_plugin.registry import MODELS
-from vit_plugin.untrusted.admission import admit
+from vit_plugin.untrusted.admission import validate_untrusted
 
 transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -114,10 +114,10 @@ def test_a_checkpoint_with_entries_is_loaded_alone():
     entries = dict(model_type='convnextv2', hidden_act='gelu', **DEPTHS)
     backbone = dict(type='vit_plugin.TransformersBackbone', config=entries)
     model = dict(type='ImageClassifier', backbone=backbone)
-    assert admit(dict(model=model), 'x.pth')['model']['backbone'] == backbone
+    assert validate_untrusted(dict(model=model), 'x.pth')['model']['backbone'] == backbone
     backbone = dict(backbone, config='hf://ORG/NAME')
     with rejects('config'):
-        admit(dict(model=dict(model, backbone=backbone)), 'x.pth')
+        validate_untrusted(dict(model=dict(model, backbone=backbone)), 'x.pth')
 
 
 def test_weights_of_another_model_are_refused(tmp_path):

@@ -9,7 +9,7 @@ from trained_models import tiny_classifier
 
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.report.page import browser
-from vit_plugin.report.page.page_sections import FOUND, SECTIONS, Shown
+from vit_plugin.report.page.page_sections import FOUND, PAGE_SECTIONS, Shown
 
 pytest.importorskip('mmpretrain')
 
@@ -55,7 +55,7 @@ def test_the_page_has_the_places_that_a_model_fills(tiny, task, answer, sections
     eyes = [name for name in sections if name != FOUND]
     before = browser.answer_places(model) + browser.section_places(eyes)
     assert [place.get_block_name() for place in before] == answer + ['markdown', 'image'] * 4
-    assert all(SECTIONS[name][0] in place.value for name, place in titled(sections, before))
+    assert all(PAGE_SECTIONS[name][0] in place.value for name, place in titled(sections, before))
     assert not any(place.visible for place in before[-1::-2][:4])
 
     pixels = np.zeros((4, 4, 3), np.uint8)

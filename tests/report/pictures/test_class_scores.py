@@ -3,10 +3,10 @@ import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
 from vit_plugin.report.pictures.class_scores import (
-    as_markdown,
     class_scores,
     counts_of,
     map_scores,
+    scores_as_markdown,
 )
 
 
@@ -35,7 +35,7 @@ def test_a_class_that_is_not_there_changes_no_mean():
 
 
 def test_the_table_ends_with_the_means():
-    lines = as_markdown(
+    lines = scores_as_markdown(
         class_scores(counts_of(np.array([[3, 1], [0, 4]])), ['cat', 'dog'])
     ).splitlines()
     assert lines[2] == '| cat | 100.00 | 75.00 | 85.71 | 4 |'
@@ -60,7 +60,7 @@ def test_scores_of_maps():
     ]
     assert scores['macro'] == dict(IoU=58.3333, Acc=75.0)
     assert scores['overall'] == dict(Acc=75.0)
-    assert as_markdown(scores).splitlines()[-3:] == [
+    assert scores_as_markdown(scores).splitlines()[-3:] == [
         '| land |  |  | 0 |',
         '| **macro** | 58.33 | 75.00 |  |',
         '| **overall** |  | 75.00 | 12 |',

@@ -9,7 +9,7 @@ from rejection import rejects
 from tiny_models import TINY, TINY_SIZES, randomize
 from torch import nn
 
-from vit_plugin.measure.dense_probing import maps_at
+from benchmarks.dense_probing import maps_at
 from vit_plugin.models.layers.attention import Attention
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.registry import MODELS as OURS

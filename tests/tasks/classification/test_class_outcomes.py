@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmpretrain.structures import DataSample
 
-from vit_plugin.report.outcomes import kind_of
+from vit_plugin.report.outcomes import outcomes_kind
 from vit_plugin.tasks.classification.class_outcomes import ClassOutcomes
 
 IMAGE = np.zeros((4, 4, 3), np.uint8)
@@ -15,7 +15,7 @@ def sample(true, scores):
 
 
 def outcomes(*samples, classes=('cat', 'dog')):
-    assert kind_of(samples[0]) is ClassOutcomes
+    assert outcomes_kind(samples[0]) is ClassOutcomes
     found = ClassOutcomes(classes, len(samples))
     for position, one in enumerate(samples):
         found.add(position, one)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, PixelData
 
-from vit_plugin.report.outcomes import kind_of
+from vit_plugin.report.outcomes import outcomes_kind
 from vit_plugin.tasks.depth.depth_outcomes import DepthOutcomes
 
 
@@ -19,7 +19,7 @@ def test_errors_are_relative_and_unknown_pixels_do_not_count():
         sample([[5.0]], [[5.0]]),
         sample([[0.0]], [[1.0]]),
     ]
-    assert kind_of(samples[0]) is DepthOutcomes
+    assert outcomes_kind(samples[0]) is DepthOutcomes
     for position, one in enumerate(samples):
         found.add(position, one)
     assert found.errors() == {0: pytest.approx(25), 1: 0}

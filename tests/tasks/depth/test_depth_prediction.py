@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.drawing import draw_prediction
 from vit_plugin.tasks.depth.depth_prediction import DepthPrediction
 
 
@@ -19,6 +19,6 @@ def test_a_depth_in_meters_and_a_disparity_without_a_unit():
 def test_a_depth_is_bright_nearby(target, nearest):
     values = np.linspace(1, 5, 40)[:, None].repeat(800, axis=1)
     image = np.zeros((40, 800, 3), np.uint8)
-    picture = draw(image, DepthPrediction.of_depth(values, target), 0.3)
+    picture = draw_prediction(image, DepthPrediction.of_depth(values, target), 0.3)
     right = picture[:, -1].astype(int).sum(axis=-1)  # beside the legend
     assert right[nearest] == right.max() > right.min() == right[-1 - nearest]

@@ -7,7 +7,7 @@ import torch
 from mmengine.structures import BaseDataElement, InstanceData
 
 from vit_plugin.errors import MissingExtraError
-from vit_plugin.report.outcomes import kind_of
+from vit_plugin.report.outcomes import outcomes_kind
 from vit_plugin.tasks.detection.instance_outcomes import InstanceOutcomes
 
 pytest.importorskip('mmdet')
@@ -43,7 +43,7 @@ def sample(true, predicted, ignored=(), masks=False, size=(60, 80)):
 
 
 def outcomes(*samples):
-    assert kind_of(samples[0]) is InstanceOutcomes
+    assert outcomes_kind(samples[0]) is InstanceOutcomes
     found = InstanceOutcomes(CLASSES, len(samples))
     for position, one in enumerate(samples):
         found.add(position, one)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmengine.structures import BaseDataElement, PixelData
 
-from vit_plugin.report.outcomes import kind_of
+from vit_plugin.report.outcomes import outcomes_kind
 from vit_plugin.tasks.panoptic.panoptic_outcomes import PanopticOutcomes
 from vit_plugin.tasks.segmentation.map_outcomes import MapOutcomes
 
@@ -22,7 +22,7 @@ def test_iou_of_classes_and_images():
         sample([[2, 2]], [[2, 2]]),
         sample([[255]], [[0]]),
     ]
-    assert kind_of(samples[0]) is MapOutcomes
+    assert outcomes_kind(samples[0]) is MapOutcomes
     for position, one in enumerate(samples):
         found.add(position, one)
     assert found.errors() == {0: 50, 1: 0}  # IoU 1/2 of both classes; the third image has no class
@@ -106,7 +106,7 @@ def test_segments_count_by_their_classes_and_nothing_is_wrong():
         PixelData(sem_seg=torch.tensor([[row]])) for row in ([0, 0, 1, 255], [0, 1000, 3, 2000])
     )
     one = BaseDataElement(gt_sem_seg=true, pred_panoptic_seg=predicted)
-    assert kind_of(one) is PanopticOutcomes
+    assert outcomes_kind(one) is PanopticOutcomes
     found.add(0, one)
     assert [row['IoU'] for row in found.scores()['per_class']] == [100, 0, None]
     assert found.errors() == {0: 50}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mmengine.logging import HistoryBuffer
 from rejection import rejects
 
-from vit_plugin.weights.reading.plain import join, split, tensor_names, to_text
+from vit_plugin.weights.reading.plain import join, split_tensors, tensor_names, to_text
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
 values = st.recursive(
@@ -30,7 +30,7 @@ values = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=3), values, max_size=3))
 def test_plain_values_come_back(state):
-    tensors, plain = split(state)
+    tensors, plain = split_tensors(state)
     assert not tensors
     # NaN is not equal to itself.
     assert repr(join(json.loads(to_text(plain)), tensors)) == repr(state)
@@ -44,7 +44,7 @@ def test_tensors_arrays_and_histories_come_back():
         'hub': OrderedDict(loss=buffer),
         'empty': np.array([]),
     }
-    tensors, plain = split(state)
+    tensors, plain = split_tensors(state)
     assert len(tensors) == 7  # 'a.b.c' is there twice
     back = join(json.loads(to_text(plain)), tensors)
     assert back['a'][3][2] == 0.5
@@ -59,7 +59,7 @@ def test_tensors_arrays_and_histories_come_back():
 @pytest.mark.parametrize('value', [object(), {1, 2}, b'bytes', np.array(['text']), 1j, print])
 def test_what_is_not_plain_is_told(value):
     with rejects(r"hub\.mine is of type .*format='file'"):
-        split({'hub': {'mine': value}})
+        split_tensors({'hub': {'mine': value}})
 
 
 def test_unknown_kinds_are_refused():

@@ -8,20 +8,20 @@ from pathlib import Path
 from vit_plugin.files.untrusted_text import markdown, markdown_code, markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.report.data_table import data_table
-from vit_plugin.report.pictures.class_scores import as_markdown
+from vit_plugin.report.pictures.class_scores import scores_as_markdown
 from vit_plugin.task import tasks
 from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.provenance import Provenance, begun_with
-from vit_plugin.weights.saved_settings import settings_of
+from vit_plugin.weights.saved_settings import read_settings
 
 from .libraries import Library
 from .run_files import read_json, read_picture
 
-PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
-ENCODER = 'image-feature-extraction'  # the task of a model without a head
-SHOWN = 50  # names of classes
-OURS = """import vit_plugin
+CARD_PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
+ENCODER_TASK = 'image-feature-extraction'  # the task of a model without a head
+MAX_CARD_CLASSES = 50  # names of classes
+USAGE = """import vit_plugin
 
 print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
 
@@ -59,7 +59,7 @@ class Card:
         self.metrics = read_json(self.run, 'metrics.json')
         self.scores = read_json(self.run, 'classes.json')
         self.report = read_json(self.run, 'data_report.json')
-        drawn = {name: read_picture(self.run, name) for name in PICTURES}
+        drawn = {name: read_picture(self.run, name) for name in CARD_PICTURES}
         self.pictures = {name: picture for name, picture in drawn.items() if picture}
 
     def text(self) -> str:
@@ -77,7 +77,7 @@ class Card:
     def _task(self) -> str:
         """The hub's name of the model's task."""
         has_head = getattr(self.trained.model, 'head', self) is not None
-        return tasks()[self.trained.task].hub if has_head else ENCODER
+        return tasks()[self.trained.task].hub if has_head else ENCODER_TASK
 
     def _head(self) -> Iterator[str]:
         task, title = self._task(), self.name.rpartition('/')[2]
@@ -109,7 +109,7 @@ class Card:
         )
 
     def _use(self) -> Iterator[str]:
-        yield from ('## Use', '', '```python', OURS.format(name=self.name), '```')
+        yield from ('## Use', '', '```python', USAGE.format(name=self.name), '```')
         if self.library:
             example = self.library.example.format(
                 name=self.name, timm=f'hf_hub:{self.name}', task=self._task()
@@ -121,8 +121,12 @@ class Card:
                 'from those of the run a little.'
             )
         if names := self.trained.classes:
-            more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
-            shown = ', '.join(map(markdown, names[:SHOWN]))
+            more = (
+                f' and {len(names) - MAX_CARD_CLASSES} more'
+                if len(names) > MAX_CARD_CLASSES
+                else ''
+            )
+            shown = ', '.join(map(markdown, names[:MAX_CARD_CLASSES]))
             yield from ('', f'{len(names)} classes: {shown}{more}.')
 
     def _results(self) -> Iterator[str]:
@@ -135,7 +139,7 @@ class Card:
             rows.append([markdown(name), f'{value:.2f}', f'{self.metrics["best"][name]:.2f}'])
         yield markdown_table(rows, numbers=2)
         if self.scores:
-            yield from ('', as_markdown(self.scores).rstrip())
+            yield from ('', scores_as_markdown(self.scores).rstrip())
         for name in self.pictures:
             yield from ('', f'![{Path(name).stem.replace("_", " ")}]({name})')
 
@@ -146,7 +150,7 @@ class Card:
             yield 'The folder of the run has no report of its data.'
             return
         yield f'{markdown(report["form"])}, {len(report["classes"])} classes.'
-        yield from ('', data_table(report['parts'], report['classes'][:SHOWN]))
+        yield from ('', data_table(report['parts'], report['classes'][:MAX_CARD_CLASSES]))
         # How often, without the names of files, which may be somebody's.
         for kind in report['findings']:
             yield from ('', f'### {markdown(kind["what"])}: {markdown(kind["count"])}')
@@ -159,7 +163,7 @@ class Card:
                 f'seconds: {self.metrics["seconds"]:.0f}. The weights are those of '
                 f'{markdown_code(Path(self.checkpoint).name)}.'
             )
-        settings = settings_of(open_checkpoint(self.checkpoint, payload=False))
+        settings = read_settings(open_checkpoint(self.checkpoint, payload=False))
         # A folder of a hub keeps what predicts alone.
         if not settings or weights_in(Path(self.checkpoint).parent):
             yield 'Its config was not found, so that it is not known what it began with.'

@@ -1,4 +1,4 @@
-"""What a folder of the hub holds for another library, and what of a model decides it."""
+"""The content of a hub folder for another library, and the facts of a model that decide it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.necks.token_pooling import TokenPooling
 
-OUT_TYPES = dict(cls_token='cls', avg_featmap='avg')
-DISTILLED = 'DistilledViTClsHead'
+HUB_POOLING = dict(cls_token='cls', avg_featmap='avg')
+DISTILLED_HEAD = 'DistilledViTClsHead'
 PLAIN_STEM = 'PatchEmbed'
-Outputs = Callable[[Tensor], Tensor]  # of normalized images: logits, or features without a head
+Outputs = Callable[[Tensor], Tensor]  # normalized images -> logits, or features without a head
 
 
 class HubFolder(NamedTuple):
@@ -27,25 +27,25 @@ class HubFolder(NamedTuple):
     weights: Mapping[str, Tensor]
 
 
-def class_names(trained: TrainedModel) -> list[str]:
+def hub_class_names(trained: TrainedModel) -> list[str]:
     """The names of the classes: their numbers if they are unknown, and none without a head."""
     if not trained.model.with_head:
         return []
     return trained.classes or [str(i) for i in range(trained.model.head.num_classes)]
 
 
-def pooling_of(model: nn.Module) -> str:
+def hub_pooling(model: nn.Module) -> str:
     """How tokens become the input of the head, or features: a ``Pooling`` where a kind has it."""
-    if model.with_head and type(model.head).__name__ == DISTILLED:
+    if model.with_head and type(model.head).__name__ == DISTILLED_HEAD:
         return 'distilled'
     if model.with_neck and isinstance(model.neck, TokenPooling):
         return str(model.neck.mode)
     out_type = str(model.backbone.out_type)
-    return OUT_TYPES.get(out_type, out_type)
+    return HUB_POOLING.get(out_type, out_type)
 
 
 @torch.no_grad()
-def outputs_of(trained: TrainedModel, images: Tensor) -> Tensor:
+def hub_outputs(trained: TrainedModel, images: Tensor) -> Tensor:
     """Logits (N, num_classes) of normalized images (N, C, H, W), or features without a head."""
     features = trained.model.extract_feat(images)
     return trained.model.head(features) if trained.model.with_head else features[-1]

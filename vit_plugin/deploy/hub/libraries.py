@@ -18,7 +18,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 
 from .detector_folder import boxes_by_transformers, boxes_of, detector_folder
-from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, outputs_of
+from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_outputs
 from .timm_folder import read_by_timm, timm_classes, timm_folders
 from .transformers_folder import (
     read_by_transformers,
@@ -28,8 +28,8 @@ from .transformers_folder import (
 
 # Shares of the largest output by which others may differ: of float32, and where more is rounded,
 # as in timm's hybrids, whose eps of their own a deep ResNet makes more of.
-TOLERANCE, LOOSE = 1e-4, 1e-2
-LINEAR = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
+OUTPUT_TOLERANCE, LOOSE = 1e-4, 1e-2
+LINEAR_HEAD = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
 
 
 class Library(NamedTuple):
@@ -54,7 +54,7 @@ def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
     """What this package computes with a folder of another library."""
     classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
-    outputs = boxes_of if trained.task == 'detection' else outputs_of
+    outputs = boxes_of if trained.task == 'detection' else hub_outputs
     return lambda images: outputs(trained, images)
 
 
@@ -88,7 +88,7 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
     Args:
         trained: the model.
         form: a key of :data:`LIBRARIES`.
-        pixels: see :func:`~vit_plugin.deploy.hub.preprocessing.data_config_of`.
+        pixels: see :func:`~vit_plugin.deploy.hub.preprocessing.timm_data_config`.
 
     Raises:
         ConfigError: if there are none.
@@ -109,10 +109,10 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
     if backbone.library != form:
         raise ConfigError(f'its {kind} holds a model of {LIBRARIES[backbone.library].name}')
     head = model.head.state_dict() if model.with_head else {}
-    if backbone.out_type != 'pooled' or model.with_neck or {*head} != {*LINEAR}:
+    if backbone.out_type != 'pooled' or model.with_neck or {*head} != {*LINEAR_HEAD}:
         raise ConfigError(f'{library.name} has no such classifier on the maps of its {kind}')
-    config, weights = backbone.with_classifier(*(head[name] for name in LINEAR))
-    yield HubFolder(library.classes(config, class_names(trained), pixels), weights)
+    config, weights = backbone.with_classifier(*(head[name] for name in LINEAR_HEAD))
+    yield HubFolder(library.classes(config, hub_class_names(trained), pixels), weights)
 
 
 @torch.no_grad()
@@ -126,7 +126,7 @@ def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> 
         images = torch.randn(1, backbone.in_channels, *size, dtype=torch.float64)
         return relative_difference(outputs(images), boxes_of(trained, images))
     images = torch.randn(4, backbone.in_channels, *backbone.img_size)
-    return relative_difference(outputs(images), outputs_of(trained, images))
+    return relative_difference(outputs(images), hub_outputs(trained, images))
 
 
 def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:
@@ -138,4 +138,4 @@ def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:
     """
     stem = getattr(trained.model.backbone, 'patch_embed', None)
     is_plain = stem is None or type(stem).__name__ == PLAIN_STEM
-    return TOLERANCE if is_plain and dtype in (None, 'float32') else LOOSE
+    return OUTPUT_TOLERANCE if is_plain and dtype in (None, 'float32') else LOOSE

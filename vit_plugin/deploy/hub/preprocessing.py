@@ -1,4 +1,4 @@
-"""What a model expects of its pixels, in timm's terms and in those of transformers."""
+"""The preprocessing of a model, in timm's terms and in those of transformers."""
 
 import math
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
-DETECTS = 'RTDetrImageProcessor'  # of all real-time detectors
+DETECTS = 'RTDetrImageProcessor'  # shared by all real-time detectors
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
-def data_config_of(trained: TrainedModel) -> dict[str, Any]:
+def timm_data_config(trained: TrainedModel) -> dict[str, Any]:
     """The pipeline of a classifier's test, as timm's ``create_transform`` takes it.
 
     Libraries resize by Pillow, and a pipeline may do so by OpenCV, whose pixels differ a little.

@@ -23,17 +23,17 @@ from vit_plugin.models.loading.loadable import check_finite, too_large
 from vit_plugin.untrusted.table import PREDICT
 from vit_plugin.weights.carried_records import of_address
 from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
-from vit_plugin.weights.provenance import KEY, Provenance, converted
+from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted
 
 from .card import Card
 from .libraries import LIBRARIES, Library, difference, folders_of, tolerance_of
-from .preprocessing import data_config_of, processor_of
+from .preprocessing import processor_of, timm_data_config
 from .run_files import check_own
 
 HUB = 'hf://'
-OURS = 'vit_plugin'  # the format of models that no other library has
+OWN_FORMAT = 'vit_plugin'  # the format of models that no other library has
 PROCESSOR = 'preprocessor_config.json'
-FACTS = ('classes', 'palette')  # of the data, without those that a data set keeps for itself
+PUBLISHED_FACTS = ('classes', 'palette')  # facts of the data that others may read
 
 
 def publish(
@@ -66,10 +66,10 @@ def publish(
             target is there already, if a file of the run is a link or not what its name says, or if
             the hub refuses.
     """
-    if form not in (None, OURS, *LIBRARIES):
+    if form not in (None, OWN_FORMAT, *LIBRARIES):
         raise ConfigError(
-            f'--to {form}: a folder of the hub is read by {", ".join((*LIBRARIES, OURS))}; give '
-            'one of them, or a file as the target.'
+            f'--to {form}: a folder of the hub is read by {", ".join((*LIBRARIES, OWN_FORMAT))}; '
+            'give one of them, or a file as the target.'
         )
     if target.startswith(HUB):
         name = target.removeprefix(HUB)
@@ -177,11 +177,11 @@ def _for_library(
     Raises:
         ConfigError: if it does not have it.
     """
-    if form == OURS:
+    if form == OWN_FORMAT:
         raise ConfigError('--to vit_plugin asks for its own names')
     if trained.task not in ('classification', 'detection'):
         raise ConfigError(f'this is a model of {trained.task}')
-    library, pixels = LIBRARIES[form], data_config_of(trained)
+    library, pixels = LIBRARIES[form], timm_data_config(trained)
     reasons = []
     for config, weights in folders_of(trained, form, pixels):
         _write_weights(folder, weights, dtype, record)
@@ -228,7 +228,7 @@ def _write_weights(
         for name, value in weights.items()
     }
     check_finite(tensors.items(), '', too_large(dtype))
-    save_file(tensors, folder / HUB_WEIGHTS, {'format': 'pt', KEY: record.text()})
+    save_file(tensors, folder / HUB_WEIGHTS, {'format': 'pt', PROVENANCE_KEY: record.text()})
     (folder / HUB_WEIGHTS).chmod(0o644)  # safetensors writes files that others cannot read
 
 
@@ -243,7 +243,7 @@ def _config_text(trained: TrainedModel) -> str:
 
 
 def _facts(trained: TrainedModel) -> dict[str, Any]:
-    known = {name: trained.meta.get(name) for name in FACTS}
+    known = {name: trained.meta.get(name) for name in PUBLISHED_FACTS}
     return {name: list(value) for name, value in known.items() if isinstance(value, (list, tuple))}
 
 

@@ -16,7 +16,7 @@ from typing_extensions import NotRequired
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Open
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.weights.reading.shards import INDEX, files_of
+from vit_plugin.weights.reading.shards import INDEX, shard_files
 
 Name = Annotated[str, Field(max_length=200, pattern=r'^[^\n\r]*$')]
 Count = Annotated[int, Field(ge=0)]
@@ -33,7 +33,7 @@ class Metrics(Open):
     seconds: NotRequired[float]
 
 
-class Scores(Open):
+class ClassScores(Open):
     """``classes.json``."""
 
     per_class: Annotated[list[dict[Name, Name | Number | None]], Field(min_length=1)]
@@ -55,7 +55,7 @@ class Kind(Open):
     count: Count
 
 
-class Report(Open):
+class DataReport(Open):
     """``data_report.json``, as far as a card has it."""
 
     form: Name
@@ -64,7 +64,7 @@ class Report(Open):
     findings: list[Kind]
 
 
-FORMS = {'metrics.json': Metrics, 'classes.json': Scores, 'data_report.json': Report}
+FORMS = {'metrics.json': Metrics, 'classes.json': ClassScores, 'data_report.json': DataReport}
 
 
 def check_own(source: str, path: str) -> None:
@@ -76,7 +76,7 @@ def check_own(source: str, path: str) -> None:
     file = Path(path)
     if not os.path.isdir(source) or not file.parent.samefile(source):  # it was named itself
         return
-    shards = files_of(file).values() if file.name == INDEX else ()
+    shards = shard_files(file).values() if file.name == INDEX else ()
     for name in (file.name, *sorted({*shards})):
         if file.with_name(name).is_symlink():
             raise _refused(file.with_name(name), 'a link')

@@ -12,10 +12,10 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import TIMM_SCHEME
-from vit_plugin.weights.image_kinds import REGISTERS, SCALE, SECOND_TOKEN
+from vit_plugin.weights.image_kinds import REGISTER_KEY, SCALE, SECOND_TOKEN
 from vit_plugin.weights.traits import is_gated, is_rowless
 
-from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, pooling_of
+from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
 
 # Depths of the ResNet's stages -> a model of timm on it. Other sizes are arguments.
 TIMM_HYBRIDS = {
@@ -25,12 +25,12 @@ TIMM_HYBRIDS = {
     (3, 4, 6, 3): 'vit_large_r50_s32_224',
 }
 # Models of timm whose classes and norms no argument in JSON gives.
-PLAIN, WITH_EPS_1E_5 = 'vit_base_patch16_224', 'vit_base_patch16_clip_224'
-GATED, DISTILLED = 'vit_giant_patch14_dinov2', 'deit_base_distilled_patch16_224'
-ROTARY, GATED_ROTARY = 'vit_small_patch16_dinov3', 'vit_small_plus_patch16_dinov3'
+TIMM_PLAIN, TIMM_EPS_1E_5 = 'vit_base_patch16_224', 'vit_base_patch16_clip_224'
+TIMM_GATED, TIMM_DISTILLED = 'vit_giant_patch14_dinov2', 'deit_base_distilled_patch16_224'
+TIMM_ROTARY, TIMM_GATED_ROTARY = 'vit_small_patch16_dinov3', 'vit_small_plus_patch16_dinov3'
 TIMM_POOLING = dict(cls='token', avg='avg', map='map')
 # (type, form) of the MLP's activation -> timm's name.
-ACTIVATIONS = {
+TIMM_ACTIVATIONS = {
     ('GELU', 'none'): 'gelu',
     ('GELU', 'tanh'): 'gelu_tanh',
     ('QuickGELU', 'none'): 'quick_gelu',
@@ -45,16 +45,16 @@ def timm_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[H
         ConfigError: if timm has no such stem, pooling or activation, or no name for a weight.
     """
     model, backbone = trained.model, trained.model.backbone
-    state, classes = dict(recognize(model.state_dict())), class_names(trained)
-    pooling = TIMM_POOLING.get(pooling_of(model))
+    state, classes = dict(recognize(model.state_dict())), hub_class_names(trained)
+    pooling = TIMM_POOLING.get(hub_pooling(model))
     settings: Section = dict(img_size=list(backbone.img_size))
     if isinstance(backbone.arch, str) and backbone.arch.startswith(TIMM_SCHEME):
         name = backbone.arch.removeprefix(TIMM_SCHEME).partition('.')[0]
     else:
-        if (pooling_of(model) == 'distilled') != (SECOND_TOKEN in state):
+        if (hub_pooling(model) == 'distilled') != (SECOND_TOKEN in state):
             raise ConfigError('timm has two classifiers wherever it has a distillation token')
         if pooling is None and SECOND_TOKEN not in state:
-            raise ConfigError(f'timm has no pooling of tokens such as {pooling_of(model)}')
+            raise ConfigError(f'timm has no pooling of tokens such as {hub_pooling(model)}')
         name = _name_of(backbone, state)
         settings |= _sizes(backbone, state) | _options(backbone, state)
         settings |= dict(global_pool=pooling) if SECOND_TOKEN not in state else {}
@@ -87,7 +87,7 @@ def timm_classes(
 
 
 def _format_of(name: str) -> str:
-    return 'timm_eva' if name in (ROTARY, GATED_ROTARY) else 'timm'
+    return 'timm_eva' if name in (TIMM_ROTARY, TIMM_GATED_ROTARY) else 'timm'
 
 
 def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
@@ -96,10 +96,10 @@ def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
     kind, gated = type(stem).__name__, is_gated(state)
     if kind == PLAIN_STEM:
         if 'pos_embed' not in state:
-            return GATED_ROTARY if gated else ROTARY
+            return TIMM_GATED_ROTARY if gated else TIMM_ROTARY
         if SECOND_TOKEN in state:
-            return DISTILLED
-        return GATED if gated else WITH_EPS_1E_5 if _eps(backbone) > 3e-6 else PLAIN
+            return TIMM_DISTILLED
+        return TIMM_GATED if gated else TIMM_EPS_1E_5 if _eps(backbone) > 3e-6 else TIMM_PLAIN
     stages = getattr(getattr(stem, 'backbone', None), 'stages', ())
     depths = tuple(len(getattr(stage, 'blocks', ())) for stage in stages)
     if kind != 'ResNetEmbed' or depths not in TIMM_HYBRIDS:
@@ -129,10 +129,10 @@ def _sizes(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
 def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     """The arguments of timm's class beside sizes and pooling."""
     act = backbone.numerics.act_cfg
-    activation = ACTIVATIONS.get((act['type'], act.get('approximate', 'none')))
+    activation = TIMM_ACTIVATIONS.get((act['type'], act.get('approximate', 'none')))
     if activation is None:
         raise ConfigError(f'its activation is {act["type"]}')
-    registers = state[REGISTERS].shape[1] if REGISTERS in state else 0
+    registers = state[REGISTER_KEY].shape[1] if REGISTER_KEY in state else 0
     scale = dict(init_values=1e-5) if SCALE in state else {}
     if 'pos_embed' not in state:
         biased = 'blocks.0.attn.qkv.q_bias' in state or 'blocks.0.attn.qkv.bias' in state

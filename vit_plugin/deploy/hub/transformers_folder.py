@@ -16,22 +16,25 @@ from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.image_kinds import (
     IMAGE_KINDS,
     OPTIONAL_PARTS,
-    REGISTERS,
+    REGISTER_KEY,
     WITH_MORE,
     ImageKind,
     Pooling,
 )
 from vit_plugin.weights.published_encoder import (
-    ACTIVATIONS,
-    encoder_options,
+    ACT_CFGS,
     hidden_channels,
+    options_of_weights,
     shown_fields,
 )
-from vit_plugin.weights.published_image_model import HEAD
+from vit_plugin.weights.published_image_model import HEAD_WEIGHT
 
-from .hub_folder import PLAIN_STEM, HubFolder, Outputs, class_names, pooling_of
+from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
 
-POOLED = ('clip', 'siglip')  # kinds whose encoders return a pooled output that is trained
+WITH_TRAINED_POOLER = (
+    'clip',
+    'siglip',
+)  # kinds whose encoders return a pooled output that is trained
 
 
 def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
@@ -48,8 +51,8 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
     kinds = {name: kind for name, kind in IMAGE_KINDS.items() if _fits(kind, parts)}
     if not kinds:
         raise ConfigError(f'transformers has no encoder with {", ".join(sorted(parts))} alone')
-    pooling, fields = pooling_of(model), _fields(backbone, state)
-    classifies = HEAD in state
+    pooling, fields = hub_pooling(model), _fields(backbone, state)
+    classifies = HEAD_WEIGHT in state
     offered = False
     for name, kind in kinds.items():
         for title, theirs in kind.poolings.items():
@@ -60,7 +63,7 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
             found = _pooled(state, pooling, theirs)
             if found is not None:
                 offered = True
-                config = _config(name, kind, title, fields, class_names(trained))
+                config = _config(name, kind, title, fields, hub_class_names(trained))
                 yield HubFolder(config, _weights(found, kind, title, backbone.num_heads))
     if not offered:
         what = 'classifies' if classifies else 'returns'
@@ -71,7 +74,7 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
 
 
 def _fits(kind: ImageKind, parts: frozenset[str]) -> bool:
-    registers = {REGISTERS} if 'num_register_tokens' in kind.config.defaults else set()
+    registers = {REGISTER_KEY} if 'num_register_tokens' in kind.config.defaults else set()
     return parts - registers == kind.parts
 
 
@@ -79,7 +82,7 @@ def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
     """The values of all fields that some kind has, by their names in transformers."""
     sizes, (height, width) = parse_arch(backbone.arch), backbone.img_size
     names = ('embed_dims', 'num_layers', 'feedforward_channels')
-    options = encoder_options(state)
+    options = options_of_weights(state)
     arch = {name: getattr(sizes, name) for name in names}
     return dict(
         shown_fields(arch, options),
@@ -109,7 +112,7 @@ def _mlp_ratio(sizes: Arch, gated: bool) -> float:
 
 def _activation(backbone: nn.Module) -> str:
     wanted = {'approximate': 'none', **backbone.numerics.act_cfg}
-    for name, cfg in ACTIVATIONS.items():
+    for name, cfg in ACT_CFGS.items():
         if {'type': 'GELU', 'approximate': 'none', **cfg} == wanted:
             return name
     raise ConfigError(f'its activation is {backbone.numerics.act_cfg["type"]}')
@@ -160,11 +163,11 @@ def _pooled(
     """
     if pooling == theirs:
         return state
-    if theirs != 'cls_avg' or pooling not in ('cls', 'avg') or HEAD not in state:
+    if theirs != 'cls_avg' or pooling not in ('cls', 'avg') or HEAD_WEIGHT not in state:
         return None
-    none = torch.zeros_like(state[HEAD])
-    both = (state[HEAD], none) if pooling == 'cls' else (none, state[HEAD])
-    return {**state, HEAD: torch.cat(both, dim=1)}
+    none = torch.zeros_like(state[HEAD_WEIGHT])
+    both = (state[HEAD_WEIGHT], none) if pooling == 'cls' else (none, state[HEAD_WEIGHT])
+    return {**state, HEAD_WEIGHT: torch.cat(both, dim=1)}
 
 
 def _weights(
@@ -176,12 +179,12 @@ def _weights(
         ConfigError: if one has no name there.
     """
     found = dict(state)
-    if REGISTERS in found and 'pos_embed' in found:  # whose table has no rows for registers
-        number = found[REGISTERS].shape[1]
+    if REGISTER_KEY in found and 'pos_embed' in found:  # the table has no rows for registers
+        number = found[REGISTER_KEY].shape[1]
         first, rows, rest = found['pos_embed'].split(
             (1, number, found['pos_embed'].shape[1] - 1 - number), dim=1
         )
-        found[REGISTERS] = found[REGISTERS] + rows
+        found[REGISTER_KEY] = found[REGISTER_KEY] + rows
         found['pos_embed'] = torch.cat((first, rest), dim=1)
     if title in kind.unnormed and 'norm.weight' not in found:  # it has the norm, and ignores it
         width = found['blocks.0.norm1.weight']
@@ -224,7 +227,7 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
         given = model(pixel_values=images)
         if classifies:
             return given.logits
-        if name.startswith(POOLED):
+        if name.startswith(WITH_TRAINED_POOLER):
             return given.pooler_output
         tokens = given.last_hidden_state
         return tokens.mean(dim=1) if pooling == 'avg' else tokens[:, 0]

@@ -1,4 +1,4 @@
-"""What differs between a checkpoint's run and this one, and how the differences are applied."""
+"""Differences between a checkpoint's run and this one, and how they are applied."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -14,11 +14,11 @@ from ..exact.loops import VALIDATED
 from ..optim.schedules import follow_config, replay
 from ..same_ranks import BYTES, CONTENT, NUMBER
 from .optimizer_forms import first_states, forms
-from .run_settings import SCHEDULES, Changes, changed_settings, differing
+from .run_settings import SCHEDULE_SETTINGS, Changes, changed_settings, differing
 from .state import State, by_names, identity, scheduler_state
 
-FEW, WIDTH = 6, 60  # changes that a sentence names, and the characters of a value
-OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULES
+FEW, VALUE_CHARACTERS = 6, 60  # changes that a sentence names, and the characters of a value
+OF_OPTIMIZER = 'optim_wrapper', 'auto_scale_lr', *SCHEDULE_SETTINGS
 DATA_FACTS = NUMBER, CONTENT, BYTES  # a difference in one may explain those in the next
 LENGTH = 'iterations in an epoch'
 SEED = 'randomness.seed'
@@ -34,7 +34,9 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
     meta = checkpoint['meta']
     recorded, own = meta.get('run', {}), identity(runner)
     settings = changed_settings(runner.cfg, meta)
-    of_schedules = {name: pair for name, pair in settings.items() if name.startswith(SCHEDULES)}
+    of_schedules = {
+        name: pair for name, pair in settings.items() if name.startswith(SCHEDULE_SETTINGS)
+    }
     changed = {name: pair for name, pair in settings.items() if name not in of_schedules}
     changed |= differing(
         _facts(recorded, meta.get('seed')), _facts(own, runner._randomness_cfg.get('seed'))
@@ -47,14 +49,15 @@ def changes_of(runner: Runner, checkpoint: Mapping[str, Any]) -> Changes:
         changed['the teacher'] = teachers
     schedulers, saved = runner.param_schedulers or (), checkpoint.get('param_schedulers') or ()
     if not are_alike(schedulers, saved):
-        return changed | of_schedules  # of the same config it is damage, which is found later
+        return changed | of_schedules  # with the same config this is damage, which is found later
     kept = follow_config(schedulers, saved)
     if of_schedules or runner.cfg.get('resume_changed'):
         changed |= kept
     elif kept and not changed:
         runner.logger.warning(
             'The length of the run changed, and schedules that have begun stay as they were '
-            f'({in_words(kept)}); with --resume-changed they become those of the new length.'
+            f'({changes_in_words(kept)}); with --resume-changed they become those of the new '
+            'length.'
         )
     return changed
 
@@ -77,13 +80,14 @@ def are_alike(schedulers: Sequence[Any], saved: Sequence[Any]) -> bool:
     )
 
 
-def in_words(changed: Changes) -> str:
+def changes_in_words(changed: Changes) -> str:
     """The changes with both values."""
     words = [
-        f'{name}: {theirs!s:.{WIDTH}}, now {ours!s:.{WIDTH}}'
+        f'{name}: {theirs!s:.{VALUE_CHARACTERS}}, now {ours!s:.{VALUE_CHARACTERS}}'
         for name, (theirs, ours) in changed.items()
     ]
-    return '; '.join(words[:FEW]) + f'; and {len(words) - FEW} more' * (len(words) > FEW)
+    more = f'; and {len(words) - FEW} more' if len(words) > FEW else ''
+    return '; '.join(words[:FEW]) + more
 
 
 def apply_changes(runner: Runner, checkpoint: State, changed: Changes) -> None:

@@ -1,4 +1,4 @@
-"""From the folder of a run to one of its checkpoints."""
+"""Choose a checkpoint from the folder of a run."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from .newest import BEST, NUMBERED, best_checkpoint, newest_checkpoint
 
 LAST, BEST_ONE = 'last', 'best'
-ADAPTER = 'adapter_config.json'  # of peft
+PEFT_CONFIG = 'adapter_config.json'  # peft's file name
 
 
 def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, str]:
@@ -40,10 +40,11 @@ def checkpoint_in(folder: str | Path, which: str | None = None) -> tuple[str, st
             'which default_hooks.checkpoint.save_best asks for; give --checkpoint last.'
         )
     newest = newest_checkpoint(folder)
-    if newest is None and Path(folder, ADAPTER).is_file():
+    if newest is None and Path(folder, PEFT_CONFIG).is_file():
         raise ConfigError(
-            f'The folder {folder!r} has the adapter of another model alone ({ADAPTER}); merge it '
-            'into that model with merge_and_unload() of peft, and give what save_pretrained writes.'
+            f'The folder {folder!r} has the adapter of another model alone ({PEFT_CONFIG}); merge '
+            'it into that model with merge_and_unload() of peft, and give what save_pretrained '
+            'writes.'
         )
     if newest is None and is_of_hub(str(folder)):
         raise ConfigError(

@@ -49,7 +49,7 @@ def write_folder(
 
     Args:
         folder: the folder. What is there is replaced once the new one is complete.
-        tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.parts_of`. They must not
+        tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.split_state`. They must not
             change meanwhile.
         group: a group of gloo for this alone. None if there is one rank.
 
@@ -127,7 +127,7 @@ class _Writer(HuggingFaceStorageWriter):
     def __init__(self, partial: Path, folder: Path, plain: Mapping[str, Any]) -> None:
         super().__init__(str(partial), save_distributed=True)
         self._partial, self._folder, self._plain = partial, folder, plain
-        self._planned: dict[str, Any] = {}  # of rank 0, the size of each tensor
+        self._planned: dict[str, Any] = {}  # sizes of tensors by name, on rank 0
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)

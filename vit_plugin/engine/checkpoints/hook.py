@@ -1,4 +1,4 @@
-"""When a run saves, what it keeps, and where it names the last checkpoint."""
+"""The checkpoint hook: when a run saves, what it keeps, and which checkpoint is the last."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from vit_plugin.arguments.fields import OrNever, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
-from ..sharding import is_sharded, unwrapped
+from ..sharding import is_sharded, without_ddp
 from ..step import in_window
 from ..validation_record import in_per_cent
 from .newest import BEGAN, MARKER
@@ -68,7 +68,7 @@ class CheckpointHook(EagerCheckpointHook):
         with as_config_error('CheckpointHook'):
             super().__init__(interval, *args, filename_tmpl=filename_tmpl, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
-        self._position: tuple[int, int] | None = None  # of the last checkpoint of this process
+        self._position: tuple[int, int] | None = None  # position of this process's last checkpoint
         self._due = False
 
     def before_train(self, runner: Runner) -> None:
@@ -79,7 +79,7 @@ class CheckpointHook(EagerCheckpointHook):
                 "type='CheckpointHook'."
             )
         self._folder = self._format == 'folder' or (
-            self._format == 'auto' and is_sharded(unwrapped(runner.model))
+            self._format == 'auto' and is_sharded(without_ddp(runner.model))
         )
         if self._folder:
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
@@ -235,7 +235,7 @@ class CheckpointHook(EagerCheckpointHook):
                     f"which are {', '.join(metrics)}; choose one of them or 'auto'."
                 )
             info = runner.message_hub.runtime_info
-            end = f'_{key}' * (len(self.key_indicators) > 1)
+            end = f'_{key}' if len(self.key_indicators) > 1 else ''
             score, best = metrics[key], info.get(f'best_score{end}', self.init_value_map[rule])
             if score is None or not self.is_better_than[key](score, best):
                 continue

@@ -8,12 +8,17 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.distributed.checkpoint.stateful import Stateful
 
-STATES = 'hook_states'
+HOOK_STATES = 'hook_states'
 LOOP = 'train_loop'  # the entry of the loop, which a hook may have told to stop
 # Ours have a `state_dict`, save themselves as EMAHook does, or are functions of the position.
-PACKAGE = 'vit_plugin'
-CLOCKS = ('IterTimerHook',)  # what they count is of this process
-FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg')  # their flags tell what was done here
+OWN_PACKAGE = 'vit_plugin'
+CLOCKS = ('IterTimerHook',)  # these count within one process
+FRAMEWORK_PACKAGES = (
+    'mmengine',
+    'mmpretrain',
+    'mmdet',
+    'mmseg',
+)  # their flags tell what was done here
 
 
 class HookStates:
@@ -38,7 +43,7 @@ class HookStates:
         self._first = {name: deepcopy(_plain(hook)) for name, hook in hooks.items()}
         info = runner.message_hub.runtime_info
         saved = (
-            info.get(STATES, {}) if runner.iter else {}
+            info.get(HOOK_STATES, {}) if runner.iter else {}
         )  # the hub of a new run may be an old one
         for name in saved.keys() & hooks.keys():
             state, hook = deepcopy(saved[name]), hooks[name]
@@ -80,12 +85,12 @@ class HookStates:
         for hook in self._runner.hooks:
             kind = type(hook)
             numbers[kind.__name__] = number = numbers.get(kind.__name__, 0) + 1
-            own = kind.__module__.partition('.')[0] == PACKAGE or kind.__name__ in CLOCKS
+            own = kind.__module__.partition('.')[0] == OWN_PACKAGE or kind.__name__ in CLOCKS
             if isinstance(hook, Stateful) or not own:
                 yield f'{kind.__name__}.{number}', hook
 
     def _warn(self, name: str, hook: Hook, unsaved: set[str]) -> None:
-        foreign = type(hook).__module__.partition('.')[0] not in FRAMEWORKS
+        foreign = type(hook).__module__.partition('.')[0] not in FRAMEWORK_PACKAGES
         if unsaved and foreign and name not in self._named:
             self._named.add(name)
             self._runner.logger.warning(

@@ -1,4 +1,4 @@
-"""Which checkpoint of a run's folder is the last one, and which the best.
+"""Find the last and the best checkpoint in the folder of a run.
 
 A folder speaks for itself: only files in it count, whatever the marker ``last_checkpoint`` or the
 times of the files say. So a folder may be moved, copied or restored from an archive.
@@ -28,7 +28,7 @@ BEST = re.compile(r'best_.+')
 REMEDY = 'give another checkpoint, or start over with another --work-dir'
 
 
-class Found(NamedTuple):
+class FoundCheckpoint(NamedTuple):
     """A checkpoint in a folder, and what it says of itself. Its tensors are not read.
 
     Attributes:
@@ -76,7 +76,7 @@ def newest_checkpoint(work_dir: str | Path, out_dir: str | Path | None = None) -
         return text if text.startswith(f'{out_dir}/') else None
     folder, name = Path(out_dir or work_dir), _name(text)
     paths = list(folder.iterdir()) if folder.is_dir() else []
-    found = [describe(path) for path in paths if _is_checkpoint(path, name)]
+    found = [describe_checkpoint(path) for path in paths if _is_checkpoint(path, name)]
     marked = next((one for one in found if one.path.name == name), None)
     damaged = [text] if text and marked is None else []
     for one in _in_order(found, marked):
@@ -113,7 +113,9 @@ def _name(path: str) -> str:
     return re.split(r'[\\/]', path)[-1]
 
 
-def _in_order(found: list[Found], marked: Found | None) -> list[Found]:
+def _in_order(
+    found: list[FoundCheckpoint], marked: FoundCheckpoint | None
+) -> list[FoundCheckpoint]:
     """Checkpoints from the last one on, without later ones of other runs than the marked one.
 
     One that cannot be read has the place that its name says.
@@ -147,14 +149,18 @@ def best_checkpoint(folder: str | Path) -> tuple[str, list[str]] | None:
     if not saved:
         return None
     name = _name(_marked(folder))
-    runs = [one for one in map(describe, filter(_is_checkpoint, paths)) if one.run is not None]
+    runs = [
+        one
+        for one in map(describe_checkpoint, filter(_is_checkpoint, paths))
+        if one.run is not None
+    ]
     last = next(
         (one for one in runs if one.path.name == name),
         max(runs, key=lambda one: one.position, default=None),
     )
     found = [
         one
-        for one in map(describe, saved)
+        for one in map(describe_checkpoint, saved)
         if last is None or one.run == last.run or one.path.name in last.best
     ]
     by_metric: dict[str, Path] = {}
@@ -181,7 +187,7 @@ def has_checkpoints(folder: str | Path) -> bool:
     return any(NUMBERED.fullmatch(name) or BEST.fullmatch(name) for name in names)
 
 
-def describe(path: Path) -> Found:
+def describe_checkpoint(path: Path) -> FoundCheckpoint:
     """What a checkpoint says of itself. Its tensors are not read."""
     number = _number(path.name)
     try:
@@ -189,12 +195,12 @@ def describe(path: Path) -> Found:
             read_run(path) if path.is_dir() else read_checkpoint(path, mmap=True, payload=False)
         )
     except (ConfigError, OSError, ValueError, TypeError, RecursionError):
-        return Found(path, '', -1, number, None, ())
+        return FoundCheckpoint(path, '', -1, number, None, ())
     meta = _entry(content, 'meta')
     info = _entry(_entry(content, 'message_hub'), 'runtime_info')
     began, iteration = info.get(BEGAN), meta.get('iter')
     best = (value for key, value in info.items() if str(key).startswith('best_ckpt'))
-    return Found(
+    return FoundCheckpoint(
         path,
         began if isinstance(began, str) else '',
         iteration if isinstance(iteration, int) else -1,

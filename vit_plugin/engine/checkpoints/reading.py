@@ -18,7 +18,7 @@ from vit_plugin.weights.lora import merged
 from vit_plugin.weights.reading.files import find_tensors
 from vit_plugin.weights.report import shortened_list
 
-from ..sharding import is_sharded, unwrapped
+from ..sharding import is_sharded, without_ddp
 from .read_state import read_state
 from .same_run import check_same_run
 from .state import by_numbers
@@ -31,7 +31,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         ConfigError: if it cannot be read, or if it is to be resumed and is of another model,
             optimizer or global batch.
     """
-    model = unwrapped(runner.model)
+    model = without_ddp(runner.model)
     if os.path.isdir(path):
         checkpoint = read_state(
             path,

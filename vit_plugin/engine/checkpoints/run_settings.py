@@ -1,4 +1,4 @@
-"""What determines a run, and what may change at a resume without a word."""
+"""Settings that determine a run, and those that may change when it is resumed."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ Changes = dict[str, tuple[Any, Any]]  # by name: of the checkpoint, and of this 
 # The sections of a config that determine the run. What is in no section may change: the validation
 # and its data, logs, work_dir, compile, sharding, env_cfg and so on. docs/cluster_reference.md has
 # the same tables.
-SECTIONS = (
+RUN_SECTIONS = (
     'model',
     'data_preprocessor',
     'train_dataloader',
@@ -23,7 +23,6 @@ SECTIONS = (
     'schedule_length',
     'auto_scale_lr',
     'randomness',
-    'float8',
     'lora',
 )
 # Settings that may change within a section: the length of the run, places of files and initial
@@ -48,7 +47,7 @@ FREE = {
         'multiprocessing_context',
     ),
 }
-FREE_VALUES = ('model.teacher', 'randomness.seed')  # of a teacher, the weights are compared
+FREE_VALUES = ('model.teacher', 'randomness.seed')  # a teacher's weights are compared instead
 FREE_ANYWHERE = ('data_root', 'init_cfg', 'num_workers', 'pretrained', 'test_cfg', 'with_cp')
 # Hooks that watch, save or end a run. All others determine it.
 WATCHING = (
@@ -72,15 +71,15 @@ WATCHING = (
     'VisualizationHook',
 )
 LEFT_OUT = 'left out'
-SCHEDULES = ('param_scheduler', 'schedule_length')
+SCHEDULE_SETTINGS = ('param_scheduler', 'schedule_length')
 
 
-def settings_of(cfg: Mapping[str, Any]) -> dict[str, str]:
+def flat_settings(cfg: Mapping[str, Any]) -> dict[str, str]:
     """The settings of a config that determine a run, as text, by their dotted names.
 
     Names of classes are without their scope: ``vit_plugin.EMAHook`` computes what ``EMAHook`` does.
     """
-    used = {name: cfg[name] for name in SECTIONS if cfg.get(name) is not None}
+    used = {name: cfg[name] for name in RUN_SECTIONS if cfg.get(name) is not None}
     if not (cfg.get('auto_scale_lr') or {}).get('enable'):
         used.pop('auto_scale_lr', None)
     for name, hook in _hooks(cfg):
@@ -104,7 +103,7 @@ def _hooks(cfg: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         kind = _class_name(repr(hook.get('type'))) if isinstance(hook, Mapping) else ''
         if kind and kind not in WATCHING:
             numbers[kind] = number = numbers.get(kind, 0) + 1
-            yield f'hooks.{kind}' + f'.{number}' * (number > 1), hook
+            yield f'hooks.{kind}' + (f'.{number}' if number > 1 else ''), hook
 
 
 def _class_name(text: str) -> str:
@@ -121,9 +120,9 @@ def changed_settings(cfg: Mapping[str, Any], meta: Mapping[str, Any]) -> Changes
     theirs = meta.get('run', {}).get('settings')
     if theirs is None:
         known = literals(meta.get('cfg'))
-        theirs = settings_of(known)
+        theirs = flat_settings(known)
         cfg = {name: cfg[name] for name in cfg if name in known}
-    return differing(theirs, settings_of(cfg), LEFT_OUT)
+    return differing(theirs, flat_settings(cfg), LEFT_OUT)
 
 
 def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any], absent: Any = None) -> Changes:

@@ -13,7 +13,7 @@ import torch
 from vit_plugin.weights.reading.folders import SHARDS
 
 # safetensors' names of the types.
-DTYPES = {
+SAFETENSORS_DTYPES = {
     torch.float64: 'F64',
     torch.float32: 'F32',
     torch.float16: 'F16',
@@ -40,7 +40,7 @@ def write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) ->
         chunk, name = item.tensor_data.chunk, item.index.fqn
         begin, end = end, end + chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
         header[name] = dict(
-            dtype=DTYPES[item.tensor_data.properties.dtype],
+            dtype=SAFETENSORS_DTYPES[item.tensor_data.properties.dtype],
             shape=list(chunk.sizes),
             data_offsets=[begin, end],
         )
@@ -66,6 +66,6 @@ def write_hashed(path: Path, *blocks: Any) -> dict[str, Any]:
             size += len(block)
         file.flush()
         os.fsync(file.fileno())
-        if hasattr(os, 'posix_fadvise'):  # what is read back comes from the disk, not from memory
+        if hasattr(os, 'posix_fadvise'):  # forces reading back from the disk, not from memory
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return dict(bytes=size, sha256=digest.hexdigest())

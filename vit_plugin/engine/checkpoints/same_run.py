@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from ..non_finite import first_broken
-from ..sharding import unwrapped
-from .changed_run import apply_changes, are_alike, changes_of, in_words
+from ..sharding import without_ddp
+from .changed_run import apply_changes, are_alike, changes_in_words, changes_of
 from .optimizer_forms import first_states, form, forms
 from .state import State, identity, scheduler_state
 
@@ -30,17 +30,17 @@ def check_same_run(runner: Runner, checkpoint: State, path: str) -> None:
         ConfigError: if it is of a run that this one cannot continue; if it is damaged; or if
             something differs that is not accepted.
     """
-    model, meta = unwrapped(runner.model), checkpoint['meta']
+    model, meta = without_ddp(runner.model), checkpoint['meta']
     _reject(path, _of_position(runner, meta) or _of_model(model, checkpoint['state_dict']))
     if changed := changes_of(runner, checkpoint):
         if not runner.cfg.get('resume_changed'):
             raise ConfigError(
-                f'What determines the run has changed since {path!r}: {in_words(changed)}; undo '
-                'this, or add --resume-changed (resume_changed=True in a config) to apply it from '
-                f'here on, or {FROM_WEIGHTS}.'
+                f'What determines the run has changed since {path!r}: {changes_in_words(changed)}; '
+                'undo this, or add --resume-changed (resume_changed=True in a config) to apply it '
+                f'from here on, or {FROM_WEIGHTS}.'
             )
         apply_changes(runner, checkpoint, changed)
-        runner.logger.warning(f'The run continues with changes: {in_words(changed)}.')
+        runner.logger.warning(f'The run continues with changes: {changes_in_words(changed)}.')
     _reject(
         path,
         _of_end(runner, meta)
@@ -124,7 +124,7 @@ def _of_optimizer(runner: Runner, saved: Any, recorded: Mapping[str, Any]) -> st
         )
     for group, mine in zip(groups, optimizer.param_groups, strict=True):
         for name, value in optimizer.defaults.items():
-            if value and name not in group:  # what is off by default may be of another torch
+            if value and name not in group:  # options that are off may come from another torch
                 return f'its optimizer has no {name}, which {kind} has'
         if wrong := _wrong_value(group, {**mine, 'params': None}):
             return f'its optimizer has {wrong}'

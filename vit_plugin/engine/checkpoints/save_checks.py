@@ -6,7 +6,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
 
-from ..sharding import is_sharded, unwrapped
+from ..sharding import is_sharded, without_ddp
 from ..work_dir import blind_rank
 
 
@@ -22,7 +22,7 @@ def check_place(runner: Runner, out_dir: str | Path, is_folder: bool) -> None:
         ConfigError: if it is a URL and the checkpoints are not files of one rank, or if ranks that
             write a part of each do not see the folder of rank 0.
     """
-    sharded = is_sharded(unwrapped(runner.model))
+    sharded = is_sharded(without_ddp(runner.model))
     if '://' in str(out_dir):
         if is_folder or sharded:
             raise ConfigError(

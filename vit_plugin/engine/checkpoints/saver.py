@@ -19,16 +19,16 @@ from vit_plugin.errors import ConfigError
 from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, timeout_of
 from ..non_finite import first_broken
 from ..runtime_info import RuntimeInfoHook
-from ..sharding import is_sharded, unwrapped
+from ..sharding import is_sharded, without_ddp
 from .folder import write_folder
-from .hook_states import STATES
-from .state import State, on_cpu, parts_of, state_of
+from .hook_states import HOOK_STATES
+from .state import State, on_cpu, split_state, state_of
 
 # Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be
 # dead.
-ALONE, TOGETHER = 600.0, 5.0
+LONGEST_SAVE_ALONE, TOGETHER = 600.0, 5.0
 
-Step = Callable[[], Any]  # of what is done with a state once it is taken
+Step = Callable[[], Any]  # runs on a state once it is taken
 
 
 class Saver:
@@ -95,14 +95,14 @@ class Saver:
                 process that is needed does not come. What was there is unchanged.
         """
         path, main = Path(out_dir, filename), is_main_process()
-        is_url, sharded = '://' in str(out_dir), is_sharded(unwrapped(self.runner.model))
+        is_url, sharded = '://' in str(out_dir), is_sharded(without_ddp(self.runner.model))
         background = background and not is_url
         together = together or folder or background or sharded
         if together:
             self._wait_for_all(sharded)
         elif not main:
             return True
-        self.runner.message_hub.update_info(STATES, self.runner.hook_states.now())
+        self.runner.message_hub.update_info(HOOK_STATES, self.runner.hook_states.now())
         state = state_of(self.runner, **content) if main or folder or sharded else {}
         if not self._is_finite(state, together):
             return False
@@ -130,7 +130,7 @@ class Saver:
         return True
 
     def _steps_of_folder(self, path: Path, state: State, background: bool) -> list[Step]:
-        tensors, plain = parts_of(state, is_main_process())
+        tensors, plain = split_state(state, is_main_process())
         if background:
             tensors = self._staged(tensors)
         return [partial(write_folder, path, tensors, plain, self.group)]
@@ -139,11 +139,11 @@ class Saver:
         """Gather a sharded state. The main process writes it."""
         main = is_main_process()
         state = on_cpu(state, copy=background, keep=main)
-        return [partial(write_file, path, state)] if main else []
+        return [partial(write_checkpoint, path, state)] if main else []
 
     def _is_finite(self, state: State, together: bool) -> bool:
         """Return whether a state is finite. If every process calls it, all of their parts count."""
-        broken = first_broken(state, dict(unwrapped(self.runner.model).named_parameters()))
+        broken = first_broken(state, dict(without_ddp(self.runner.model).named_parameters()))
         step = state['meta']['iter'] if state else 0
         if together:
             found = [one for one in all_gather_object((broken, step)) if one[0]]
@@ -210,7 +210,7 @@ class Saver:
         try:
             yield
         except BaseException:
-            self.wait(ALONE if get_world_size() == 1 else TOGETHER)
+            self.wait(LONGEST_SAVE_ALONE if get_world_size() == 1 else TOGETHER)
             raise
 
 
@@ -234,7 +234,7 @@ def new_stager() -> Any:
     )
 
 
-def write_file(path: Path, state: State) -> None:
+def write_checkpoint(path: Path, state: State) -> None:
     """Write a state in MMEngine's format, atomically, without a second copy in memory."""
-    with replacing(path) as partial:
-        torch.save(state, partial)
+    with replacing(path) as unfinished:
+        torch.save(state, unfinished)

@@ -15,12 +15,12 @@ from mmengine.utils import apply_to
 from torch import Tensor, nn
 
 import vit_plugin
-from vit_plugin.weights.provenance import KEY
-from vit_plugin.weights.reading.plain import split
+from vit_plugin.weights.provenance import PROVENANCE_KEY
+from vit_plugin.weights.reading.plain import split_tensors
 
-from ..sharding import reshard, unwrapped
+from ..sharding import reshard, without_ddp
 
-State = dict[str, Any]  # of a run, or of a part of it
+State = dict[str, Any]  # state of a run or of a component
 
 
 def state_of(
@@ -59,13 +59,13 @@ def state_of(
     )
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
-    if is_main_process():  # which writes it
-        meta[KEY] = runner.provenance.plain()
+    if is_main_process():  # the main process writes it
+        meta[PROVENANCE_KEY] = runner.provenance.plain()
     if runner.lora:
         meta['lora'] = asdict(runner.lora)
     state = dict(
         meta=meta,
-        state_dict=unwrapped(runner.model).state_dict(),
+        state_dict=without_ddp(runner.model).state_dict(),
         message_hub=runner.message_hub.state_dict(),
     )
     if save_optimizer:
@@ -109,8 +109,8 @@ def on_cpu(state: State, copy: bool, keep: bool = True) -> State:
     return deepcopy(state, memo) if keep else {}
 
 
-def parts_of(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
-    """A state split by :func:`~vit_plugin.weights.reading.plain.split`, the optimizer by names.
+def split_state(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
+    """Split a state by :func:`~vit_plugin.weights.reading.plain.split_tensors`, optimizers by name.
 
     All tensors of the main process are written. Of the other processes only the sharded ones are,
     and not, for example, their own statistics.
@@ -120,7 +120,7 @@ def parts_of(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
             **state,
             'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters']),
         }
-    tensors, plain = split(state)
+    tensors, plain = split_tensors(state)
     return {
         name: tensor for name, tensor in tensors.items() if main or hasattr(tensor, 'full_tensor')
     }, plain
@@ -129,7 +129,7 @@ def parts_of(state: State, main: bool) -> tuple[dict[str, Tensor], State]:
 def identity(runner: Runner) -> dict[str, Any]:
     """Facts that a run resuming this checkpoint should share, and the versions that wrote it."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
-    optimizer, model = runner.optim_wrapper.optimizer, unwrapped(runner.model)
+    optimizer, model = runner.optim_wrapper.optimizer, without_ddp(runner.model)
     names = {parameter: name for name, parameter in model.named_parameters()}
     groups = [
         [names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]

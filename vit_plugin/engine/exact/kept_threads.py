@@ -8,7 +8,7 @@ from mmengine.runner import Runner
 
 from anyfolder.cores import cores
 
-THREADS = 'threads'  # in the runtime information that checkpoints have
+THREADS_KEY = 'threads'  # in the runtime information that checkpoints have
 VARIABLE = 'OMP_NUM_THREADS'
 
 
@@ -19,7 +19,7 @@ def keep_threads(runner: Runner) -> None:
     otherwise, or if the machine has fewer cores.
     """
     now = torch.get_num_threads()
-    began = runner.message_hub.runtime_info.get(THREADS) if runner._resume else None
+    began = runner.message_hub.runtime_info.get(THREADS_KEY) if runner._resume else None
     if isinstance(began, int) and 0 < began != now and get_device() == 'cpu':
         if VARIABLE in os.environ:
             runner.logger.warning(
@@ -35,4 +35,4 @@ def keep_threads(runner: Runner) -> None:
                     f'results stay the same, but this machine has {here} core{"s" * (here > 1)}. '
                     f'{VARIABLE}={here} is faster, and rounds sums otherwise.'
                 )
-    runner.message_hub.update_info(THREADS, now)
+    runner.message_hub.update_info(THREADS_KEY, now)

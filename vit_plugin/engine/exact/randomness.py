@@ -42,6 +42,6 @@ def seed_step(seed: int, kind: int, iteration: int) -> None:
     seed_host(words)
     device = get_device()
     if device == 'cuda':
-        torch.cuda.manual_seed(words[3])  # of the current device alone; waits for nothing
+        torch.cuda.manual_seed(words[3])  # seeds the current device alone; waits for nothing
     elif device != 'cpu':
         torch.manual_seed(words[3])  # all devices there are

@@ -8,12 +8,12 @@ from vit_plugin.arguments import why_not_built
 from vit_plugin.errors import ConfigError, MissingExtraError, is_out_of_memory, named_line
 
 # The remedy if a training has too little memory.
-LESS_MEMORY = (
+TRAIN_WITH_LESS_MEMORY = (
     'give a smaller train_dataloader.batch_size (--batch-size with --data), '
     'model.backbone.with_cp=True or --amp'
 )
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
-KNOWN = (
+KNOWN_ERRORS = (
     (
         r'(EADDRINUSE|[Aa]ddress already in use)',
         'the port of rank 0 is taken by another program; give another, such as PORT=29501',
@@ -72,7 +72,7 @@ KNOWN = (
 )
 
 
-def explained(error: BaseException, memory: str = LESS_MEMORY) -> str | None:
+def explained(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str | None:
     """The sentence to print instead of a traceback, or None for an error that is not known.
 
     Args:
@@ -88,7 +88,7 @@ def explained(error: BaseException, memory: str = LESS_MEMORY) -> str | None:
     return known and (known if known.endswith(('.', '?')) else f'{known}.')
 
 
-def sentence(error: BaseException, memory: str = LESS_MEMORY) -> str:
+def sentence(error: BaseException, memory: str = TRAIN_WITH_LESS_MEMORY) -> str:
     """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
     return explained(error, memory) or (
         f'{named_line(error)}; give --traceback to see where it comes from.'
@@ -99,7 +99,7 @@ def _of_machine(error: BaseException, memory: str) -> str | None:
     """The sentence for an error of the machine or the settings."""
     if is_out_of_memory(error):
         return f'there is not enough memory; {memory}'
-    for pattern, known in KNOWN:
+    for pattern, known in KNOWN_ERRORS:
         if match := re.search(pattern, str(error)):
             return known.format(*(group for group in match.groups() if group))
     if (

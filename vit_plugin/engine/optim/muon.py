@@ -15,8 +15,8 @@ from vit_plugin.registry import OPTIMIZERS
 # Coefficients of the quintic iteration: they let small singular values grow fast, and bring all to
 # between 0.7 and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
-WIDE = 2  # columns for each row, from which on the Gram matrix pays
-RMS = 0.2  # of AdamW's steps, as Liu et al. measured it
+GRAM_RATIO = 2  # columns for each row, from which on the Gram matrix pays
+RMS = 0.2  # RMS of AdamW's steps, measured by Liu et al.
 # Entries that torch, and MMEngine's custom_keys, add to a group.
 NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')
 
@@ -37,7 +37,7 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
     x = x.mT if tall else x
     x = x / x.norm().clamp(min=eps)
     a, b, c = QUINTIC
-    if x.is_cuda or x.shape[1] < WIDE * len(x):
+    if x.is_cuda or x.shape[1] < GRAM_RATIO * len(x):
         for _ in range(steps):
             square = x @ x.mT
             x = a * x + (b * square + c * square @ square) @ x

@@ -9,7 +9,7 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Fraction
 
 # Arguments of MMEngine's schedulers that count epochs or iterations.
-POSITIONS = (
+SCHEDULE_POSITIONS = (
     'begin',
     'end',
     'T_max',
@@ -66,7 +66,7 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     # Done here, because this keeps fractions of epochs.
     if config.pop('convert_to_iter_based', False):
         config['by_epoch'], factor = False, factor * epoch_length
-    for name in POSITIONS:
+    for name in SCHEDULE_POSITIONS:
         if config.get(name) is not None:
             config[name] = _times(config[name], factor, 0 if name == 'begin' else 1, last)
     if 'end' in config:

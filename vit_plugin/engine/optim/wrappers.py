@@ -20,7 +20,7 @@ from vit_plugin.registry import OPTIM_WRAPPERS
 
 from ..step import BaseOptimWrapper
 
-DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
+AMP_DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 
 
 class ClipNorm(TypedDict, total=False):
@@ -103,12 +103,12 @@ class AmpOptimWrapper(BaseOptimWrapper, mmengine.optim.AmpOptimWrapper):
             )
             dtype = 'float16' if old_gpu else 'bfloat16'
         dtype = str(dtype).removeprefix('torch.')
-        if dtype not in DTYPES or (dtype, device) == ('float16', 'cpu'):
+        if dtype not in AMP_DTYPES or (dtype, device) == ('float16', 'cpu'):
             raise ConfigError(
                 f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
                 'choose bfloat16, or leave it out.'
             )
-        self.cast_dtype, self.fused_attention = DTYPES[dtype], fused_attention
+        self.cast_dtype, self.fused_attention = AMP_DTYPES[dtype], fused_attention
         if isinstance(loss_scale, (int, float)):
             scaler = {'init_scale': loss_scale}
         else:

@@ -2,7 +2,7 @@
 
 from .begin import begin_sharded, check_steps
 from .ema import EMAHook
-from .shard import is_sharded, parts_to_shard, reshard, shard, unwrapped
+from .shard import is_sharded, parts_to_shard, reshard, shard, without_ddp
 from .sharding_options import Sharding
 
 __all__ = [
@@ -14,5 +14,5 @@ __all__ = [
     'parts_to_shard',
     'reshard',
     'shard',
-    'unwrapped',
+    'without_ddp',
 ]

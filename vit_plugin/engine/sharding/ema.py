@@ -22,7 +22,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.registry import HOOKS
 
-from .shard import reshard, unwrapped
+from .shard import reshard, without_ddp
 
 Momentum = Annotated[float, Field(gt=0, lt=1)]
 
@@ -38,7 +38,7 @@ class AverageOptions(TypedDict, total=False):
 
 
 @dataclass
-class Source:
+class ModelTensors:
     """A model's tensors for MMEngine's averages, or this rank's parts of them if it is sharded."""
 
     model: nn.Module
@@ -89,7 +89,7 @@ class EMAHook(mmengine.hooks.EMAHook):
         super().__init__(ema_type, strict_load, begin_iter, begin_epoch, **kwargs)
 
     def before_run(self, runner: Runner) -> None:
-        self.src_model = unwrapped(runner.model)
+        self.src_model = without_ddp(runner.model)
         # MMEngine's class does the arithmetic. It would copy a model, so it is given an empty one.
         self.ema_model: BaseAveragedModel = MODELS.build(
             self.ema_cfg, default_args=dict(model=nn.Module())
@@ -104,7 +104,7 @@ class EMAHook(mmengine.hooks.EMAHook):
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         if self._ema_started(runner):
             reshard(self.src_model)
-            self.ema_model.update_parameters(Source(self.src_model))
+            self.ema_model.update_parameters(ModelTensors(self.src_model))
         else:
             self._copy(self._sources())
 

@@ -104,7 +104,7 @@ def is_sharded(module: nn.Module) -> bool:
     return isinstance(module, fsdp.FSDPModule)
 
 
-def unwrapped(model: nn.Module) -> nn.Module:
+def without_ddp(model: nn.Module) -> nn.Module:
     """The model without DDP's wrapper. A sharded model has none."""
     return model.module if is_model_wrapper(model) else model
 

@@ -5,6 +5,6 @@
 
 from pathlib import Path
 
-FOLDER = Path(__file__).parent  # a checkpoint for torch, as a folder of a hub
-ONNX = FOLDER / 'shapes.onnx'  # the same model for onnxruntime, which starts at once
-IMAGES = FOLDER / 'images'
+DEMO_CHECKPOINT = Path(__file__).parent  # a checkpoint for torch, as a folder of a hub
+DEMO_ONNX = DEMO_CHECKPOINT / 'shapes.onnx'  # the same model for onnxruntime, which starts at once
+DEMO_IMAGES = DEMO_CHECKPOINT / 'images'

@@ -20,13 +20,14 @@ TPU_V3_CORE_TFLOPS = 61.5
 PAPER_CORE_DAYS = {'H/14': {'JFT-300M': 2500}, 'L/16': {'JFT-300M': 680, 'ImageNet-21k': 230}}
 
 # Images in the training set of well-known data, by the type of the data set or by its folder.
-IMAGES = {
+DATASET_IMAGES = {
     'ImageNet': 1_281_167,
     'ImageNet21k': 14_197_122,
     **dict.fromkeys(('CIFAR10', 'CIFAR100', 'cifar10-jpeg', 'cifar100-jpeg'), 50_000),
 }
-DIGITS = 1797  # of scikit-learn
-DAY = 24 * 3600
+DIGITS_IMAGES = 1797  # size of scikit-learn's data set
+SECONDS_PER_DAY = 24 * 3600
+GIB = 1 << 30  # bytes
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Cluster:
     gpus: int
     gpus_per_node: int
     memory: int  # bytes of a GPU that a run may take
-    peak_tflops: float  # what a GPU computes at best
-    utilization: float  # which part of that arithmetic reaches
+    peak_tflops: float  # peak of one GPU
+    utilization: float  # share of the peak that arithmetic reaches
     # Links of a GPU within and between machines, in one direction.
     gigabytes_per_s: Mapping[str, float]
 
@@ -58,7 +59,7 @@ class Cluster:
 
     def core_days(self, flops: float) -> float:
         """Days of one TPUv3 core for a number of operations, at the same utilization."""
-        return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilization * DAY)
+        return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilization * SECONDS_PER_DAY)
 
 
 def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:
@@ -101,8 +102,10 @@ def images_in(dataset: Mapping) -> int | None:
     if listed.suffix == '.txt' and listed.is_file():
         return len(read_lines(listed))
     if _kind(dataset) == 'Digits':
-        return DIGITS - math.ceil(DIGITS * dataset.get('val_fraction', 0.2))
-    return IMAGES.get(_kind(dataset)) or IMAGES.get(Path(dataset.get('data_root') or '').name)
+        return DIGITS_IMAGES - math.ceil(DIGITS_IMAGES * dataset.get('val_fraction', 0.2))
+    return DATASET_IMAGES.get(_kind(dataset)) or DATASET_IMAGES.get(
+        Path(dataset.get('data_root') or '').name
+    )
 
 
 def _kind(dataset: Mapping) -> str:

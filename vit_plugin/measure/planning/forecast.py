@@ -8,10 +8,10 @@ from mmengine.config import Config
 from vit_plugin.models.layers.recompute import Recompute
 
 from .traced_step import Cost, Layout, TracedStep
-from .tracing import ENDS
+from .tracing import END_BLOCKS
 
-DEPTHS = (2 * ENDS, 2 * ENDS + 1)
-MOST_IMAGES = 1 << 20  # of one rank
+TRACED_DEPTHS = (2 * END_BLOCKS, 2 * END_BLOCKS + 1)
+MAX_RANK_BATCH = 1 << 20  # images of one rank
 
 
 class Forecast:
@@ -28,7 +28,7 @@ class Forecast:
     def __init__(self, cfg: Config, layout: Layout, num_layers: int | None) -> None:
         self.num_layers = num_layers
         self.steps = [
-            TracedStep(cfg, layout, depth) for depth in (DEPTHS if num_layers else (None,))
+            TracedStep(cfg, layout, depth) for depth in (TRACED_DEPTHS if num_layers else (None,))
         ]
         self._costs: dict[int, Cost] = {}
 
@@ -65,7 +65,7 @@ class Forecast:
 
     def _reaching(self, limit: int, first: int, second: int) -> int:
         """The batch at which a segment first reaches the limit, on lines through two batches."""
-        guess = MOST_IMAGES
+        guess = MAX_RANK_BATCH
         one, other = (segments(self.at(batch)) for batch in (first, second))
         for segment in one.keys() & other.keys():
             start = one[segment].total()
@@ -80,7 +80,7 @@ def equal_blocks(cfg: Config, num_layers: int) -> int | None:
     encoder = backbone.get('encoder') or {}
     listed = any(isinstance(value, (list, tuple)) for value in encoder.values())
     equal = (
-        num_layers > DEPTHS[-1]
+        num_layers > TRACED_DEPTHS[-1]
         and backbone.get('out_indices', -1) == -1
         and backbone.get('frozen_stages', -1) < 0
         and not encoder.get('window')
@@ -90,8 +90,8 @@ def equal_blocks(cfg: Config, num_layers: int) -> int | None:
 
 
 def extrapolated(short: Cost, long: Cost, num_layers: int) -> Cost:
-    """The cost at a depth on the line through those of both ``DEPTHS``, segment by segment."""
-    at = (num_layers - DEPTHS[0]) / (DEPTHS[1] - DEPTHS[0])
+    """The cost at a depth on the line through both ``TRACED_DEPTHS``, segment by segment."""
+    at = (num_layers - TRACED_DEPTHS[0]) / (TRACED_DEPTHS[1] - TRACED_DEPTHS[0])
     return {
         segment: Counter(
             {kind: size + (long[segment][kind] - size) * at for kind, size in held.items()}

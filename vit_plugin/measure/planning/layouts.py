@@ -17,11 +17,10 @@ from tqdm import tqdm
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.recompute import Recompute
 
-from .cost import DAY, Cluster
+from .cost import GIB, SECONDS_PER_DAY, Cluster
 from .forecast import Forecast, equal_blocks
 from .traced_step import Layout, num_blocks, recomputing_of
 
-GIB = 1 << 30
 RECOMPUTING: dict[Recompute, str] = {
     False: '',
     'selective': ' with selective recomputing',
@@ -46,7 +45,7 @@ class PlannedLayout:
     messages_s: float
     # Arithmetic and messages overlap; loading, validation and checkpoints take no time.
     step_s: float
-    days: float | None  # of the run; None without a schedule
+    days: float | None  # days of the run; None without a schedule
 
     def __str__(self) -> str:
         return self.name + RECOMPUTING[self.recompute]
@@ -190,7 +189,9 @@ def _row(
         arithmetic,
         messages,
         seconds,
-        None if images is None else images / (batch * forwards * cluster.gpus) * seconds / DAY,
+        None
+        if images is None
+        else images / (batch * forwards * cluster.gpus) * seconds / SECONDS_PER_DAY,
     )
 
 

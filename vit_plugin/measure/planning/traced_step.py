@@ -29,7 +29,7 @@ from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.encoder import Encoder
 from vit_plugin.models.layers.recompute import Recompute
 
-from .tracing import ENDS, Peaks, Work, memory_tracker
+from .tracing import END_BLOCKS, Peaks, Work, memory_tracker
 
 # Cost of a step: bytes by kind at the peak of each segment, and the operations and traffic of
 # ('work', ).
@@ -104,7 +104,7 @@ class TracedStep:
         self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
         self.amp_dtype = getattr(self.wrapper, 'cast_dtype', None)
-        if layout.device == 'cuda' and self.amp_dtype:  # where autocast computes norms in float32
+        if layout.device == 'cuda' and self.amp_dtype:  # autocast computes norms in float32 there
             for module in self.model.modules():
                 if isinstance(module, (nn.LayerNorm, nn.GroupNorm)):
                     module.register_forward_pre_hook(lambda _, args: (args[0].float(), *args[1:]))
@@ -238,7 +238,7 @@ def build_classifier(
     if num_layers is not None:
         blocks = list(built.backbone.blocks)
         built.backbone.blocks = Encoder(
-            blocks[:ENDS] + blocks[ENDS - num_layers :], (num_layers - 1,), recompute
+            blocks[:END_BLOCKS] + blocks[END_BLOCKS - num_layers :], (num_layers - 1,), recompute
         )
     return built
 
@@ -272,7 +272,7 @@ def planned_optim_wrapper(cfg: Config, device: str) -> dict:
     amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
     wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
     if amp:
-        wrapper['dtype'] = 'bfloat16'  # as many bytes as float16, which CPUs do not compute in
+        wrapper['dtype'] = 'bfloat16'  # CPUs lack float16, which has as many bytes
         wrapper.pop('loss_scale', None)
     optimizer = wrapper['optimizer']
     kind = getattr(torch.optim, str(optimizer['type']), None)

@@ -50,10 +50,10 @@ KIND = {
     'Other': 'activations',
     'Temp': 'activations',
 }
-KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
+MEMORY_KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 block_of = cache(re.compile(r'\.backbone\.blocks\.(\d+)$').search)  # a module's full name
 # Blocks at either end that differ from the others, which torch's prefetching makes more than one.
-ENDS = 2
+END_BLOCKS = 2
 SENDS = collective_ops - sync_ops
 READS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 
@@ -139,14 +139,14 @@ class Peaks(MemTracker):
         elif active := next(filter(None, map(block_of, self._mod_tracker.parents)), None):
             i = int(active[1])
             position: int | str = i
-            if ENDS <= i < self.num_layers - ENDS:
+            if END_BLOCKS <= i < self.num_layers - END_BLOCKS:
                 position = 'middle'
-            elif i >= ENDS:
+            elif i >= END_BLOCKS:
                 position = i - self.num_layers
             self._segment = ('backward' if self._mod_tracker.is_bw else 'forward', position)
-        now: list[dict[Any, int]] = list(self._curr_mem_snap.values())  # of each device
+        now: list[dict[Any, int]] = list(self._curr_mem_snap.values())  # for each device
         if sum(sizes['Total'] for sizes in now) > self.peaks[self._segment].total():
-            self.peaks[self._segment] = held = Counter(dict.fromkeys(KINDS, 0))
+            self.peaks[self._segment] = held = Counter(dict.fromkeys(MEMORY_KINDS, 0))
             for kind, size in (
                 pair for sizes in now for pair in sizes.items() if pair[0] != 'Total'
             ):

@@ -16,7 +16,7 @@ from ..layers.block import TransformerBlock
 from ..layers.block_cfg import Grid, block_cfgs
 from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
-from ..layers.outputs import MAPS, OUT_TYPES, OutType, check_out_type, read_out_indices
+from ..layers.outputs import MAP_OUT_TYPES, OUT_TYPES, OutType, check_out_type, read_out_indices
 from ..layers.pos_embed import PosEmbedCfg, PosEmbedName, build_positions
 from ..layers.recompute import Recompute
 from ..layers.rotary import build_rotary
@@ -178,7 +178,7 @@ class VisionTransformer(LayeredBackbone):
             with_cp=with_cp,
         )
         stem.check_image_size(self.img_size)
-        if self.one_patch_size or self.out_type in MAPS:
+        if self.one_patch_size or self.out_type in MAP_OUT_TYPES:
             stem.check_one_size(f'{type(self).__name__}, out_type={self.out_type!r}')
         return stem
 

@@ -31,7 +31,7 @@ ACTIVATION_LAYERS: dict[str, Callable[..., nn.Module]] = {
     name: getattr(nn, name)
     for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')
 }
-ACTIVATION_LAYERS['QuickGELU'] = QuickGELU  # of OpenAI's CLIP (arXiv:1606.08415, Section 2)
+ACTIVATION_LAYERS['QuickGELU'] = QuickGELU  # OpenAI's CLIP uses it (arXiv:1606.08415, Section 2)
 
 
 @dataclass(frozen=True)

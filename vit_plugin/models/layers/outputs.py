@@ -34,13 +34,13 @@ OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'pyramid': to_map,
     'pyramid_cls': to_map_and_class,
 }
-MAPS = ('featmap', 'pyramid', 'pyramid_cls')  # the outputs that are maps
-OF_CLASS = ('cls_token', 'pyramid_cls')  # those with the class token
+MAP_OUT_TYPES = ('featmap', 'pyramid', 'pyramid_cls')  # the outputs that are maps
+CLASS_TOKEN_OUT_TYPES = ('cls_token', 'pyramid_cls')  # outputs with the class token
 
 
 def check_out_type(out_type: str, prefix_tokens: Sequence[str]) -> None:
     """Raise a ``ConfigError`` if the output is a class token and there is none."""
-    if out_type in OF_CLASS and 'cls_token' not in prefix_tokens:
+    if out_type in CLASS_TOKEN_OUT_TYPES and 'cls_token' not in prefix_tokens:
         raise ConfigError(
             f'with_cls_token must be True when out_type={out_type!r}; without a class token '
             "choose out_type='avg_featmap', or 'featmap' or 'pyramid' for a detector."

@@ -83,7 +83,7 @@ class ResizableConv2d(nn.Conv2d):
         }
 
     def _apply(self, *args: Any, **kwargs: Any) -> 'ResizableConv2d':
-        super()._apply(*args, **kwargs)  # of `to`, `cuda` and `to_empty`
+        super()._apply(*args, **kwargs)  # called by `to`, `cuda` and `to_empty`
         self._move()
         return self
 

@@ -147,7 +147,7 @@ class Rotary(nn.Module):
                 f'{head_dims}; change embed_dims or num_heads in arch.'
             )
         self.options, self.planes = options, options.planes
-        self.plane_axis = -1 if options.planes == 'neighbours' else -2  # of (d/2, 2) or (2, d/2)
+        self.plane_axis = -1 if options.planes == 'neighbours' else -2  # (d/2, 2), (2, d/2)
         self.head_dims, self.num_heads, self.num_layers = head_dims, num_heads, num_layers
         self.num_prefix_tokens = num_prefix_tokens
 

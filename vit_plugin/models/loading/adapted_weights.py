@@ -69,7 +69,7 @@ class AdaptedWeights(Mapping[str, Tensor]):
         note_numerics(backbone, shapes, self.report, numerics)
 
     def __getitem__(self, ours: str) -> Tensor:
-        if ours == GRID and GRID in self.targets:  # which the table now has
+        if ours == GRID and GRID in self.targets:  # the table now has the grid
             return self.targets[GRID]
         if ours not in self.report.matched:
             raise KeyError(ours)

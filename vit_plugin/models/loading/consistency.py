@@ -28,7 +28,11 @@ from ..layers.numerics import NUMERICS, Numerics, get_numerics
 from ..layers.rotary import AxialRotary, read_rotary
 from ..stems import ResNetEmbed
 
-IN_TRAINING = ('shift', 'jitter', 'rescale')  # of rotary positions: weights fit any of these
+ROTARY_AUGMENTATIONS = (
+    'shift',
+    'jitter',
+    'rescale',
+)  # rotary options of training: weights fit any of them
 TABLE_TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
 
 
@@ -71,7 +75,7 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
     rotary = arguments.pos_embed.get('rotary')
     if rotary is not None:
         options = asdict(read_rotary(rotary))
-        rotary = {name: options[name] for name in options if name not in IN_TRAINING}
+        rotary = {name: options[name] for name in options if name not in ROTARY_AUGMENTATIONS}
         rotary['native_grid'] = rotary['native_grid'] and tuple(rotary['native_grid'])
     return {'num_heads': num_heads, 'rotary': rotary}
 
@@ -152,12 +156,12 @@ def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
 
 def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
     """The model's table under a checkpoint's name."""
-    if name in ('periods', 'inv_freq'):  # of DINOv3: its authors' and transformers' (d/4,)
+    if name in ('periods', 'inv_freq'):  # DINOv3, by its authors and transformers (d/4,)
         periods = rope.periods('cpu')
         return periods if name == 'periods' else 1.0 / periods
     angles = rope.angles(rope.options.coordinates(grid, torch.device('cpu')))
     angles = torch.stack((angles, angles), rope.plane_axis).flatten(-2)  # (N, d)
-    return angles.cos() if name == 'freqs_cos' else angles.sin()  # of EVA-02
+    return angles.cos() if name == 'freqs_cos' else angles.sin()  # EVA-02
 
 
 def note_numerics(

@@ -17,7 +17,7 @@ from .adapted_weights import AdaptedWeights
 from .position_table import saved_grid
 from .stem_weights import stem_weights
 
-CLASSIFIER_PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
+CLASSIFIER_PARTS = ('backbone.', 'neck.', 'head.')  # components of MMPretrain's ImageClassifier
 
 
 def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
@@ -32,7 +32,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
             the model lacks raise it for any value of ``strict``, because torch does not pass
             ``strict`` to hooks.
     """
-    mine = inside(state, prefix)
+    mine = without_prefix(state, prefix)
     if not mine:
         return
     targets = backbone.state_dict(keep_vars=True)
@@ -91,7 +91,7 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     Raises:
         ConfigError: see :func:`~vit_plugin.models.load_weights`.
     """
-    mine = inside(state, prefix)
+    mine = without_prefix(state, prefix)
     targets = backbone.state_dict(keep_vars=True)
     if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
@@ -128,7 +128,7 @@ def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str
         prefix: of the entries.
         ours: the prefix that the backbone's names get.
     """
-    mine = inside(state, prefix)
+    mine = without_prefix(state, prefix)
     found = stem_weights(backbone, backbone.state_dict(keep_vars=True), mine)
     if found:
         tensors, report = found
@@ -140,7 +140,7 @@ def _fit_stem(backbone: nn.Module, state: dict[str, Any], prefix: str, ours: str
     return bool(found)
 
 
-def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def without_prefix(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The entries with this prefix, without extra state, which modules read themselves."""
     if all(isinstance(key, str) for key in state):
         state = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}

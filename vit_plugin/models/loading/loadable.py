@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError, naming
-from vit_plugin.weights.opening import Checkpoint, Source, named_weights
+from vit_plugin.weights.opening import Checkpoint, Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import Report, shortened_list
@@ -26,7 +26,7 @@ from ..loadable_module import LoadableModule
 from ..protocol import Backbone, innermost
 from .adapted_weights import AdaptedWeights
 from .consistency import numerics_of_name
-from .hooks import fit_backbone, fit_classifier, inside, shard_like
+from .hooks import fit_backbone, fit_classifier, shard_like, without_prefix
 from .stem_weights import stem_weights
 
 
@@ -37,7 +37,7 @@ class LoadableBackbone(LoadableModule):
         init_cfg, arch: see :class:`~vit_plugin.models.loadable_module.LoadableModule`.
     """
 
-    added_parts: tuple[str, ...] = ()  # of a subclass, which a checkpoint of an encoder lacks
+    added_parts: tuple[str, ...] = ()  # parts of a subclass that an encoder's checkpoint lacks
     added_classifiers: tuple[str, ...] = ()  # beginnings of the names of their classifiers
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
@@ -91,7 +91,7 @@ def load_weights(
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
         of_backbone = [pattern for pattern in skip if not pattern.startswith('head.')]
         return backbone.load(source, of_backbone, source_grid)
-    origin, given = named_weights(source)
+    origin, given = read_source(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
     names = {
@@ -158,7 +158,7 @@ def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
     try:
         with naming(source):
             found = model.load_state_dict(dict(weights), strict=False)
-    except RuntimeError as error:  # of a shape
+    except RuntimeError as error:  # a wrong shape
         raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
     if found.missing_keys:
         raise ConfigError(
@@ -202,7 +202,7 @@ def check_start(model: nn.Module, weights: Weights) -> None:
     """
     check_kinds(model, weights)
     for prefix, backbone in innermost(model, LoadableBackbone).items():
-        targets, mine = backbone.state_dict(keep_vars=True), inside(weights, prefix)
+        targets, mine = backbone.state_dict(keep_vars=True), without_prefix(weights, prefix)
         if mine and not targets.keys() <= mine.keys():
             found = recognize(mine, targets)
             if found.is_own:  # the hook converts the others, completely
@@ -232,7 +232,7 @@ def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str,
     Raises:
         ConfigError: if there is no such backbone, or more than one.
     """
-    found = [*innermost(model, kind).items()]  # of nested ones (ViTAdapter), the innermost
+    found = [*innermost(model, kind).items()]  # the innermost of nested ones (ViTAdapter)
     if len(found) != 1:
         kinds = 'vit_plugin.VisionTransformer' + (
             ' or vit_plugin.TimmBackbone' if kind is Backbone else ''

@@ -31,7 +31,7 @@ ARGUMENTS = {
     }.items()
 }
 BLOCK_KEY = Pattern('blocks.{i}.{rest}')
-ENCODER = (
+ENCODER_MODULES = (
     'cls_token',
     'dist_token',
     'reg_token',
@@ -43,7 +43,7 @@ ENCODER = (
     'blocks',
     'patch_embed',
 )
-CLASSIFIERS = ('head.', 'decode_head.conv_seg.')
+CLASSIFIER_PREFIXES = ('head.', 'decode_head.conv_seg.')
 
 
 class Plan:
@@ -110,7 +110,7 @@ class Plan:
             part = ours.partition('.')[0]
             theirs = key.startswith(prefix) and not key.startswith(form.outside or '\0')
             # It may belong to the encoder.
-            if not reason and (part in ENCODER or (complete and not part and theirs)):
+            if not reason and (part in ENCODER_MODULES or (complete and not part and theirs)):
                 surplus[key] = ours
         return surplus
 
@@ -131,7 +131,9 @@ class Plan:
     def _account_for_ours(self) -> None:
         given = {ours.partition('.')[0] for ours in self.weights}
         outside = self.targets.keys() - self.backbone.state_dict().keys()
-        without_backbone = not self.weights.format.has_backbone and given.isdisjoint(ENCODER)
+        without_backbone = not self.weights.format.has_backbone and given.isdisjoint(
+            ENCODER_MODULES
+        )
         missing = []
         for ours in self.targets:
             if ours == GRID:  # known to the model itself
@@ -182,7 +184,7 @@ class Plan:
 
     def _leave_other_classifiers(self) -> None:
         """Skip a classifier with another number of classes, and note one that is all zeros."""
-        classifiers = CLASSIFIERS + self.backbone.added_classifiers
+        classifiers = CLASSIFIER_PREFIXES + self.backbone.added_classifiers
         for ours in [ours for ours in self.report.matched if ours.startswith(classifiers)]:
             value, target = self.weights[ours], self.targets[ours]
             if (

@@ -24,7 +24,10 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'gap': lambda x, prefix: x.mean(dim=1),
     'cls_avg': lambda x, prefix: torch.cat((x[:, 0], x[:, prefix:].mean(dim=1)), dim=1),
 }
-OF_CLASS, OF_PATCHES = ('cls', 'cls_avg'), ('avg', 'cls_avg')  # modes that read these tokens
+CLASS_TOKEN_MODES, PATCH_MODES = (
+    ('cls', 'cls_avg'),
+    ('avg', 'cls_avg'),
+)  # modes that read these tokens
 
 
 class MapOptions(TypedDict, total=False):
@@ -75,7 +78,7 @@ class TokenPooling(BaseModule):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
-        if mode in OF_CLASS and num_prefix_tokens == 0:
+        if mode in CLASS_TOKEN_MODES and num_prefix_tokens == 0:
             raise ConfigError(
                 f'TokenPooling: mode={mode!r} needs a class token, but num_prefix_tokens=0; choose '
                 "mode='avg'."
@@ -90,7 +93,7 @@ class TokenPooling(BaseModule):
                 f"TokenPooling: map_cfg is for mode='map', but this is mode={mode!r}; leave it out."
             )
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
-        width = in_channels or 0  # which is given where it is needed
+        width = in_channels or 0  # given where it is needed
         self.attn_pool = (
             self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
         )
@@ -115,7 +118,7 @@ class TokenPooling(BaseModule):
     def _pool(self, x: Tensor) -> Tensor:
         prefix = self.num_prefix_tokens
         if x.ndim == 4:
-            if self.mode in OF_CLASS:
+            if self.mode in CLASS_TOKEN_MODES:
                 raise ConfigError(
                     f"TokenPooling: mode={self.mode!r} needs the backbone's out_type='raw', but "
                     'got a feature map.'
@@ -126,13 +129,13 @@ class TokenPooling(BaseModule):
                 f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type "
                 "to 'raw' or 'featmap', or leave out the neck."
             )
-        if self.mode in OF_PATCHES and prefix is None:
+        if self.mode in PATCH_MODES and prefix is None:
             raise ConfigError(
                 f'TokenPooling: mode={self.mode!r} of raw tokens needs num_prefix_tokens, how many '
                 "of them come before the patches: give the backbone's num_prefix_tokens, or set "
                 "its out_type='featmap'."
             )
-        if self.mode in OF_PATCHES and x.shape[1] <= (prefix or 0):
+        if self.mode in PATCH_MODES and x.shape[1] <= (prefix or 0):
             raise ConfigError(
                 f'TokenPooling: mode={self.mode!r} leaves out num_prefix_tokens={prefix} tokens, '
                 'but '

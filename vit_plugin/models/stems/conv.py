@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_activation
-from .stem import Maps, Stem, StemOptions, pad_to_multiple
+from .stem import LayerMaps, Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
 
@@ -84,7 +84,7 @@ class ConvEmbed(Stem):
             padding,
             act_layer=type(build_activation(dict(type=conv_act))),
         )
-        self.backbone = Maps(layers, self.with_cp)
+        self.backbone = LayerMaps(layers, self.with_cp)
         self.depths = ['backbone.'] if kwargs['projection'] else []
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:

@@ -12,7 +12,7 @@ from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.recompute import Recompute
-from .stem import Maps, Stem, StemOptions
+from .stem import LayerMaps, Stem, StemOptions
 
 Two = Field(min_length=2, max_length=2)
 
@@ -22,7 +22,7 @@ class MbConvMaps(MbConvStages):
 
     def __init__(self, cfg: VitCfg, in_channels: int, with_cp: Recompute) -> None:
         super().__init__(cfg, in_chans=in_channels)
-        self.stages: nn.Module = Maps(self.stages, with_cp)
+        self.stages: nn.Module = LayerMaps(self.stages, with_cp)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         root = self.stem(x)

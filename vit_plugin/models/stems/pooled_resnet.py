@@ -16,7 +16,7 @@ from vit_plugin.registry import MODELS
 
 from ..layers.numerics import Numerics, build_activation, build_map_norm
 from ..layers.std_conv import StdConv2d
-from .stem import Maps, Stem, StemOptions
+from .stem import LayerMaps, Stem, StemOptions
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=6)]
 
@@ -156,7 +156,7 @@ class PooledResNetEmbed(Stem):
                 build_activation(self.numerics.act_cfg),
             )
         stages = [PooledStage(*sizes, skip, self.numerics) for sizes in pairwise(channels)]
-        self.backbone = Maps([first, *stages], self.with_cp)
+        self.backbone = LayerMaps([first, *stages], self.with_cp)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         # A whitened root has no parameters.
         self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import InitConfig, NormConfig, Open, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, naming
-from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.weights.report import Report, shortened_list
 
@@ -26,7 +26,7 @@ PADDINGS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')  # of a stem's names in a complete model
+STEM_PREFIXES = ('', 'patch_embed.', 'backbone.patch_embed.')  # prefixes in a complete model
 
 
 class StemOptions(TypedDict, total=False):
@@ -51,7 +51,7 @@ class StemCfg(Open, total=False):
     patch_size: PositiveInt
 
 
-class Maps(nn.ModuleList):
+class LayerMaps(nn.ModuleList):
     """Layers in order, of which each gives a map: (B, C, H, W) -> the maps (B, C_i, H_i, W_i).
 
     Args:
@@ -163,7 +163,7 @@ class Stem(LoadableModule):
             raise ConfigError(
                 'patch_embed: init_cfg takes no skip or source_grid for a stem; leave them out.'
             )
-        where, given = named_weights(source)
+        where, given = read_source(source)
         with naming(where):
             fitted, report = self.fit(given)
         self.load_state_dict(fitted, strict=False)
@@ -177,7 +177,7 @@ class Stem(LoadableModule):
         """
         targets = self.state_dict()
         prefix = max(
-            PREFIXES, key=lambda prefix: sum(f'{prefix}{ours}' in given for ours in targets)
+            STEM_PREFIXES, key=lambda prefix: sum(f'{prefix}{ours}' in given for ours in targets)
         )
         wrong = [
             ours

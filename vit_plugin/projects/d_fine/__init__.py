@@ -2,7 +2,7 @@
 
 from vit_plugin.project import Project
 
-D_FINE = 'https://github.com/Peterande/storage/releases/download/dfinev1.0'
+D_FINE_RELEASE = 'https://github.com/Peterande/storage/releases/download/dfinev1.0'
 
 PROJECT = Project(
     family='detr_family',
@@ -18,15 +18,15 @@ PROJECT = Project(
         },
     },
     formats={
-        **{
-            f'hf_{name}': f'vit_plugin.projects.d_fine.d_fine_names:HF_{name.upper()}'
-            for name in ('d_fine', 'deimv2', 'deimv2_cnn', 'rt_detr')
-        },
+        'hf_d_fine': 'vit_plugin.projects.d_fine.d_fine_names:HF_D_FINE',
+        'hf_deimv2': 'vit_plugin.projects.d_fine.d_fine_names:HF_DEIMV2',
+        'hf_deimv2_cnn': 'vit_plugin.projects.d_fine.d_fine_names:HF_DEIMV2_CNN',
+        'hf_rt_detr': 'vit_plugin.projects.d_fine.d_fine_names:HF_RT_DETR',
         'd_fine_authors': 'vit_plugin.projects.d_fine.authors_names:AUTHORS',
     },
     offered={
         **{
-            f'd-fine-{size}': ('Apache-2.0', 640, f'{D_FINE}/dfine_{size}_coco.pth')
+            f'd-fine-{size}': ('Apache-2.0', 640, f'{D_FINE_RELEASE}/dfine_{size}_coco.pth')
             for size in 'nsmlx'
         },
         **{
@@ -42,7 +42,7 @@ PROJECT = Project(
             'backbone.stages.{rest}',
             *(f'backbone.layer{i}.{{rest}}' for i in range(1, 5)),
         ),
-        '.bbox_head.proposal_cls.',  # which no other head has
+        '.bbox_head.proposal_cls.',  # no other head has it
     ),
     published={
         'D-FINE': 'vit_plugin.projects.d_fine.published_d_fine:d_fine',

@@ -10,22 +10,22 @@ from vit_plugin.weights.formats.timm import TIMM
 from vit_plugin.weights.rules import COMPUTED, CONSTANT, Format, Rule
 
 # A layer of attention in the encoder or the decoder.
-LAYER = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
+ATTENTION_LAYER_NAMES = {'linear1': 'mlp.0', 'linear2': 'mlp.3', 'swish_ffn.w12': 'mlp.gate_up'}
 ENCODER_LAYER = {
-    **LAYER,
+    **ATTENTION_LAYER_NAMES,
     'self_attn.out_proj': 'attn.out_proj',
     'norm1': 'norms.0',
     'norm2': 'norms.1',
 }
-DECODER_LAYER = {
-    **LAYER,
+DECODER_LAYER_NAMES = {
+    **ATTENTION_LAYER_NAMES,
     'swish_ffn.w3': 'mlp.down',
     'self_attn.out_proj': 'self_attn.out_proj',
     'cross_attn.sampling_offsets': 'cross_attn.sampling_offsets',
     'cross_attn.attention_weights': 'cross_attn.attention_weights',
     'gateway.gate': 'gate.gate',
 }
-HEAD = {
+HEAD_NAMES = {
     'enc_output.proj': 'proposal_fc',
     'enc_output.norm': 'proposal_norm',
     'enc_score_head': 'proposal_cls',
@@ -41,7 +41,7 @@ HEAD = {
 }
 # A fusing block. Within it, two CSP blocks have our names.
 FUSING = {'cv1': 'conv1', 'cv4': 'conv2', 'cv{k+1}.0': 'csp{k}.0'}
-ENCODER = {
+ENCODER_NAMES = {
     'input_proj.{i}': 'projections.{i}',
     'lateral_convs.{i}': 'laterals.{i}',
     'downsample_convs.{i}.0.cv{k+1}': 'downs.{i}.{k}',
@@ -51,7 +51,7 @@ ENCODER = {
 }
 
 
-ADAPTER = {
+ADAPTER_NAMES = {
     **{
         f'sta.{name}.{first + k}': f'detail.{i}.{part}'
         for i, (name, first) in enumerate((('stem', 0), ('conv2', 0), ('conv3', 1), ('conv4', 1)))
@@ -72,7 +72,7 @@ def _encoder() -> Iterator[Rule]:
     layer, ours = 'encoder.encoder.{i}.layers.{j}.', 'neck.attentions.{i}.{j}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}attn.in_proj_{{rest}}')
     yield from _moved(layer, ours, ENCODER_LAYER)
-    yield from _moved('encoder.', 'neck.', ENCODER)
+    yield from _moved('encoder.', 'neck.', ENCODER_NAMES)
     for name, own in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
         for theirs, ours in ((f'{name}s.{{i}}.', f'{own}.{{i}}.'), (f'{name}.', f'{own}.')):
             yield from _fusing(f'encoder.{theirs}', f'neck.{ours}')
@@ -114,10 +114,10 @@ def _decoder() -> Iterator[Rule]:
         yield Rule(f'decoder.{theirs}', f'bbox_head.{own}', CONSTANT)
     layer, ours = 'decoder.decoder.layers.{i}.', 'bbox_head.layers.{i}.'
     yield Rule(f'{layer}self_attn.in_proj_{{rest}}', f'{ours}self_attn.in_proj_{{rest}}')
-    yield from _moved(layer, ours, DECODER_LAYER)
+    yield from _moved(layer, ours, DECODER_LAYER_NAMES)
     third = '.layers.0.norm3.'
     kinds: tuple[tuple[str, str, Any], ...] = (
-        ('scale', 'weight', _has_rms),  # of an RMSNorm
+        ('scale', 'weight', _has_rms),  # RMSNorm
         ('{rest}', '{rest}', True),
     )
     for kind, weight, written in kinds:
@@ -129,14 +129,14 @@ def _decoder() -> Iterator[Rule]:
     yield Rule(f'{layer}norm3.scale', f'{ours}norms.1.weight', written=_has_rms)
     yield Rule(f'{layer}norm3.{{rest}}', f'{ours}norms.1.{{rest}}', written=_is_not_ecdet)
     yield Rule(f'{layer}norm2.{{rest}}', f'{ours}norms.1.{{rest}}', unless=third)
-    yield from _moved('decoder.', 'bbox_head.', HEAD)
+    yield from _moved('decoder.', 'bbox_head.', HEAD_NAMES)
 
 
 def _backbones() -> Iterator[Rule]:
     """HGNetV2, DINOv3 with DEIMv2's adapter, and ECViT."""
     for part in ('stem', 'stages'):
         yield Rule(f'backbone.{part}.{{rest}}', f'backbone.{part}.{{rest}}')
-    yield from _moved('backbone.', '', ADAPTER)
+    yield from _moved('backbone.', '', ADAPTER_NAMES)
     start = 'backbone.backbone.'
     name = f'{start}patch_embed.proj.{{rest}}'
     yield Rule(name, 'patch_embed.backbone.3.conv.{rest}', when='.patch_embed.convs.')

@@ -7,12 +7,12 @@
 from typing import Any
 
 from vit_plugin.weights.transformers_config import (
+    FOR_DROPOUT,
+    FOR_LOSSES,
     INITIAL,
-    LOSSES,
     NAMED_BACKBONE,
     OF_BACKBONE,
-    RATES,
-    STAGES,
+    STAGE_FIELDS,
     transformers_kind,
 )
 
@@ -57,36 +57,36 @@ _SHARED: dict[str, Any] = dict(
     decoder_offset_scale=0.5,
     decoder_method='default',
     up=0.5,
-    tie_word_embeddings=True,  # of files that lack the heads of layers
-    head_dim=None,  # which follows from the width and the heads
+    tie_word_embeddings=True,  # for files without the layers' heads
+    head_dim=None,  # follows from the width and the heads
     **NAMED_BACKBONE,
 )
 _UNUSED = {
     **OF_BACKBONE,
     INITIAL: 'initializer_range initializer_bias_prior_prob',
-    RATES: 'dropout activation_dropout attention_dropout',
-    LOSSES: 'matcher_alpha matcher_gamma matcher_class_cost matcher_bbox_cost matcher_giou_cost '
-    'use_focal_loss auxiliary_loss focal_loss_alpha focal_loss_gamma weight_loss_vfl '
-    'weight_loss_bbox weight_loss_giou weight_loss_fgl weight_loss_ddf eos_coefficient '
-    'weight_loss_mal use_dense_one_to_one mal_alpha',
+    FOR_DROPOUT: 'dropout activation_dropout attention_dropout',
+    FOR_LOSSES: 'matcher_alpha matcher_gamma matcher_class_cost matcher_bbox_cost '
+    'matcher_giou_cost use_focal_loss auxiliary_loss focal_loss_alpha focal_loss_gamma '
+    'weight_loss_vfl weight_loss_bbox weight_loss_giou weight_loss_fgl weight_loss_ddf '
+    'eos_coefficient weight_loss_mal use_dense_one_to_one mal_alpha',
     'a table of anchors for images of one size': 'anchor_image_size',
     'what no code reads, or follows from the maps': 'feat_strides with_box_refine',
 }
 _ALIASES = dict(hidden_size='d_model', num_attention_heads='encoder_attention_heads')
-D_FINE = transformers_kind(_SHARED, _UNUSED, _ALIASES)
+D_FINE_KIND = transformers_kind(_SHARED, _UNUSED, _ALIASES)
 _OF_D_FINE = {
     *('eval_idx', 'layer_scale', 'max_num_bins', 'reg_scale', 'depth_mult', 'top_prob_values'),
     *('lqe_hidden_dim', 'lqe_layers', 'decoder_offset_scale', 'decoder_method', 'up', 'head_dim'),
 }
 _RT_DETR = {name: value for name, value in _SHARED.items() if name not in _OF_D_FINE}
 _UNUSED_THERE = {**_UNUSED, 'kernels of GPUs': 'disable_custom_kernels'}
-RT_DETR = transformers_kind(_RT_DETR, _UNUSED_THERE, _ALIASES)
-RT_DETR_V2 = transformers_kind(
+RT_DETR_KIND = transformers_kind(_RT_DETR, _UNUSED_THERE, _ALIASES)
+RT_DETR_V2_KIND = transformers_kind(
     dict(_RT_DETR, decoder_n_levels=3, decoder_offset_scale=0.5, decoder_method='default'),
     _UNUSED_THERE,
     _ALIASES,
 )
-RESNET_D = transformers_kind(
+RESNET_D_KIND = transformers_kind(
     dict(
         num_channels=3,
         embedding_size=64,
@@ -96,13 +96,13 @@ RESNET_D = transformers_kind(
         hidden_act='relu',
         downsample_in_first_stage=False,
         downsample_in_bottleneck=False,
-        **STAGES,
+        **STAGE_FIELDS,
     ),
     {INITIAL: 'initializer_range'},
 )
 # The backbone where a config has none.
 RESNET_D50 = dict(model_type='rt_detr_resnet', out_indices=[2, 3, 4])
-DEIMV2 = transformers_kind(
+DEIMV2_KIND = transformers_kind(
     dict(
         _SHARED,
         encoder_fuse_op='sum',
@@ -115,7 +115,7 @@ DEIMV2 = transformers_kind(
     _UNUSED,
     _ALIASES,
 )
-HGNET_V2 = transformers_kind(
+HGNET_V2_KIND = transformers_kind(
     dict(
         num_channels=3,
         depths=(3, 4, 6, 3),
@@ -133,7 +133,7 @@ HGNET_V2 = transformers_kind(
         stage_kernel_size=(3, 3, 5, 5),
         stage_numb_of_layers=(6, 6, 6, 6),
         use_learnable_affine_block=False,
-        **STAGES,
+        **STAGE_FIELDS,
     ),
     {INITIAL: 'initializer_range', 'of a classifier alone': 'embedding_size'},
 )

@@ -7,9 +7,9 @@ from torch import Tensor
 from vit_plugin.weights.formats.hugging_face import HF_DINOV3
 from vit_plugin.weights.rules import Format, Rule
 
-STEMS = ('stem1', 'stem2a', 'stem2b', 'stem3', 'stem4')
+HGNET_STEMS = ('stem1', 'stem2a', 'stem2b', 'stem3', 'stem4')
 HGNET = {
-    **{f'embedder.{name}': f'stem.{name}' for name in STEMS},
+    **{f'embedder.{name}': f'stem.{name}' for name in HGNET_STEMS},
     'encoder.stages.{i}.downsample': 'stages.{i}.downsample',
     **{
         f'encoder.stages.{{i}}.blocks.{{j}}.{name}': f'stages.{{i}}.blocks.{{j}}.{name}'
@@ -26,7 +26,7 @@ ATTENTION = {
 # The MLP of a layer: names of D-FINE and DEIMv2, and of RT-DETR, then those before 5.x.
 MLP_OF_FINE = {'(mlp.layers.0|fc1)': 'mlp.0', '(mlp.layers.1|fc2)': 'mlp.3'}
 MLP_OF_RT_DETR = {'(mlp.fc1|fc1)': 'mlp.0', '(mlp.fc2|fc2)': 'mlp.3'}
-DECODER_LAYER = {
+HF_DECODER_LAYER_NAMES = {
     **ATTENTION,
     'self_attn.(o_proj|out_proj)': 'self_attn.out_proj',
     'encoder_attn.sampling_offsets': 'cross_attn.sampling_offsets',
@@ -37,7 +37,7 @@ DECODER_LAYER = {
     'mlp.down_proj': 'mlp.down',
     'encoder_attn_layer_norm': 'norms.2',
 }
-HEAD = {
+HF_HEAD_NAMES = {
     'enc_output.0': 'proposal_fc',
     'enc_output.1': 'proposal_norm',
     'enc_score_head': 'proposal_cls',
@@ -57,7 +57,7 @@ ELAN = {
 CSP = {name: name for name in ('conv1', 'conv2', 'conv3', 'bottlenecks')}
 SPLIT = {'conv1': 'conv1', 'csp_rep{k}': 'csp{k}.0', 'conv2': 'conv2'}
 HEADS_OF_LAYERS = ('class_embed.', 'bbox_embed.')
-IGNORED = {
+UNUSED_NAMES = {
     'decoder.layers.{i}.encoder_attn.(num|n)_points_scale': 'it follows from the points',
     **{f'{name}{{rest}}': 'the decoder has the same layers' for name in HEADS_OF_LAYERS},
 }
@@ -110,19 +110,19 @@ def _encoder(
     yield from _projection(projections, 'neck.projections.{i}', split, _is_not_lite)
     yield Rule(f'{start}lateral_convs.{{i}}.{{rest}}', 'neck.laterals.{i}.{rest}')
     yield Rule(f'{start}downsample_convs.{{i}}.conv{{k+1}}.{{rest}}', 'neck.downs.{i}.{k}.{rest}')
-    for part in ('conv', 'norm'):  # of RT-DETR
+    for part in ('conv', 'norm'):  # RT-DETR's names
         down = f'downsample_convs.{{i}}.{part}.{{rest}}'
         yield Rule(f'{start}{down}', f'neck.downs.{{i}}.{part}.{{rest}}')
     for theirs, ours in (('fpn_blocks', 'top_down'), ('pan_blocks', 'bottom_up')):
         yield from _moved(f'{start}{theirs}.{{i}}.', f'neck.{ours}.{{i}}.', fusing)
     if split:
-        lite = ('input_proj.{i}', 'projections.{i}'), *((name, name) for name in LITE)
+        lite = ('input_proj.{i}', 'projections.{i}'), *((name, name) for name in LITE_ENCODER_PARTS)
         yield from _moved(start, 'neck.', dict(lite))
         for theirs, ours in (('fpn_block', 'top_down'), ('pan_block', 'bottom_up')):
             yield from _moved(f'{start}{theirs}.', f'neck.{ours}.', fusing)
 
 
-LITE = ('down_conv1', 'down_conv2', 'bi_fusion_conv')
+LITE_ENCODER_PARTS = ('down_conv1', 'down_conv2', 'bi_fusion_conv')
 
 
 def _projection(
@@ -141,7 +141,7 @@ def _is_not_lite(state: Mapping[str, Tensor]) -> bool:
 
 def _head(named: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
     start, own = '', 'bbox_head.'
-    yield from _moved(start, own, HEAD)
+    yield from _moved(start, own, HF_HEAD_NAMES)
     yield from _projection('decoder_input_proj.{i}', f'{own}projections.{{i}}', named)
     yield Rule('decoder.up', f'{own}up')
     yield Rule('decoder.reg_scale', f'{own}scale')
@@ -152,7 +152,7 @@ def _head(named: bool, mlp: Mapping[str, str] = MLP_OF_FINE) -> Iterator[Rule]:
     yield from _self_attention(layer, f'{ours}self_attn.')
     gated = tuple(f'{layer}mlp.{name}_proj.{{rest}}' for name in ('gate', 'up'))
     yield Rule(gated, f'{ours}mlp.gate_up.{{rest}}')
-    yield from _moved(layer, ours, {**DECODER_LAYER, **mlp})
+    yield from _moved(layer, ours, {**HF_DECODER_LAYER_NAMES, **mlp})
 
 
 def _adapter() -> Iterator[Rule]:
@@ -163,7 +163,14 @@ def _adapter() -> Iterator[Rule]:
     yield Rule(f'{start}fusion_proj.{{i}}.{{rest}}', 'fusions.{i}.{rest}')
 
 
-PARTS = ('encoder.', 'decoder.', 'decoder_input_proj.', 'enc_', 'denoising_', 'conv_encoder.')
+DETECTOR_PREFIXES = (
+    'encoder.',
+    'decoder.',
+    'decoder_input_proj.',
+    'enc_',
+    'denoising_',
+    'conv_encoder.',
+)
 HF_D_FINE = Format(
     'hf_d_fine',
     (
@@ -173,7 +180,7 @@ HF_D_FINE = Format(
     ),
     ('model.', ''),  # a file without parts outside is read without the first
     HEADS_OF_LAYERS,
-    ignored=IGNORED,
+    ignored=UNUSED_NAMES,
 )
 HF_RT_DETR = Format(
     'hf_rt_detr',
@@ -184,7 +191,7 @@ HF_RT_DETR = Format(
     ),
     ('model.', ''),
     HEADS_OF_LAYERS,
-    ignored=IGNORED,
+    ignored=UNUSED_NAMES,
 )
 HF_DEIMV2_CNN = Format(
     'hf_deimv2_cnn',
@@ -195,7 +202,7 @@ HF_DEIMV2_CNN = Format(
     ),
     ('model.', ''),  # a file without parts outside is read without the first
     HEADS_OF_LAYERS,
-    ignored=IGNORED,
+    ignored=UNUSED_NAMES,
 )
 HF_DEIMV2 = Format(
     'hf_deimv2',
@@ -206,7 +213,7 @@ HF_DEIMV2 = Format(
         *_head(named=True),
     ),
     ('conv_encoder.backbone.',),
-    PARTS,
+    DETECTOR_PREFIXES,
     known_numerics=HF_DINOV3.known_numerics,
-    ignored={**HF_DINOV3.ignored, **IGNORED},
+    ignored={**HF_DINOV3.ignored, **UNUSED_NAMES},
 )

@@ -43,7 +43,7 @@ class Variant(NamedTuple):
 
 
 _ECDET = Variant(position_layers=3, position_width=1, moves=False, proposes=False, act='SiLU')
-VARIANTS = {
+DECODER_VARIANTS = {
     'rt_detr': Variant(projects=True, gated=False),  # arXiv:2304.08069
     'd_fine': Variant(),  # arXiv:2410.13842, as transformers has it
     'ecdet': _ECDET,  # arXiv:2603.18739
@@ -91,7 +91,7 @@ class MLP(nn.Module):
         return self.layers[-1](x)
 
 
-class BoxAttention(nn.Module):
+class FineBoxAttention(nn.Module):
     """Deformable attention to points around the box of each query.
 
     Args:
@@ -169,7 +169,7 @@ class BoxAttention(nn.Module):
             value.split([h * w for h, w in sizes], dim=1),
             offsets.split(self.num_points, dim=3),
             weights.split(self.num_points, dim=3),
-            boxes[:, :, None, :, None].unbind(3),  # of each map (B, Q, 1, 1, 4)
+            boxes[:, :, None, :, None].unbind(3),  # for each map (B, Q, 1, 1, 4)
             self.num_points,
             strict=True,
         )
@@ -264,7 +264,9 @@ class FineDecoderLayer(nn.Module):
         gated = variant.gated if gated is None else gated
         norm: type[nn.Module] = RMSNorm if variant.rms else nn.LayerNorm
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
-        self.cross_attn = BoxAttention(dims, num_heads, num_points, offset_scale, variant.projects)
+        self.cross_attn = FineBoxAttention(
+            dims, num_heads, num_points, offset_scale, variant.projects
+        )
         self.gate = QueryGate(dims, norm) if gated else None
         self.mlp: nn.Module = (
             GatedMLP(dims, feedforward_channels)

@@ -15,7 +15,7 @@ with needed_by('OverlapVarifocalLoss'):
     make_importable()
     from mmdet.models.losses import QualityFocalLoss
 
-TEMPERATURE = 5.0  # of the distributions that layers learn from the last one
+DISTILLATION_TEMPERATURE = 5.0  # for distilling the last layer's distributions into the others
 
 
 @MODELS.register_module()
@@ -120,11 +120,11 @@ def distillation_loss(
     """
     shape = (4, -1)
     with torch.no_grad():
-        teacher = (last_sides.unflatten(-1, shape) / TEMPERATURE).softmax(-1)
+        teacher = (last_sides.unflatten(-1, shape) / DISTILLATION_TEMPERATURE).softmax(-1)
         weights = confidence.index_copy(0, rows, overlaps.to(confidence))
-    student = (sides.unflatten(-1, shape) / TEMPERATURE).log_softmax(-1)
-    apart = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # of a query's sides
-    each = weights * TEMPERATURE**2 * apart
+    student = (sides.unflatten(-1, shape) / DISTILLATION_TEMPERATURE).log_softmax(-1)
+    apart = F.kl_div(student, teacher, reduction='none').sum(-1).sum(-1)  # a value for each query
+    each = weights * DISTILLATION_TEMPERATURE**2 * apart
     matched = each[rows].sum()
     first, second = (number**0.5 for number in numbers)
     of_matched = matched / (4 * max(len(rows), 1))

@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.loadable_module import LoadableModule
 from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.report import Report
 
 STEM_STRIDE = 4
@@ -157,7 +157,7 @@ class HGNetV2(LoadableModule):
             raise ConfigError('HGNetV2: init_cfg takes no skip or source_grid; leave them out.')
         if self.name is None:
             raise ConfigError('HGNetV2 of an arch without a name is loaded with its detector.')
-        where, given = named_weights(source)
+        where, given = read_source(source)
         with naming(where):
             fitted, report = fit_timm(self, f'hgnetv2_{self.name.lower()}', given)
         self.load_state_dict(fitted, strict=False)

@@ -14,7 +14,7 @@ from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching, MostBoxes
 
-from .fine_decoder import MLP, VARIANTS, FineDecoderCfg, FineDecoderLayer, position_mlp
+from .fine_decoder import DECODER_VARIANTS, MLP, FineDecoderCfg, FineDecoderLayer, position_mlp
 from .noised_objects import NoisedObjects
 
 with needed_by('RTDETRHead'):
@@ -23,7 +23,7 @@ with needed_by('RTDETRHead'):
 
     from .noised_detr_head import Noise, NoisedDETRHead, QueryOutputs
 
-EDGE = 0.01  # of the image: an element whose box comes closer to a border has no box to propose
+EDGE = 0.01  # share of the image: elements closer to a border propose no box
 VariantName = Literal['rt_detr', 'd_fine', 'ecdet', 'deimv2', 'deimv2_transformers']
 
 
@@ -41,7 +41,7 @@ class ProposingHead(NoisedDETRHead):
         in_channels: channels of each map; other than ``embed_dims``, they are projected. RT-DETR
             always projects them.
         embed_dims: channels of the queries.
-        variant: the paper, a row of ``VARIANTS``.
+        variant: the paper, a row of ``DECODER_VARIANTS``.
         decoder: its layers, see :class:`FineDecoderCfg`.
         noise, joint_matching: see :class:`NoisedDETRHead`.
         loss_cls, loss_bbox, loss_iou: losses of every layer and of the proposals.
@@ -85,7 +85,7 @@ class ProposingHead(NoisedDETRHead):
             init_cfg=init_cfg,
         )
         self.num_queries, self.in_channels = num_queries, list(in_channels)
-        self.variant = VARIANTS[variant]
+        self.variant = DECODER_VARIANTS[variant]
         layer: Section = dict(decoder or {})
         num_layers = layer.pop('num_layers', 6)
         layer.setdefault('num_points', [4] * len(self.in_channels))

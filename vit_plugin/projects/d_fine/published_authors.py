@@ -10,19 +10,19 @@ import torch
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import detector_settings
 
-from .published_d_fine import class_names
+from .published_d_fine import detected_class_names
 
 MARKS = ('decoder.pre_bbox_head.layers.0.weight', 'decoder.dec_score_head.0.weight')
-ECDET = 'projections.2.conv.weight'  # which the others lack, by our names
-MASKS = 'bbox_head.masks.bias'  # which only ECSeg has, by our names
-HEADS = 8  # of the hybrid encoder
-QUERIES, SIDE = 300, 640
+ECDET_KEY = 'projections.2.conv.weight'  # only ECDet has this key, by our names
+MASK_KEY = 'bbox_head.masks.bias'  # only ECSeg has this key, by our names
+ENCODER_HEADS = 8  # attention heads of the hybrid encoder
+USUAL_QUERIES, USUAL_SIZE = 300, 640
 # Queries, and the sides of images in pixels, of models with the lite encoder, by its channels.
-LITE = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
-ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
+LITE_QUERIES_AND_SIDES = {64: (100, 320), 96: (150, 416), 112: (200, 640)}
+ECDET_ROTARY = dict(type='none', rotary=dict(form='centred', planes='halves', temperature=100.0))
 
 
 def authors(published: Published) -> tuple[Section, list[str]] | None:
@@ -36,22 +36,22 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
     ours = published.ours
     if 'detail.0.conv.weight' in ours:
         backbone, channels = _adapter(published)
-    elif ECDET in ours:
+    elif ECDET_KEY in ours:
         backbone, channels = _ecvit(published)
     else:
         backbone, channels = _hgnet(published)
     is_cnn = backbone['type'].endswith('HGNetV2')
     neck = _encoder(published, channels)
-    queries, side = QUERIES, SIDE
+    queries, side = USUAL_QUERIES, USUAL_SIZE
     is_lite = neck['type'].endswith('LiteEncoder')
     if is_lite:
-        queries, side = LITE.get(neck['out_channels'], (queries, side))
+        queries, side = LITE_QUERIES_AND_SIDES.get(neck['out_channels'], (queries, side))
     levels = max(len(channels), 2)
     head, classes = _head(published, [neck['out_channels']] * levels, queries)
-    if is_lite:  # whose boxes learn as RT-DETR's
+    if is_lite:  # its boxes learn as RT-DETR's do
         head['distributions'] |= dict(localization=0.0, distillation=0.0)
         head['joint_matching'] = False
-    if masks := MASKS in published.ours:
+    if masks := MASK_KEY in published.ours:
         # Their evaluation refines the map of the masks once.
         head |= dict(type='vit_plugin.ECSegHead', predicted_blocks=1)
         del head['loss_cls']
@@ -63,7 +63,7 @@ def authors(published: Published) -> tuple[Section, list[str]] | None:
 
 def _adapter(published: Published) -> tuple[Section, list[int]]:
     """DEIMv2's transformer: a small one of its authors, or DINOv3 with registers."""
-    backbone = encoder_of(published)
+    backbone = encoder_section(published)
     # Keys without a bias have none here.
     published.unused |= {name for name in published.ours if name.endswith('.qkv.bias_mask')}
     layers = backbone['arch']['num_layers']
@@ -75,11 +75,11 @@ def _adapter(published: Published) -> tuple[Section, list[int]]:
     return dict(
         backbone,
         type='vit_plugin.SpatialTuningAdapter',
-        img_size=SIDE,
+        img_size=USUAL_SIZE,
         out_channels=dims,
         conv_inplane=published.shape('detail.0.conv.weight')[0],
         out_indices=[layers * end // 12 - 1 for end in ends],
-        pos_embed=ROTARY,
+        pos_embed=ECDET_ROTARY,
     ), [dims] * 3
 
 
@@ -94,7 +94,7 @@ def _ecvit(published: Published) -> tuple[Section, list[int]]:
     )
     convs = [published.shape(f'patch_embed.backbone.{i}.conv.weight')[0] for i in range(4)]
     every = 'projections.0.conv.weight' in published.ours
-    dims = published.shape(ECDET)[0]
+    dims = published.shape(ECDET_KEY)[0]
     return dict(
         type='vit_plugin.ECViT',
         arch=arch,
@@ -105,7 +105,7 @@ def _ecvit(published: Published) -> tuple[Section, list[int]]:
             kernel_sizes=[3] * 4,
             conv_act='ReLU',
         ),
-        pos_embed=ROTARY,
+        pos_embed=ECDET_ROTARY,
         with_cls_token=False,
         encoder=dict(reg_token=1, final_norm=False),
         numerics='timm',
@@ -175,9 +175,9 @@ def _encoder(published: Published, channels: Sequence[int]) -> Section:
         type='vit_plugin.HybridEncoder',
         kind='elan' if is_elan else 'split_trailing' if trailing else 'split',
         num_layers=published.count('neck.attentions.0.'),
-        num_heads=HEADS,
+        num_heads=ENCODER_HEADS,
         feedforward_channels=published.shape('neck.attentions.0.0.mlp.0.weight')[0],
-        attention_act='SiLU' if ECDET in ours else 'GELU',
+        attention_act='SiLU' if ECDET_KEY in ours else 'GELU',
         projects=projects,
     )
 
@@ -224,7 +224,7 @@ def _head(published: Published, channels: Sequence[int], queries: int) -> tuple[
     )
     if variant != 'd_fine':
         head['loss_cls'] = dict(type='vit_plugin.MatchabilityAwareLoss')
-    return head, class_names(published, rows)
+    return head, detected_class_names(published, rows)
 
 
 def _points(published: Published) -> list[int]:

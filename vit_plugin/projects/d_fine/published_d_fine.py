@@ -10,14 +10,14 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import COCO_ROWS, Published
 from vit_plugin.weights.published_settings import Classes, detector_settings
-from vit_plugin.weights.transformers_config import backbone_of, blocks_before_outputs
+from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
 
-from .d_fine_kinds import D_FINE, HGNET_L, HGNET_V2
+from .d_fine_kinds import D_FINE_KIND, HGNET_L, HGNET_V2_KIND
 
-SIDE = 640  # pixels of the published models
-ACTIVATIONS = {'silu': 'SiLU', 'swish': 'SiLU', 'relu': 'ReLU', 'gelu': 'GELU'}
-MLP = 'bbox_head.layers.0.mlp'
-IN_TRAINING = ('num_denoising', 'label_noise_ratio', 'box_noise_scale')
+PUBLISHED_SIDE = 640  # pixels of the published models
+ACTIVATION_TYPES = {'silu': 'SiLU', 'swish': 'SiLU', 'relu': 'ReLU', 'gelu': 'GELU'}
+FIRST_MLP = 'bbox_head.layers.0.mlp'
+TRAINING_FIELDS = ('num_denoising', 'label_noise_ratio', 'box_noise_scale')
 
 
 def d_fine(published: Published) -> tuple[Section, list[str]] | None:
@@ -28,14 +28,14 @@ def d_fine(published: Published) -> tuple[Section, list[str]] | None:
     """
     if published.kind != 'd_fine':
         return None
-    config = published.described_by(D_FINE, 'DFineForObjectDetection')
+    config = published.described_by(D_FINE_KIND, 'DFineForObjectDetection')
     if config is None:
         return None
-    cnn = backbone_of(config, {'hgnet_v2': HGNET_V2}, HGNET_L)
+    cnn = inner_backbone(config, {'hgnet_v2': HGNET_V2_KIND}, HGNET_L)
     backbone, channels = hgnet_of(cnn, config)
     config.only('decoder_activation_function', 'relu')
     config.only('activation_function', 'silu', 'swish')  # half of transformers' layers ignore it
-    kind = dict(kind='elan', **encoder_options(published, config))
+    kind = dict(kind='elan', **fusion_options(published, config))
     neck = hybrid_encoder(published, config, channels, kind)
     head, classes = fine_head_of(published, config, len(channels), 'd_fine')
     model = dict(type='SingleStageDetector', backbone=backbone, neck=neck, bbox_head=head)
@@ -47,7 +47,7 @@ def finished(
 ) -> Section:
     """The config of a complete detector, whose processor does not normalize colors by default."""
     model['test_cfg'] = dict(max_per_img=model['bbox_head']['num_queries'])
-    return detector_settings(model, classes, **published.pixels(SIDE, normalized))
+    return detector_settings(model, classes, **published.pixels(PUBLISHED_SIDE, normalized))
 
 
 def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[int]]:
@@ -63,7 +63,7 @@ def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[i
         raise cnn.refuse('depths', why=f'where it has {len(stages)} stages')
     indices = [before - 1 for before in blocks_before_outputs(cnn, number)]
     stem = cnn.get('stem_channels', Sequence[PositiveInt])
-    widths = cnn.get('hidden_sizes', Sequence[PositiveInt])  # of transformers' projections
+    widths = cnn.get('hidden_sizes', Sequence[PositiveInt])  # widths of transformers' projections
     if len(widths) != number or any(widths[i] != stages[i][2] for i in indices):
         raise cnn.refuse('hidden_sizes', why='where stage_out_channels has others')
     cnn.only('stem_strides', [2, 1, 1, 2, 1])
@@ -82,7 +82,7 @@ def hgnet_of(cnn: ForeignConfig, config: ForeignConfig) -> tuple[Section, list[i
     return backbone, [int(stages[i][2]) for i in indices]
 
 
-def encoder_options(published: Published, config: ForeignConfig) -> Section:
+def fusion_options(published: Published, config: ForeignConfig) -> Section:
     """Depth and width of the fusing blocks, which the loading compares with the weights."""
     return dict(
         depth=config.get('depth_mult', Positive), expansion=config.get('hidden_expansion', Positive)
@@ -128,8 +128,8 @@ def hybrid_encoder(
 
 def activation(config: ForeignConfig, name: str) -> str:
     """The type of an activation."""
-    config.only(name, *ACTIVATIONS)
-    return ACTIVATIONS[config[name]]
+    config.only(name, *ACTIVATION_TYPES)
+    return ACTIVATION_TYPES[config[name]]
 
 
 def _heads(config: ForeignConfig, name: str, dims: int) -> int:
@@ -146,7 +146,7 @@ def fine_head_of(
     head, classes = head_of(published, config, levels, variant)
     config.only('eval_idx', -1, head['decoder']['num_layers'] - 1)
     config.only('decoder_method', 'default')
-    config.leave('layer_scale')  # of layers after the one that predicts
+    config.leave('layer_scale')  # only scales layers after the predicting one
     head |= dict(type='vit_plugin.DFINEHead', distributions=_distributions(config))
     return head, classes
 
@@ -156,7 +156,7 @@ def head_of(
 ) -> tuple[Section, list[str]]:
     """RT-DETR's head, and the names of its classes."""
     rows, dims = published.shape('bbox_head.proposal_cls.weight')
-    classes = class_names(published, rows)
+    classes = detected_class_names(published, rows)
     layers = published.count('bbox_head.layers.')
     inputs = list(config.get('decoder_in_channels', Sequence[PositiveInt]))
     config.only('batch_norm_eps', 1e-5)  # only some of transformers' norms read it
@@ -168,7 +168,7 @@ def head_of(
             'decoder_in_channels', why=f'where {levels} times {encoder_dims} belong'
         )
     config.only('learn_initial_query', False)
-    config.leave(*IN_TRAINING)
+    config.leave(*TRAINING_FIELDS)
     if not config['tie_word_embeddings'] and not published.count('class_embed.'):
         raise config.refuse('tie_word_embeddings', why='where it lacks class_embed')
     config.agree(head_dim=dims // _heads(config, 'decoder_attention_heads', dims))
@@ -192,7 +192,7 @@ def head_of(
     return head, classes
 
 
-def class_names(published: Published, rows: int) -> list[str]:
+def detected_class_names(published: Published, rows: int) -> list[str]:
     """The names of as many classes.
 
     Raises:

@@ -7,23 +7,23 @@ from vit_plugin.arguments.fields import Count, PositiveInt, Section
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.published_encoder import encoder_of, rotary_of
-from vit_plugin.weights.transformers_config import backbone_of, blocks_before_outputs
+from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
+from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
 
-from .d_fine_kinds import DEIMV2, HGNET_L, HGNET_V2
+from .d_fine_kinds import DEIMV2_KIND, HGNET_L, HGNET_V2_KIND
 from .published_d_fine import (
     activation,
-    encoder_options,
     fine_head_of,
     finished,
+    fusion_options,
     hgnet_of,
     hybrid_encoder,
 )
 
 DINOV3 = ENCODER_KINDS['dinov3_vit'].config
 CLASS_TOKEN = dict(return_class_token=False)  # beside the maps, which no detector takes
-KINDS = {
-    'hgnet_v2': HGNET_V2,
+BACKBONE_KINDS = {
+    'hgnet_v2': HGNET_V2_KIND,
     'dinov3_vit': replace(DINOV3, defaults={**DINOV3.defaults, **CLASS_TOKEN}),
 }
 # Fields of an encoder with attention, which the lite one lacks.
@@ -46,10 +46,10 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
     """
     if published.kind != 'deimv2':
         return None
-    config = published.described_by(DEIMV2, 'Deimv2ForObjectDetection')
+    config = published.described_by(DEIMV2_KIND, 'Deimv2ForObjectDetection')
     if config is None:
         return None
-    inner = backbone_of(config, KINDS, HGNET_L)
+    inner = inner_backbone(config, BACKBONE_KINDS, HGNET_L)
     is_vit = 'detail.0.conv.weight' in published.ours
     if is_vit:
         dims = config.get('encoder_hidden_dim', PositiveInt)
@@ -59,7 +59,7 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
     config.only('encoder_type', 'hybrid', 'lite')
     config.only('encoder_fuse_op', 'sum')
     trailing = config['encoder_has_trailing_conv']
-    options = encoder_options(published, config)
+    options = fusion_options(published, config)
     if config['encoder_type'] == 'lite':
         neck, levels = _lite(config, channels, dict(options, trailing=trailing)), 2
     else:
@@ -77,13 +77,13 @@ def deimv2(published: Published) -> tuple[Section, list[str]] | None:
 
 def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, dims: int) -> Section:
     """The transformer with the convolutions beside it."""
-    backbone = encoder_of(published, vit)
+    backbone = encoder_section(published, vit)
     layers = backbone['arch']['num_layers']
     vit.only('reshape_hidden_states', True)
     indices = [number - 1 for number in blocks_before_outputs(vit, layers)]
     norms_all = vit['apply_layernorm']  # else transformers norms the last block's output alone
     backbone['encoder']['final_norm'] = norms_all or indices[-1] == layers - 1
-    config.leave('freeze_backbone_batch_norms')  # which a transformer lacks
+    config.leave('freeze_backbone_batch_norms')  # a transformer has none
     planes = config.get('spatial_tuning_adapter_inplanes', PositiveInt)
     return dict(
         backbone,
@@ -92,7 +92,7 @@ def _adapter(published: Published, config: ForeignConfig, vit: ForeignConfig, di
         conv_inplane=planes,
         out_indices=indices,
         norms_last=not norms_all,
-        pos_embed=rotary_of(vit),
+        pos_embed=dinov3_rotary(vit),
     )
 
 

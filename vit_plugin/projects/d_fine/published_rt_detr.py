@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from vit_plugin.arguments.fields import Count, Positive, Section
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.transformers_config import backbone_of, blocks_before_outputs
+from vit_plugin.weights.transformers_config import blocks_before_outputs, inner_backbone
 
-from .d_fine_kinds import RESNET_D, RESNET_D50, RT_DETR, RT_DETR_V2
+from .d_fine_kinds import RESNET_D50, RESNET_D_KIND, RT_DETR_KIND, RT_DETR_V2_KIND
 from .published_d_fine import finished, head_of, hybrid_encoder
 
-KINDS = {
-    'rt_detr': (RT_DETR, 'RTDetrForObjectDetection'),
-    'rt_detr_v2': (RT_DETR_V2, 'RTDetrV2ForObjectDetection'),
+RT_DETR_KINDS = {
+    'rt_detr': (RT_DETR_KIND, 'RTDetrForObjectDetection'),
+    'rt_detr_v2': (RT_DETR_V2_KIND, 'RTDetrV2ForObjectDetection'),
 }
 # Blocks of each stage, and whether they are bottlenecks -> layers.
-DEPTHS = {
+RESNET_LAYERS = {
     ((2, 2, 2, 2), False): 18,
     ((3, 4, 6, 3), False): 34,
     ((3, 4, 6, 3), True): 50,
@@ -29,13 +29,15 @@ def rt_detr(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if its config is not that of its weights, or of a model that is not built here.
     """
-    if published.kind not in KINDS:
+    if published.kind not in RT_DETR_KINDS:
         return None
-    kind, title = KINDS[published.kind]
+    kind, title = RT_DETR_KINDS[published.kind]
     config = published.described_by(kind, title)
     if config is None:
         return None
-    backbone, channels = _resnet(backbone_of(config, {'rt_detr_resnet': RESNET_D}, RESNET_D50))
+    backbone, channels = _resnet(
+        inner_backbone(config, {'rt_detr_resnet': RESNET_D_KIND}, RESNET_D50)
+    )
     backbone['frozen_norms'] = config['freeze_backbone_batch_norms']
     config.only('decoder_activation_function', 'relu')
     expansion = config.get('hidden_expansion', Positive)
@@ -52,7 +54,7 @@ def _resnet(config: ForeignConfig) -> tuple[Section, list[int]]:
     """The backbone and the channels of its maps."""
     depths = tuple(config.get('depths', Sequence[Count]))
     wide = config['layer_type'] == 'bottleneck'
-    if (depths, wide) not in DEPTHS:
+    if (depths, wide) not in RESNET_LAYERS:
         raise config.refuse('depths', 'layer_type')
     widths = [(256 if wide else 64) * 2**i for i in range(len(depths))]
     config.only('hidden_sizes', widths)
@@ -61,5 +63,7 @@ def _resnet(config: ForeignConfig) -> tuple[Section, list[int]]:
     for name in ('downsample_in_first_stage', 'downsample_in_bottleneck'):
         config.only(name, False)
     indices = [before - 1 for before in blocks_before_outputs(config, len(depths))]
-    backbone = dict(type='vit_plugin.ResNetD', depth=DEPTHS[depths, wide], out_indices=indices)
+    backbone = dict(
+        type='vit_plugin.ResNetD', depth=RESNET_LAYERS[depths, wide], out_indices=indices
+    )
     return backbone, [widths[i] for i in indices]

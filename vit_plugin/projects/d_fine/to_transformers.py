@@ -13,10 +13,10 @@ from .d_fine_head import DFINEHead
 from .hgnet_v2 import ARCHS
 from .hybrid_encoder import HybridEncoder
 from .proposing_head import ProposingHead
-from .published_d_fine import ACTIVATIONS
-from .published_rt_detr import DEPTHS
+from .published_d_fine import ACTIVATION_TYPES
+from .published_rt_detr import RESNET_LAYERS
 
-NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATION_TYPES.items())}
 # Backbone and variant of the decoder -> model_type, the start of the class, and weight format.
 KINDS = {
     ('HGNetV2', 'd_fine'): ('d_fine', 'DFine', 'hf_d_fine'),
@@ -66,7 +66,7 @@ def real_time_folder(
         fields |= dict(decoder_offset_scale=decoder['offset_scale'])
     if kind == 'deimv2':
         fields |= _deimv2(neck, head, model.bbox_head)
-    fields |= BACKBONES[backbone](model.backbone, {**section['backbone']}, encoder)
+    fields |= BACKBONE_WRITERS[backbone](model.backbone, {**section['backbone']}, encoder)
     architectures = [f'{title}ForObjectDetection']
     return dict(architectures=architectures, model_type=kind, **fields, dtype='float32'), form
 
@@ -175,7 +175,7 @@ def _hgnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
 
 
 def _resnet(backbone: nn.Module, given: Section, encoder: Any) -> Section:
-    depths, wide = {layers: row for row, layers in DEPTHS.items()}[given.get('depth', 50)]
+    depths, wide = {layers: row for row, layers in RESNET_LAYERS.items()}[given.get('depth', 50)]
     fields = dict(
         model_type='rt_detr_resnet',
         depths=list(depths),
@@ -201,4 +201,4 @@ def _adapter(
     return dict(backbone_config=fields, spatial_tuning_adapter_inplanes=planes)
 
 
-BACKBONES = dict(HGNetV2=_hgnet, ResNetD=_resnet, SpatialTuningAdapter=_adapter)
+BACKBONE_WRITERS = dict(HGNetV2=_hgnet, ResNetD=_resnet, SpatialTuningAdapter=_adapter)

@@ -2,9 +2,9 @@
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
-from vit_plugin.projects.detr_family.folder_detector import SCHEDULES, folder_detector
+from vit_plugin.projects.detr_family.folder_detector import DETR_SCHEDULES, folder_detector
 
-from .spatial_tuning_adapter import STRIDES
+from .spatial_tuning_adapter import STA_STRIDES
 
 
 def _deimv2(facts: ModelFacts) -> Section:
@@ -16,7 +16,7 @@ def _deimv2(facts: ModelFacts) -> Section:
         conv_inplane=32 if facts.is_wide else 16,
         adapter_norm_cfg=dict(type='BN'),
     )
-    return folder_detector('deimv2', facts, backbone, STRIDES, 'GELU')
+    return folder_detector('deimv2', facts, backbone, STA_STRIDES, 'GELU')
 
 
 def _thirds(layers: int) -> tuple[int, ...]:
@@ -27,7 +27,7 @@ def _thirds(layers: int) -> tuple[int, ...]:
 DEIMV2 = TaskModel(
     'a DEIMv2',
     _deimv2,
-    schedules=SCHEDULES,
+    schedules=DETR_SCHEDULES,
     stretched=True,
     saved=dict(backbone=dict(type='vit_plugin.SpatialTuningAdapter')),
 )

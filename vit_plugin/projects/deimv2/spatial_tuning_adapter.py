@@ -13,7 +13,7 @@ from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.registry import MODELS
 
-STRIDES = (8, 16, 32)
+STA_STRIDES = (8, 16, 32)
 
 
 @MODELS.register_module()
@@ -52,12 +52,12 @@ class SpatialTuningAdapter(VisionTransformer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**{'out_type': 'featmap', **kwargs})
-        if len(self.out_indices) > len(STRIDES) or self.out_type != 'featmap':
+        if len(self.out_indices) > len(STA_STRIDES) or self.out_type != 'featmap':
             raise ConfigError(
                 f'SpatialTuningAdapter: out_indices={self.out_indices} must be three blocks at '
                 f"most, such as (3, 7, 11), and out_type={self.out_type!r} must be 'featmap'."
             )
-        if conv_inplane is None and len(self._own_maps()) < len(STRIDES):
+        if conv_inplane is None and len(self._own_maps()) < len(STA_STRIDES):
             raise ConfigError(
                 'SpatialTuningAdapter: conv_inplane=None takes the maps of a CNN with strides that '
                 f'divide 8, and this stem has {self.patch_embed.feature_strides}; give a number, '
@@ -74,13 +74,15 @@ class SpatialTuningAdapter(VisionTransformer):
         )
         self.fusions = nn.ModuleList(
             ConvNorm(self.embed_dims + width, out_channels, 1, adapter_norm_cfg)
-            for width in widths[-len(STRIDES) :]
+            for width in widths[-len(STA_STRIDES) :]
         )
 
     def _own_maps(self) -> list[int]:
         """For each output, which map of the hybrid's CNN gives it details; nothing without one."""
         strides = self.patch_embed.feature_strides
-        finer = [[i for i, own in enumerate(strides) if stride % own == 0] for stride in STRIDES]
+        finer = [
+            [i for i, own in enumerate(strides) if stride % own == 0] for stride in STA_STRIDES
+        ]
         return [found[-1] for found in finer if found]
 
     def _own_widths(self) -> list[int]:
@@ -89,18 +91,18 @@ class SpatialTuningAdapter(VisionTransformer):
     @property
     def channels(self) -> tuple[int, ...]:
         """Channels of each output."""
-        return (self.out_channels,) * len(STRIDES)
+        return (self.out_channels,) * len(STA_STRIDES)
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Pixels per element of each output map."""
-        return STRIDES
+        return STA_STRIDES
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> three maps, from the finest."""
         x, grid, own = self.patch_embed(images)
         maps = [self.output(x, grid) for x in self.tokens(x, grid)]  # (B, C, h, w)
-        maps += [maps[-1]] * (len(STRIDES) - len(maps))
+        maps += [maps[-1]] * (len(STA_STRIDES) - len(maps))
         details = self.details(images) if len(self.detail) else self._averaged(own, images)
         return tuple(
             fuse(torch.cat((_resized(x, detail), detail), dim=1))
@@ -114,7 +116,7 @@ class SpatialTuningAdapter(VisionTransformer):
     def _averaged(self, own: Sequence[Tensor], images: Tensor) -> list[Tensor]:
         """Maps of the hybrid's CNN (B, C_i, h_i, w_i) -> maps at strides 8, 16 and 32."""
         found = []
-        for stride, i in zip(STRIDES, self._own_maps(), strict=True):
+        for stride, i in zip(STA_STRIDES, self._own_maps(), strict=True):
             ratio = stride // self.patch_embed.feature_strides[i]
             x = F.avg_pool2d(own[i], ratio, ratio, ceil_mode=True)
             rows, columns = (-(-side // stride) for side in images.shape[2:])

@@ -20,7 +20,7 @@ PROJECT = Project(
     },
     models={
         ('depth', 'dpt'): 'vit_plugin.projects.depth.depth_models:DPT',
-        ('depth', 'linear'): 'vit_plugin.projects.depth.depth_models:LINEAR',
+        ('depth', 'linear'): 'vit_plugin.projects.depth.depth_models:LINEAR_DEPTH',
     },
     published={'depth': 'vit_plugin.projects.depth.published_depth:depth'},
 )

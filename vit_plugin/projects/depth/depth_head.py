@@ -15,7 +15,7 @@ from vit_plugin.registry import MODELS
 Target = Literal['depth', 'disparity']
 NEAREST = 1e-3  # meters, below which there is no depth: of a sensor it means that there is none
 BINS_OFFSET = 0.1  # AdaBins' and DINOv2's, which leaves no bin without a gradient
-LOSS = dict(type='vit_plugin.SiLogLoss')
+DEPTH_LOSS = dict(type='vit_plugin.SiLogLoss')
 
 
 class DepthHead(BaseModule):
@@ -34,10 +34,10 @@ class DepthHead(BaseModule):
 
     learns = 'depth'  # the task of a model that is continued
     num_classes = out_channels = 1
-    align_corners = False  # of the resizing to an image's own size
+    align_corners = False  # for resizing to the image's own size
 
     def __init__(
-        self, target: Target = 'depth', loss_decode: Any = LOSS, init_cfg: InitConfig = None
+        self, target: Target = 'depth', loss_decode: Any = DEPTH_LOSS, init_cfg: InitConfig = None
     ) -> None:
         super().__init__(init_cfg)
         self.target = target
@@ -47,17 +47,17 @@ class DepthHead(BaseModule):
     def loss(self, inputs: Sequence[Tensor], data_samples: Sequence[Any], _: Any) -> dict:
         """The losses of maps and their data samples, by name."""
         truth = torch.stack([sample.gt_depth_map.data for sample in data_samples])
-        found = resized(self(inputs), truth.shape[2:])
+        found = resize_maps(self(inputs), truth.shape[2:])
         if self.target == 'disparity':
             truth = inverse(truth)
         return {one.loss_name: one(found, truth) for one in self.losses}
 
     def predict(self, inputs: Sequence[Tensor], metas: Sequence[Mapping], _: Any) -> Tensor:
         """Maps -> the prediction (B, 1, H, W) at the size of the padded images."""
-        return resized(self(inputs), metas[0].get('pad_shape', metas[0]['img_shape'])[:2])
+        return resize_maps(self(inputs), metas[0].get('pad_shape', metas[0]['img_shape'])[:2])
 
 
-def resized(values: Tensor, size: Sequence[int]) -> Tensor:
+def resize_maps(values: Tensor, size: Sequence[int]) -> Tensor:
     """Values (B, C, h, w) at another height and width."""
     return F.interpolate(values, tuple(size), mode='bilinear', align_corners=False)
 
@@ -91,7 +91,7 @@ class LinearDepthHead(DepthHead):
         min_depth: Positive = NEAREST,
         num_bins: PositiveInt = 256,
         upsample: PositiveInt = 4,
-        loss_decode: Any = LOSS,
+        loss_decode: Any = DEPTH_LOSS,
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__('depth', loss_decode, init_cfg)
@@ -108,6 +108,6 @@ class LinearDepthHead(DepthHead):
     def forward(self, inputs: Sequence[Tensor]) -> Tensor:
         """Maps (B, C_i, h_i, w_i), the finest first -> depths (B, 1, h, w)."""
         size = [self.upsample * side for side in inputs[0].shape[2:]]
-        x = torch.cat([resized(level, size) for level in inputs], dim=1)
+        x = torch.cat([resize_maps(level, size) for level in inputs], dim=1)
         shares = self.conv_depth(x).relu() + BINS_OFFSET
         return (shares * self.bins).sum(1, keepdim=True) / shares.sum(1, keepdim=True)

@@ -5,16 +5,16 @@
 """
 
 from vit_plugin.weights.transformers_config import (
+    FOR_DROPOUT,
+    FOR_LOSSES,
     INITIAL,
-    LOSSES,
     NAMED_BACKBONE,
     OF_BACKBONE,
-    RATES,
-    STAGES,
+    STAGE_FIELDS,
     transformers_kind,
 )
 
-DPT = transformers_kind(
+DPT_KIND = transformers_kind(
     dict(
         hidden_size=768,
         num_hidden_layers=12,
@@ -43,15 +43,15 @@ DPT = transformers_kind(
     {
         **OF_BACKBONE,
         INITIAL: 'initializer_range backbone_featmap_shape',
-        RATES: 'hidden_dropout_prob attention_probs_dropout_prob',
-        LOSSES: 'auxiliary_loss_weight semantic_loss_ignore_index',
+        FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob',
+        FOR_LOSSES: 'auxiliary_loss_weight semantic_loss_ignore_index',
         'parts that a model of depth does not have': 'semantic_classifier_dropout '
         'use_auxiliary_head pooler_output_size pooler_act',
         'fields of 4.18, which no code reads': 'channels expand_channels in_index out_indices '
         'post_process_channels',
     },
 )
-BIT = transformers_kind(
+BIT_KIND = transformers_kind(
     dict(
         num_channels=3,
         embedding_size=64,
@@ -64,9 +64,9 @@ BIT = transformers_kind(
         embedding_dynamic_padding=False,
         output_stride=32,
         width_factor=1,
-        **STAGES,
+        **STAGE_FIELDS,
     ),
-    {RATES: 'drop_path_rate'},
+    {FOR_DROPOUT: 'drop_path_rate'},
 )
 # DPT takes this hybrid's backbone if its config has none.
 DPT_BIT = dict(
@@ -76,7 +76,7 @@ DPT_BIT = dict(
     out_features=['stage1', 'stage2', 'stage3'],
     embedding_dynamic_padding=True,
 )
-DEPTH_ANYTHING = transformers_kind(
+DEPTH_ANYTHING_KIND = transformers_kind(
     dict(
         patch_size=14,
         reassemble_hidden_size=384,

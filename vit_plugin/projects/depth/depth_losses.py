@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Count, Fraction, NotNegative
 from vit_plugin.registry import MODELS
 
-LEAST = 1e-6  # of a value whose logarithm is taken, and of a spread
+EPSILON = 1e-6  # lower bound of logarithms' arguments and of spreads
 
 
 class DepthLoss(nn.Module):
@@ -62,9 +62,9 @@ class SiLogLoss(DepthLoss):
         self.variance_focus = variance_focus
 
     def of_image(self, found: Tensor, true: Tensor, known: Tensor) -> Tensor:
-        d = found[known].clamp(min=LEAST).log() - true[known].log()
+        d = found[known].clamp(min=EPSILON).log() - true[known].log()
         error = d.square().mean() - self.variance_focus * d.mean().square()
-        return error.clamp(min=LEAST).sqrt()
+        return error.clamp(min=EPSILON).sqrt()
 
 
 @MODELS.register_module()
@@ -114,7 +114,7 @@ class ScaleShiftInvariantLoss(DepthLoss):
 def aligned(values: Tensor, known: Tensor) -> Tensor:
     """Values (H, W) less their median, over the mean distance of known ones from it."""
     shifted = values - values[known].median()
-    return shifted / shifted[known].abs().mean().clamp(min=LEAST)
+    return shifted / shifted[known].abs().mean().clamp(min=EPSILON)
 
 
 def fitted(found: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:

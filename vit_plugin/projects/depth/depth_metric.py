@@ -18,7 +18,7 @@ with needed_by('DepthMetric'):
     make_importable()
     from mmseg.evaluation.metrics import DepthMetric as OfMMSegmentation
 
-NAMES = {  # MMSegmentation's names, and those of the papers
+METRIC_NAMES = {  # MMSegmentation's names, and those of the papers
     'abs_rel': 'AbsRel',
     'rmse': 'RMSE',
     'rmse_log': 'RMSElog',
@@ -78,7 +78,7 @@ class DepthMetric(OfMMSegmentation):
             if known.any():
                 depths = self.in_meters(found[known], true[known])
                 scores = self._calc_all_metrics(true[known], depths)
-                self.results.append({name: scores[name] for name in NAMES})
+                self.results.append({name: scores[name] for name in METRIC_NAMES})
 
     def in_meters(self, found: Tensor, true: Tensor) -> Tensor:
         """Predictions (N,) as depths within the bounds."""
@@ -97,5 +97,5 @@ class DepthMetric(OfMMSegmentation):
             )
         return {
             title: float(torch.tensor([scores[name] for scores in results]).double().mean())
-            for name, title in NAMES.items()
+            for name, title in METRIC_NAMES.items()
         }

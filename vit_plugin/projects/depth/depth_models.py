@@ -3,8 +3,8 @@
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
 
-WIDE, NARROW = 128, 64  # channels of DPT's decoder
-FINEST = 4  # pixels: stride of the maps of which a linear head makes bins
+WIDE_DECODER, NARROW_DECODER = 128, 64  # channels of DPT's decoder
+BINS_STRIDE = 4  # pixels: stride of the maps of which a linear head makes bins
 
 
 def _maps(facts: ModelFacts) -> tuple[Section, list[int], list[int]]:
@@ -21,7 +21,7 @@ def _dpt(facts: ModelFacts) -> Section:
         type='vit_plugin.DPTDepthHead',
         in_channels=channels,
         strides=strides,
-        channels=WIDE if facts.is_wide else NARROW,
+        channels=WIDE_DECODER if facts.is_wide else NARROW_DECODER,
         norm_cfg=NORM,
         max_depth=facts.of_task['farthest'],
     )
@@ -34,13 +34,13 @@ def _linear(facts: ModelFacts) -> Section:
         type='vit_plugin.LinearDepthHead',
         in_channels=channels,
         max_depth=facts.of_task['farthest'],
-        upsample=max(strides[0] // FINEST, 1),
+        upsample=max(strides[0] // BINS_STRIDE, 1),
     )
     return dict(backbone=backbone, decode_head=head)
 
 
 DPT = TaskModel("DPT's decoder", _dpt, saved=dict(decode_head=dict(type='vit_plugin.DPTDepthHead')))
-LINEAR = TaskModel(
+LINEAR_DEPTH = TaskModel(
     "DINOv2's linear head for depth",
     _linear,
     saved=dict(decode_head=dict(type='vit_plugin.LinearDepthHead')),

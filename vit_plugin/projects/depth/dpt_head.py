@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.numerics import build_map_norm
 from vit_plugin.registry import MODELS
 
-from .depth_head import LOSS, DepthHead, Target
+from .depth_head import DEPTH_LOSS, DepthHead, Target
 
 Readout = Literal['ignore', 'add', 'project']
 
@@ -130,7 +130,7 @@ class DPTDepthHead(DepthHead):
         norm_cfg: NormConfig | None = None,
         max_depth: Positive | None = None,
         target: Target = 'depth',
-        loss_decode: Any = LOSS,
+        loss_decode: Any = DEPTH_LOSS,
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(target, loss_decode, init_cfg)

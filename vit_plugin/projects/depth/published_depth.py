@@ -10,20 +10,20 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.weights.encoder_kinds import ENCODER_KINDS
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import Published, told
-from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published import Published, get_typed
+from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import segmentor_settings
 from vit_plugin.weights.transformers_config import (
-    backbone_of,
     blocks_before_outputs,
+    inner_backbone,
 )
 
-from .depth_kinds import BIT, DEPTH_ANYTHING, DEPTH_ANYTHING_DINOV2, DPT, DPT_BIT
+from .depth_kinds import BIT_KIND, DEPTH_ANYTHING_DINOV2, DEPTH_ANYTHING_KIND, DPT_BIT, DPT_KIND
 from .dpt_head import Readout
 
-RESNET = 'patch_embed.backbone.'
+RESNET_PREFIX = 'patch_embed.backbone.'
 OTHERS = ('depth_pro', 'glpn', 'prompt_depth_anything', 'zoedepth')  # models of depth
-DINOV2 = ENCODER_KINDS['dinov2']
+DINOV2_KIND = ENCODER_KINDS['dinov2']
 
 
 def depth(published: Published) -> tuple[Section, list[str]] | None:
@@ -41,11 +41,11 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
         return None
     is_dpt = published.kind == 'dpt'
     name = f'{"DPT" if is_dpt else "DepthAnything"}ForDepthEstimation'
-    config = published.described_by(DPT if is_dpt else DEPTH_ANYTHING, name)
+    config = published.described_by(DPT_KIND if is_dpt else DEPTH_ANYTHING_KIND, name)
     if config is None:
         return None
     backbone, head = (_dpt if is_dpt else _depth_anything)(published, config)
-    if head.get('target') == 'disparity':  # whose scale and shift are unknown
+    if head.get('target') == 'disparity':  # scale and shift of a disparity are unknown
         head['loss_decode'] = dict(type='vit_plugin.ScaleShiftInvariantLoss')
     with torch.device('meta'):
         built = VisionTransformer(**backbone)
@@ -53,7 +53,7 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     widths = [published.shape(f'neck.convs.{i}.weight')[1] for i in maps]
     channels = published.shape('neck.convs.0.weight')[0]
     config.agree(neck_hidden_sizes=widths, fusion_hidden_size=channels)
-    config.only('head_in_index', -1, len(widths) - 1)  # of the finest map
+    config.only('head_in_index', -1, len(widths) - 1)  # the finest map is the last one
     if len(widths) != len(built.channels):
         raise ConfigError(
             f'it returns the maps of {len(built.channels)} blocks or stages, and its head takes '
@@ -79,9 +79,9 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
     pixels = published.pixels(backbone['img_size'])
     settings = segmentor_settings(model, [], **pixels)
     steps: list[Section] = settings['test_dataloader']['dataset']['pipeline']
-    if told(published.processor, 'keep_aspect_ratio', bool, False):
+    if get_typed(published.processor, 'keep_aspect_ratio', bool, False):
         patch = built.patch_embed.stride
-        multiple = told(published.processor, 'ensure_multiple_of', int, patch)
+        multiple = get_typed(published.processor, 'ensure_multiple_of', int, patch)
         steps.insert(2, dict(type='ResizeToMultiple', size_divisor=max(multiple, patch)))
     else:
         steps[1] = dict(type='Resize', scale=pixels['size'], keep_ratio=False)
@@ -90,16 +90,16 @@ def depth(published: Published) -> tuple[Section, list[str]] | None:
 
 def _dpt(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of DPT's backbone, whose maps are not normed, and of its head."""
-    is_hybrid = published.count(RESNET) > 0
+    is_hybrid = published.count(RESNET_PREFIX) > 0
     config.agree(is_hybrid=is_hybrid)
     if not is_hybrid:
         config.only('backbone_config', None)
         config.leave('neck_ignore_stages')
     head = _dpt_head(published, config)
-    config.only('patch_size', 16, [16, 16])  # which its head enlarges to pixels
-    backbone = encoder_of(published, config)
+    config.only('patch_size', 16, [16, 16])  # the head enlarges patches to pixels
+    backbone = encoder_section(published, config)
     indices = [*config.get('backbone_out_indices', Sequence[Count])]
-    if is_hybrid:  # whose maps of the ResNet are the first two
+    if is_hybrid:  # the first two maps are the ResNet's
         indices = indices[2:]
         backbone['arch']['resnet'] = resnet = _bit(published, config)
         backbone['img_size'] *= 2 ** (len(resnet['stage_depths']) + 1)
@@ -132,10 +132,10 @@ def _dpt_head(published: Published, config: ForeignConfig) -> Section:
 
 def _bit(published: Published, config: ForeignConfig) -> Section:
     """The CNN of a hybrid."""
-    bit = backbone_of(config, {'bit': BIT}, DPT_BIT)
-    stages = f'{RESNET}stages.'
+    bit = inner_backbone(config, {'bit': BIT_KIND}, DPT_BIT)
+    stages = f'{RESNET_PREFIX}stages.'
     depths = [published.count(f'{stages}{i}.blocks.') for i in range(published.count(stages))]
-    width = published.shape(f'{RESNET}stem.conv.weight')[0]
+    width = published.shape(f'{RESNET_PREFIX}stem.conv.weight')[0]
     config.only('num_channels', 3)
     bit.agree(embedding_size=width, depths=depths, num_channels=3)
     sizes = [*bit.get('hidden_sizes', PositiveInts)][: len(depths)]  # it may have more
@@ -156,15 +156,15 @@ def _bit(published: Published, config: ForeignConfig) -> Section:
 
 def _depth_anything(published: Published, config: ForeignConfig) -> tuple[Section, Section]:
     """The arguments of Depth Anything's DINOv2 and of its head."""
-    encoder = backbone_of(config, {'dinov2': DINOV2.config}, DEPTH_ANYTHING_DINOV2)
+    encoder = inner_backbone(config, {'dinov2': DINOV2_KIND.config}, DEPTH_ANYTHING_DINOV2)
     encoder.only('reshape_hidden_states', False)
-    backbone = encoder_of(published, encoder)
+    backbone = encoder_section(published, encoder)
     arch = backbone['arch']
     config.agree(patch_size=arch['patch_size'], reassemble_hidden_size=arch['embed_dims'])
     outputs = blocks_before_outputs(encoder, arch['num_layers'])
     backbone['encoder']['final_norm'] = encoder['apply_layernorm']
     backbone |= dict(
-        pos_embed=dict(type='learned', interpolate_mode=DINOV2.interpolate_mode),
+        pos_embed=dict(type='learned', interpolate_mode=DINOV2_KIND.interpolate_mode),
         out_indices=[number - 1 for number in outputs],
         out_type='featmap',
     )

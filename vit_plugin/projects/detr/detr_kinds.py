@@ -5,11 +5,11 @@
 """
 
 from vit_plugin.weights.transformers_config import (
+    FOR_DROPOUT,
+    FOR_LOSSES,
     INITIAL,
-    LOSSES,
     NAMED_BACKBONE,
-    RATES,
-    STAGES,
+    STAGE_FIELDS,
     transformers_kind,
 )
 
@@ -34,8 +34,8 @@ _SHARED = dict(
 _UNUSED = {
     'where the weights of the backbone came from': 'use_pretrained_backbone',
     INITIAL: 'init_std init_xavier_std',
-    RATES: 'encoder_layerdrop decoder_layerdrop activation_dropout classifier_dropout',
-    LOSSES: 'class_cost bbox_cost giou_cost mask_loss_coefficient dice_loss_coefficient '
+    FOR_DROPOUT: 'encoder_layerdrop decoder_layerdrop activation_dropout classifier_dropout',
+    FOR_LOSSES: 'class_cost bbox_cost giou_cost mask_loss_coefficient dice_loss_coefficient '
     'cls_loss_coefficient bbox_loss_coefficient giou_loss_coefficient eos_coefficient focal_alpha',
     'fields of 4.x, which no code reads': 'max_position_embeddings scale_embedding',
 }
@@ -44,7 +44,7 @@ _ALIASES = dict(
     num_attention_heads='encoder_attention_heads',
     num_hidden_layers='encoder_layers',
 )
-KINDS = {
+DETR_KINDS = {
     'detr': transformers_kind(
         dict(_SHARED, num_queries=100, auxiliary_loss=False), _UNUSED, _ALIASES
     ),
@@ -73,13 +73,13 @@ KINDS = {
         _ALIASES,
     ),
 }
-TIMM_BACKBONE = transformers_kind(
+TIMM_BACKBONE_KIND = transformers_kind(
     dict(
         backbone=None,
         num_channels=3,
         features_only=True,
         output_stride=None,
-        **STAGES,
+        **STAGE_FIELDS,
     ),
     {
         'where its weights came from': 'use_pretrained_backbone use_timm_backbone',

@@ -5,7 +5,7 @@ from vit_plugin.weights.rules import Format, Rule
 CONDITIONAL = '.ca_'  # in keys of Conditional DETR, whose layers have MMDetection's names
 
 # All parts but the layers: names in files, and in MMDetection's detectors.
-PARTS = {
+MODULE_NAMES = {
     **{
         f'backbone.conv_encoder.model.{name}': f'backbone.{name}'
         for name in (
@@ -85,7 +85,7 @@ def _layers(coder: str, attentions: dict[str, str], norms: tuple[str, ...]) -> t
 HF_DETR = Format(
     'hf_detr',
     (
-        *(Rule(theirs, ours) for theirs, ours in PARTS.items()),
+        *(Rule(theirs, ours) for theirs, ours in MODULE_NAMES.items()),
         *_layers('encoder', dict(self_attn='self_attn'), ('self_attn', 'final')),
         *_layers(
             'decoder',

@@ -5,18 +5,25 @@ from collections.abc import Mapping, Sequence
 from vit_plugin.arguments.fields import Fraction, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
-from vit_plugin.weights.published import COCO_ROWS, Published, told
+from vit_plugin.weights.published import COCO_ROWS, Published, get_typed
 from vit_plugin.weights.published_settings import Classes, detector_settings
-from vit_plugin.weights.transformers_config import backbone_of
+from vit_plugin.weights.transformers_config import inner_backbone
 
-from .detr_kinds import KINDS, TIMM_BACKBONE
+from .detr_kinds import DETR_KINDS, TIMM_BACKBONE_KIND
 
-NAMES = {'detr': 'DETR', 'conditional_detr': 'ConditionalDETR', 'deformable_detr': 'DeformableDETR'}
+DETECTOR_NAMES = {
+    'detr': 'DETR',
+    'conditional_detr': 'ConditionalDETR',
+    'deformable_detr': 'DeformableDETR',
+}
 DEFORMABLE = 'deformable_detr'
-DIMS = 256  # of the encodings of references, in MMDetection
-STAGES = ['act1', *(f'layer{i}' for i in range(1, 5))]  # timm's names of what a ResNet returns
+DIMS = 256  # width of reference encodings in MMDetection
+RESNET_STAGES = [
+    'act1',
+    *(f'layer{i}' for i in range(1, 5)),
+]  # timm's names of what a ResNet returns
 DILATED = (50, 101, 152)  # depths of ResNets whose last stage may be dilated here
-MOST_BOXES = 100  # of a prediction by sigmoids
+MOST_BOXES = 100  # boxes of a prediction by sigmoids
 DEPTHS: dict[
     tuple[tuple[int, ...], bool], int
 ] = {  # by the number of blocks, and whether these are bottlenecks
@@ -34,11 +41,11 @@ def detr(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if it is one that MMDetection's detectors do not compute.
     """
-    name = NAMES.get(published.kind)
+    name = DETECTOR_NAMES.get(published.kind)
     if not name:
         return None
     theirs = f'{name.replace("DETR", "Detr")}ForObjectDetection'
-    config = published.described_by(KINDS[published.kind], theirs)
+    config = published.described_by(DETR_KINDS[published.kind], theirs)
     if config is None:
         return None
     timm = _timm(config)
@@ -109,7 +116,7 @@ def _timm(config: ForeignConfig) -> ForeignConfig | None:
     if config.content.get('backbone_config') is None:
         config.only('use_timm_backbone', True, None)
         return None
-    return backbone_of(config, {'timm_backbone': TIMM_BACKBONE}, {})
+    return inner_backbone(config, {'timm_backbone': TIMM_BACKBONE_KIND}, {})
 
 
 def _maps(
@@ -165,10 +172,10 @@ def _is_dilated(
     config.leave('dilation', 'backbone', 'use_timm_backbone')
     if str(timm.get('backbone', str | None)).partition('.')[0] != f'resnet{depth}':
         raise timm.refuse('backbone', why=f'where its weights are those of a resnet{depth}')
-    found = [i % len(STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
+    found = [i % len(RESNET_STAGES) for i in timm.get('out_indices', Sequence[int] | None) or [-1]]
     if (found[-1:] if maps == [4] else found) != maps:  # DETR reads the last map alone
         raise timm.refuse('out_indices', why=f'where the maps {maps} are read')
-    timm.agree(stage_names=STAGES, out_features=[STAGES[i] for i in found])
+    timm.agree(stage_names=RESNET_STAGES, out_features=[RESNET_STAGES[i] for i in found])
     timm.only('output_stride', None, 16, 32)
     dilated = timm.get('output_stride', int | None) == 16
     if dilated and depth not in DILATED:
@@ -235,14 +242,17 @@ def _coder(
 
 def _settings(published: Published, model: Section, classes: Sequence[str]) -> Section:
     """The config, whose test resizes images as transformers does."""
-    size = told(published.processor, 'size', Mapping, {})
-    pixels, shortest = published.pixels(800), told(published.processor, 'size', PositiveInt, 800)
+    size = get_typed(published.processor, 'size', Mapping, {})
+    pixels, shortest = (
+        published.pixels(800),
+        get_typed(published.processor, 'size', PositiveInt, 800),
+    )
     keeps = not {'height', 'width'} <= {*size}
     if keeps:
-        longest = told(published.processor, 'max_size', PositiveInt, 1333)
+        longest = get_typed(published.processor, 'max_size', PositiveInt, 1333)
         sides = (('longest_edge', longest), ('shortest_edge', shortest))
-        pixels['size'] = tuple(told(size, name, PositiveInt, side) for name, side in sides)
+        pixels['size'] = tuple(get_typed(size, name, PositiveInt, side) for name, side in sides)
     settings = detector_settings(model, classes, padded=1 if keeps else None, **pixels)
     resize = settings['test_dataloader']['dataset']['pipeline'][1]
-    resize['backend'] = 'pillow'  # which smooths what it shrinks
+    resize['backend'] = 'pillow'  # Pillow smooths when it shrinks
     return settings

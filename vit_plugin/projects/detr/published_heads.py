@@ -41,8 +41,8 @@ class OfFile(DETRHead):
         ConfigError: if there is no such row.
     """
 
-    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `best`
-    class_layers: tuple[str, ...] = ('fc_cls',)  # whose rows are classes
+    outputs = ('boxes', 'scores', 'labels')  # outputs of the graph, see `best`
+    class_layers: tuple[str, ...] = ('fc_cls',)  # layers with a row for each class
     cost: Section = dict(type='mmdet.FocalLossCost', weight=2.0)
 
     def __init__(

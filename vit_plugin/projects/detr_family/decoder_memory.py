@@ -56,7 +56,7 @@ def _level(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor, ...
     return level.flatten(2).mT, anchors, (at > end).any(-1), ratio
 
 
-def moved(boxes: Tensor, deltas: Tensor) -> Tensor:
+def apply_deltas(boxes: Tensor, deltas: Tensor) -> Tensor:
     """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
     centers, sides = boxes.split(2, dim=-1)
     return torch.cat((centers + deltas[..., :2] * sides, sides * deltas[..., 2:].exp()), dim=-1)

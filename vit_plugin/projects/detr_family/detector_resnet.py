@@ -12,7 +12,7 @@ with needed_by('DetectorResNet'):
     make_importable()
     from mmdet.models.backbones import ResNet
 
-STAGES = 4
+NUM_STAGES = 4
 
 
 class DetectorResNet(ResNet):
@@ -56,8 +56,8 @@ class DetectorResNet(ResNet):
         """Depth of a parameter for layer-wise decay, and the number of depths: stem and stages."""
         name = param_name.removeprefix(prefix)
         if param_name == name and prefix:
-            return STAGES + 1, STAGES + 2
-        return (int(name[5]) if name.startswith('layer') else 0), STAGES + 2
+            return NUM_STAGES + 1, NUM_STAGES + 2
+        return (int(name[5]) if name.startswith('layer') else 0), NUM_STAGES + 2
 
     def no_weight_decay(self) -> set[str]:
         """No parameters."""

@@ -54,7 +54,7 @@ def folder_detector(
     )
 
 
-SCHEDULES = dict(  # not measured
+DETR_SCHEDULES = dict(  # not measured
     small=dict(rate=1e-3, clip=0.1),
     scratch=dict(clip=0.1),
     fine_tuned=dict(weight_decay=1e-4, clip=0.1),

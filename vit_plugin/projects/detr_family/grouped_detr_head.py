@@ -38,9 +38,9 @@ class GroupedDETRHead(DETRHead):
         ConfigError: if the assigner is not a ``HungarianAssigner``.
     """
 
-    outputs = ('boxes', 'scores', 'labels')  # of a graph, see `highest`
-    class_layers = ('fc_cls', 'proposal_cls')  # whose rows are classes
-    compared: tuple[str, ...] = ('bboxes', 'labels', 'ends')  # what losses take of the objects
+    outputs = ('boxes', 'scores', 'labels')  # outputs of the graph, see `highest`
+    class_layers = ('fc_cls', 'proposal_cls')  # layers with a row for each class
+    compared: tuple[str, ...] = ('bboxes', 'labels', 'ends')  # fields that losses compare
 
     def __init__(self, num_groups: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

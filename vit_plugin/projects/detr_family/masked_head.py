@@ -26,15 +26,15 @@ with needed_by('RFDETRSegHead'):
 
 Base: Any = GroupedDETRHead if TYPE_CHECKING else object
 
-MASKS = dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True)
+MASK_LOSS = dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True)
 DICE = dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0)
-WEIGHT = 5.0  # of each of the two, in the loss and in the matching
+WEIGHT = 5.0  # weight of each mask loss, in training and matching
 COSTS = (
     dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True, weight=WEIGHT),
     dict(type='mmdet.DiceCost', pred_act=True, eps=1.0, weight=WEIGHT),
 )
-PLACES = 16  # of a mask for one at which masks are compared
-OVERSAMPLED, UNCERTAIN = 3.0, 0.75  # as in PointRend (arXiv:1912.08193)
+PIXELS_PER_POINT = 16  # mask pixels for each point of comparison
+OVERSAMPLED, UNCERTAIN = 3.0, 0.75  # from PointRend (arXiv:1912.08193)
 AT_ONCE = 32  # masks that are resized together
 
 
@@ -64,7 +64,7 @@ class MaskedHead(Base):
         """
         self.mask_costs = [TASK_UTILS.build(dict(cost)) for cost in COSTS]
         self.loss_mask, self.loss_dice = (
-            MMDET_MODELS.build(dict(loss, loss_weight=WEIGHT)) for loss in (MASKS, DICE)
+            MMDET_MODELS.build(dict(loss, loss_weight=WEIGHT)) for loss in (MASK_LOSS, DICE)
         )
         self.masks = QueryMasks(self.embed_dims, len(self.layers), scale)
 
@@ -103,7 +103,7 @@ class MaskedHead(Base):
             rows: the queries (B, Q, C).
         """
         layer.places, layer.rows = places.to(layer.logits), rows.to(layer.logits)
-        number = places[0, 0].numel() // PLACES
+        number = places[0, 0].numel() // PIXELS_PER_POINT
         points = torch.rand(1, number, 2, device=places.device, dtype=layer.places.dtype)
         layer.points = points.expand(len(places), -1, -1)
 
@@ -151,7 +151,7 @@ class MaskedHead(Base):
         if not len(masks):
             return dict(mask=masks.sum(), dice=masks.sum())
         height, width = masks.shape[-2:]
-        number = max(height, height * width // PLACES)
+        number = max(height, height * width // PIXELS_PER_POINT)
         with torch.no_grad():
             points = get_uncertain_point_coords_with_randomness(
                 masks, None, number, OVERSAMPLED, UNCERTAIN

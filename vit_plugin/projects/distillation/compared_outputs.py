@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.classifier import Classifier
-from vit_plugin.models.layers.outputs import MAPS, to_map
+from vit_plugin.models.layers.outputs import MAP_OUT_TYPES, to_map
 from vit_plugin.models.protocol import HasChannels, Shardable
 from vit_plugin.registry import needed_class
 from vit_plugin.zoo.feature_maps import feature_modules, norms_maps
@@ -84,7 +84,7 @@ def _backbone_of(model: nn.Module) -> nn.Module:
 
 def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
     """The outputs of a backbone, and its last map, which ours has whatever its ``out_type``."""
-    if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAPS:
+    if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAP_OUT_TYPES:
         tokens, grid = backbone.features(images)
         map = to_map(tokens[-1], backbone.num_prefix_tokens, grid)
         return [backbone.output(x, grid) for x in tokens], map

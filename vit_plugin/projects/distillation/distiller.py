@@ -17,7 +17,7 @@ from .losses import DistillationLoss
 from .teacher import Pixels, Teacher, TeacherCfg
 
 ImageClassifier: Any = needed_class('Distiller', 'mmpretrain.models.classifiers:ImageClassifier')
-SIDE = 224  # pixels of an image where neither teacher nor student says a size
+FALLBACK_SIDE = 224  # pixels of an image where neither teacher nor student says a size
 Channels = Mapping[str, int | None]
 
 
@@ -111,7 +111,11 @@ class Distiller(ImageClassifier):
             map=channels,
             logits=getattr(self.head, 'num_classes', None),
         )
-        size = getattr(self.backbone, 'img_size', None) or teacher.size or (SIDE, SIDE)
+        size = (
+            getattr(self.backbone, 'img_size', None)
+            or teacher.size
+            or (FALLBACK_SIDE, FALLBACK_SIDE)
+        )
         theirs = teacher.channels(self.backbone.in_channels, size)
         if self._has_token:
             check_pair('DistilledViTClsHead', 'logits', mine, theirs)

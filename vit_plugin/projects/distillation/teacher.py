@@ -150,7 +150,7 @@ class Teacher:
         return self  # it never changes, so an average of the student's weights shares it
 
 
-class Found(NamedTuple):
+class FoundTeacher(NamedTuple):
     """A teacher that was found."""
 
     model: nn.Module
@@ -158,31 +158,31 @@ class Found(NamedTuple):
     size: Size | None
 
 
-def _of_timm(source: str, name: str) -> Found:
+def _of_timm(source: str, name: str) -> FoundTeacher:
     """timm's own model with timm's weights."""
     weights, said = open_checkpoint(source).weights, data_config_of(source, source)
     model = build_timm(name)
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
         model.load_state_dict(weights)
     mean, std = (tuple(255 * value for value in said[key]) for key in ('mean', 'std'))
-    return Found(model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:])
+    return FoundTeacher(model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:])
 
 
-def _built(cfg: Mapping[str, Any]) -> Found:
+def _built(cfg: Mapping[str, Any]) -> FoundTeacher:
     with as_config_error('Distiller: teacher'):
         model = MODELS.build(dict(cfg))
     if hasattr(model, 'init_weights'):
         model.init_weights()
-    return Found(_core(model), Pixels.of(model), _native_size(model))
+    return FoundTeacher(_core(model), Pixels.of(model), _native_size(model))
 
 
-def _loaded(source: str, arch: str | None, config: str | None) -> Found:
+def _loaded(source: str, arch: str | None, config: str | None) -> FoundTeacher:
     """A model that is trained. How a checkpoint is opened is known on a floor above this one."""
     # With its own config, a checkpoint is complete, and need not have a head.
     classify = bool(arch or config)
     trained = vit_plugin.load(source, config, arch, device='cpu', classify=classify)
     model = trained.model
-    return Found(_core(model), Pixels.of(model), _native_size(model))
+    return FoundTeacher(_core(model), Pixels.of(model), _native_size(model))
 
 
 def _core(model: nn.Module) -> nn.Module:

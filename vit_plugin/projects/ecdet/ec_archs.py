@@ -2,7 +2,7 @@
 
 from vit_plugin.arch import Arch
 
-BLOCKS, HEAD_DIMS = 12, 64
+EC_BLOCKS, EC_HEAD_DIMS = 12, 64
 
 
 def _variant(width: int, mlp_ratio: int = 4) -> Arch:
@@ -21,7 +21,7 @@ def _variant(width: int, mlp_ratio: int = 4) -> Arch:
         numerics='timm',
         out_type='featmap',
     )
-    return Arch(width, BLOCKS, width // HEAD_DIMS, mlp_ratio * width, stem, arguments)
+    return Arch(width, EC_BLOCKS, width // EC_HEAD_DIMS, mlp_ratio * width, stem, arguments)
 
 
 T, T_PLUS, S, S_PLUS = _variant(192), _variant(256), _variant(384), _variant(384, 6)

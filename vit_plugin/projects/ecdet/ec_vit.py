@@ -13,7 +13,7 @@ from vit_plugin.models.backbones.vit import VisionTransformer
 from vit_plugin.models.layers.conv_norm import ConvNorm
 from vit_plugin.registry import MODELS
 
-STRIDES = (8, 16, 32)
+EC_VIT_STRIDES = (8, 16, 32)
 
 
 @MODELS.register_module()
@@ -55,26 +55,26 @@ class ECViT(VisionTransformer):
         self.out_channels = out_channels or self.embed_dims
         self.projections = nn.ModuleList(
             ConvNorm(self.embed_dims, self.out_channels, 1, projection_norm_cfg)
-            if out_channels or stride == STRIDES[-1]
+            if out_channels or stride == EC_VIT_STRIDES[-1]
             else nn.Identity()
-            for stride in STRIDES
+            for stride in EC_VIT_STRIDES
         )
 
     @property
     def channels(self) -> tuple[int, ...]:
         """Channels of each output."""
-        return (self.out_channels,) * len(STRIDES)
+        return (self.out_channels,) * len(EC_VIT_STRIDES)
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Pixels per element of each output map."""
-        return STRIDES
+        return EC_VIT_STRIDES
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> three maps, from the finest."""
         tokens, grid = self.features(images)
         x = torch.stack([self.output(x, grid) for x in tokens]).mean(0)  # (B, C, h, w)
-        sizes = ([-(-side // stride) for side in images.shape[2:]] for stride in STRIDES)
+        sizes = ([-(-side // stride) for side in images.shape[2:]] for stride in EC_VIT_STRIDES)
         return tuple(
             project(F.interpolate(x, size, mode='bilinear', align_corners=False))
             for project, size in zip(self.projections, sizes, strict=True)

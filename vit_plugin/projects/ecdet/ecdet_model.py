@@ -2,9 +2,9 @@
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
-from vit_plugin.projects.detr_family.folder_detector import SCHEDULES, folder_detector
+from vit_plugin.projects.detr_family.folder_detector import DETR_SCHEDULES, folder_detector
 
-from .ec_vit import STRIDES
+from .ec_vit import EC_VIT_STRIDES
 
 
 def _ecdet(facts: ModelFacts) -> Section:
@@ -12,7 +12,7 @@ def _ecdet(facts: ModelFacts) -> Section:
     last = facts.built.num_layers - 1
     backbone = facts.backbone('featmap', out_indices=tuple(range(max(last - 1, 0), last + 1)))
     backbone |= dict(type='vit_plugin.ECViT', out_channels=facts.channels)
-    return folder_detector('ecdet', facts, backbone, STRIDES, 'SiLU')
+    return folder_detector('ecdet', facts, backbone, EC_VIT_STRIDES, 'SiLU')
 
 
 def _ecseg(facts: ModelFacts) -> Section:
@@ -25,7 +25,7 @@ def _ecseg(facts: ModelFacts) -> Section:
 ECDET = TaskModel(
     'an ECDet',
     _ecdet,
-    schedules=SCHEDULES,
+    schedules=DETR_SCHEDULES,
     stretched=True,
     saved=dict(backbone=dict(type='vit_plugin.ECViT')),
 )

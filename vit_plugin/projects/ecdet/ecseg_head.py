@@ -14,7 +14,7 @@ from vit_plugin.projects.detr_family.masked_head import MaskedHead
 from vit_plugin.registry import MODELS
 
 Base: Any = object if TYPE_CHECKING else MODELS.get('vit_plugin.DFINEHead')
-MATCHING = matching_of(bbox=1.0, iou=1.0)
+ECSEG_MATCHING = matching_of(bbox=1.0, iou=1.0)
 
 
 @MODELS.register_module()
@@ -53,7 +53,7 @@ class ECSegHead(MaskedHead, Base):
             loss_cls=loss_cls,
             loss_bbox=loss_bbox,
             loss_iou=loss_iou,
-            train_cfg=train_cfg or MATCHING,
+            train_cfg=train_cfg or ECSEG_MATCHING,
             **kwargs,
         )
         self._build_masks(mask_scale)

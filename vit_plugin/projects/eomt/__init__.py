@@ -17,7 +17,7 @@ PROJECT = Project(
         'eomt_dinov3': 'vit_plugin.projects.eomt.eomt_names:EOMT_DINOV3',
         'hf_eomt': 'vit_plugin.projects.eomt.eomt_names:HF_EOMT',
         'hf_eomt_dinov3': 'vit_plugin.projects.eomt.eomt_names:HF_EOMT_DINOV3',
-        'pmt': 'vit_plugin.projects.eomt.eomt_names:PMT',
+        'pmt': 'vit_plugin.projects.eomt.eomt_names:PMT_AUTHORS',
         'pmt_dinov3': 'vit_plugin.projects.eomt.eomt_names:PMT_DINOV3',
     },
     models={

@@ -43,7 +43,7 @@ TERMS: Section = dict(
         dict(type='mmdet.DiceCost', pred_act=True, eps=1.0),
     ),
 )
-POINTS = dict(num_points=12544, oversample_ratio=3.0, importance_sample_ratio=0.75)
+POINT_SAMPLING = dict(num_points=12544, oversample_ratio=3.0, importance_sample_ratio=0.75)
 
 
 class LossWeights(TypedDict, total=False):
@@ -117,7 +117,7 @@ class EoMTHead(Mask2FormerHead):
         self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes
         self.num_classes = num_things_classes + num_stuff_classes
         self.test_cfg, self.train_cfg = test_cfg, train_cfg
-        for name, value in {**POINTS, **(train_cfg or {})}.items():
+        for name, value in {**POINT_SAMPLING, **(train_cfg or {})}.items():
             setattr(self, name, value)
         costs = []
         for name, (usual, loss, cost) in TERMS.items():

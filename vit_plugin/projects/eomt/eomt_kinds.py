@@ -5,7 +5,12 @@
 
 from vit_plugin.weights.encoder_kinds import DINOV3_BIASES, DINOV3_UNUSED
 from vit_plugin.weights.foreign_config import ConfigKind
-from vit_plugin.weights.transformers_config import INITIAL, LOSSES, RATES, transformers_kind
+from vit_plugin.weights.transformers_config import (
+    FOR_DROPOUT,
+    FOR_LOSSES,
+    INITIAL,
+    transformers_kind,
+)
 
 _SHARED = dict(
     hidden_size=1024,
@@ -22,23 +27,23 @@ _SHARED = dict(
     num_register_tokens=4,
 )
 _LOSSES = {
-    LOSSES: 'no_object_weight class_weight mask_weight dice_weight train_num_points '
+    FOR_LOSSES: 'no_object_weight class_weight mask_weight dice_weight train_num_points '
     'oversample_ratio importance_sample_ratio'
 }
-EOMT = transformers_kind(
+EOMT_KIND = transformers_kind(
     dict(_SHARED, mlp_ratio=4, use_swiglu_ffn=False),
     {
         **_LOSSES,
         INITIAL: 'initializer_range layerscale_value',
-        RATES: 'hidden_dropout_prob attention_dropout drop_path_rate',
+        FOR_DROPOUT: 'hidden_dropout_prob attention_dropout drop_path_rate',
     },
 )
-EOMT_DINOV3 = transformers_kind(
+EOMT_DINOV3_KIND = transformers_kind(
     dict(
         _SHARED,
         intermediate_size=4096,
         rope_parameters=None,
-        rope_theta=100.0,  # of files before 5.0
+        rope_theta=100.0,  # in files before 5.0
         use_gated_mlp=False,
         **DINOV3_BIASES,
     ),

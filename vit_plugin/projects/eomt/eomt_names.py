@@ -3,8 +3,8 @@
 from typing import Any
 
 from vit_plugin.weights.formats.hugging_face import HF_DINOV2, dinov3, dinov3_block, two_gates
-from vit_plugin.weights.formats.own import LAYERS, TOKENS
-from vit_plugin.weights.rules import COMPUTED, TABLE, Format, Rule, pair, separate_qkv
+from vit_plugin.weights.formats.own import LAYER_NAMES, TOKENS
+from vit_plugin.weights.rules import COMPUTED, POSITION_ROWS, Format, Rule, pair, separate_qkv
 from vit_plugin.weights.traits import EPS_1E_5, EPS_1E_6, GELU, KnownNumerics, is_gated
 
 _LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
@@ -48,10 +48,10 @@ def _authors(name: str, *rules: Rule, **more: Any) -> Format:
 # On a model of timm.
 _IN_TIMM = tuple(
     Rule(f'encoder.backbone.{name}', name)
-    for name in (*TOKENS, *LAYERS, 'patch_embed.backbone.{rest}')
+    for name in (*TOKENS, *LAYER_NAMES, 'patch_embed.backbone.{rest}')
 )
 EOMT = _authors('eomt', *_IN_TIMM, *_queries(), known_numerics=(KnownNumerics(GELU | EPS_1E_6),))
-PMT = _authors('pmt', *_IN_TIMM, *_DECODER, has_backbone=False)
+PMT_AUTHORS = _authors('pmt', *_IN_TIMM, *_DECODER, has_backbone=False)
 
 _DINOV3 = dinov3(
     'encoder.backbone.(blocks|layer).{i}',
@@ -83,7 +83,7 @@ HF_EOMT = Format(
         *pair('layers.{i}.mlp.down_proj.', 'blocks.{i}.mlp.fc2', written=is_gated),
         Rule('embeddings.cls_token', 'cls_token'),
         Rule('embeddings.register_tokens', 'reg_token'),
-        Rule('embeddings.position_embeddings.weight', 'pos_embed', TABLE),
+        Rule('embeddings.position_embeddings.weight', 'pos_embed', POSITION_ROWS),
         *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
         Rule('layers.{i}.norm{k}.{rest}', 'blocks.{i}.norm{k}.{rest}'),
         Rule('layers.{i}.layer_scale{k}.lambda1', 'blocks.{i}.ls{k}.gamma'),

@@ -7,14 +7,14 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import needed_class
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import DEFAULT_NAME, Published
-from vit_plugin.weights.published_encoder import encoder_of, rotary_of
+from vit_plugin.weights.published_encoder import dinov3_rotary, encoder_section
 from vit_plugin.weights.published_settings import Classes, detector_settings, segmentor_settings
 
-from .eomt_kinds import EOMT, EOMT_DINOV3, ROPE
+from .eomt_kinds import EOMT_DINOV3_KIND, EOMT_KIND, ROPE
 from .eomt_model import instances
 from .mask_queries import doublings
 
-KNOWN = {
+KNOWN_CLASSES = {
     133: 'mmdet.datasets.coco_panoptic:CocoPanopticDataset',
     150: 'mmseg.datasets.ade:ADE20KDataset',
 }
@@ -36,7 +36,7 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
     classes = _classes(published.names, rows)
     has_table = published.kind == 'eomt'
     name = f'Eomt{"" if has_table else "Dinov3"}ForUniversalSegmentation'
-    config = published.described_by(EOMT if has_table else EOMT_DINOV3, name)
+    config = published.described_by(EOMT_KIND if has_table else EOMT_DINOV3_KIND, name)
     if config is None:
         return None
     backbone = _backbone(published, config, rows)
@@ -62,10 +62,10 @@ def eomt(published: Published) -> tuple[Section, list[str]] | None:
 
 def _backbone(published: Published, config: ForeignConfig, rows: int) -> Section:
     """The transformer with its queries."""
-    config.get('image_size', PositiveInt)  # of squares alone, in transformers' code
-    config.only('hidden_act', 'gelu', 'gelu_python')  # of the head of the masks, too
+    config.get('image_size', PositiveInt)  # transformers takes squares alone
+    config.only('hidden_act', 'gelu', 'gelu_python')  # also the activation of the mask head
     queries, blocks = (published.shape(name)[0] for name in ('query.weight', 'attn_mask_probs'))
-    backbone = encoder_of(published, config)
+    backbone = encoder_section(published, config)
     config.agree(
         num_queries=queries,
         num_blocks=blocks,
@@ -88,14 +88,16 @@ def _rotary(config: ForeignConfig) -> Section:
     """The positions, by ``rope_parameters`` or by the entry of files before 5.0."""
     rope = config.part('rope_parameters', {'': ROPE}, {})
     if rope.get('rope_theta', Positive | None) is None:
-        return rotary_of(config)
+        return dinov3_rotary(config)
     config.leave('rope_theta')
-    return rotary_of(rope)
+    return dinov3_rotary(rope)
 
 
 def _classes(names: dict[int, str], rows: int) -> list[str]:
     """The names that are told; of as many without one as a data set has, its own, which is said."""
-    known = all(name.startswith(DEFAULT_NAME) for name in names.values()) and KNOWN.get(rows)
+    known = all(name.startswith(DEFAULT_NAME) for name in names.values()) and KNOWN_CLASSES.get(
+        rows
+    )
     if known:
         print_log(
             f'The file names no classes; its {rows} are taken as those of {known}.', 'current'

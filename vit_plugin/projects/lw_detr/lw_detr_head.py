@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Depth, InitConfig, PositiveInt, Section
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.importable import make_importable
-from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes, moved
+from vit_plugin.projects.detr_family.decoder_memory import DecoderMemory, Sizes, apply_deltas
 from vit_plugin.projects.detr_family.head_settings import MATCHING, Loss, Matching
 from vit_plugin.registry import MODELS
 
@@ -149,11 +149,11 @@ class LWDETRHead(GroupedDETRHead):
             table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
             for table in (self.content, self.reference)
         )
-        references = moved(proposals.detach(), shifts)
+        references = apply_deltas(proposals.detach(), shifts)
         hidden = self._decode(content, references, memory, num_groups)
         return (
             self._of_classes(self.fc_cls(hidden)),
-            moved(references, self.fc_reg(hidden)),
+            apply_deltas(references, self.fc_reg(hidden)),
             self._of_classes(logits),
             proposals,
             hidden,
@@ -201,7 +201,7 @@ class LWDETRHead(GroupedDETRHead):
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
             for part in (features, anchors, logits)
         )
-        return logits, moved(anchors, self.proposal_reg[group](features)), features
+        return logits, apply_deltas(anchors, self.proposal_reg[group](features)), features
 
     def _decode(
         self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int

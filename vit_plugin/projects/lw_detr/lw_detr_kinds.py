@@ -4,16 +4,16 @@
 """
 
 from vit_plugin.weights.transformers_config import (
+    FOR_DROPOUT,
+    FOR_LOSSES,
     INITIAL,
-    LOSSES,
     NAMED_BACKBONE,
     OF_BACKBONE,
-    RATES,
-    STAGES,
+    STAGE_FIELDS,
     transformers_kind,
 )
 
-LW_DETR = transformers_kind(
+LW_DETR_KIND = transformers_kind(
     dict(
         backbone_config=None,
         projector_scale_factors=(),
@@ -31,14 +31,14 @@ LW_DETR = transformers_kind(
         attention_bias=True,
         group_detr=13,
         d_model=256,
-        num_feature_levels=None,  # which follows from the scales
+        num_feature_levels=None,  # follows from the scales
         **NAMED_BACKBONE,
     ),
     {
         **OF_BACKBONE,
         INITIAL: 'init_std',
-        RATES: 'dropout attention_dropout activation_dropout',
-        LOSSES: 'class_cost bbox_cost giou_cost class_loss_coefficient mask_loss_coefficient '
+        FOR_DROPOUT: 'dropout attention_dropout activation_dropout',
+        FOR_LOSSES: 'class_cost bbox_cost giou_cost class_loss_coefficient mask_loss_coefficient '
         'dice_loss_coefficient bbox_loss_coefficient giou_loss_coefficient eos_coefficient '
         'focal_alpha auxiliary_loss',
         'how a GPU computes the same': 'disable_custom_kernels',
@@ -46,7 +46,7 @@ LW_DETR = transformers_kind(
         'projector_out_channels',
     },
 )
-VIT = transformers_kind(
+LW_DETR_VIT_KIND = transformers_kind(
     dict(
         hidden_size=768,
         num_hidden_layers=12,
@@ -63,9 +63,9 @@ VIT = transformers_kind(
         use_absolute_position_embeddings=True,
         num_windows=16,
         num_windows_side=None,  # its root
-        **STAGES,
+        **STAGE_FIELDS,
     ),
-    {INITIAL: 'initializer_range cae_init_values', RATES: 'dropout_prob'},
+    {INITIAL: 'initializer_range cae_init_values', FOR_DROPOUT: 'dropout_prob'},
 )
 # The backbone where a config has none.
 TINY_VIT = dict(

@@ -7,17 +7,17 @@ from typing import Any
 from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section, Size
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import Classes, detector_settings
 from vit_plugin.weights.transformers_config import (
-    backbone_of,
     blocks_before_outputs,
+    inner_backbone,
 )
 
-from .lw_detr_kinds import LW_DETR, TINY_VIT, VIT
+from .lw_detr_kinds import LW_DETR_KIND, LW_DETR_VIT_KIND, TINY_VIT
 
-LAYER = 'bbox_head.layers.0.'
-SCALES = (0.5, 1.0, 2.0)
+FIRST_DECODER_LAYER = 'bbox_head.layers.0.'
+MAP_SCALES = (0.5, 1.0, 2.0)
 
 
 def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
@@ -28,14 +28,14 @@ def lw_detr(published: Published) -> tuple[Section, list[str]] | None:
     """
     if published.kind != 'lw_detr':
         return None
-    config = published.described_by(LW_DETR, 'LwDetrForObjectDetection')
+    config = published.described_by(LW_DETR_KIND, 'LwDetrForObjectDetection')
     if config is None:
         return None
     backbone, size = _backbone(published, config)
     scales = [*config.get('projector_scale_factors', Sequence[float])]
-    if not {*scales} <= {*SCALES} or len(scales) != published.count('neck.levels.'):
+    if not {*scales} <= {*MAP_SCALES} or len(scales) != published.count('neck.levels.'):
         levels = published.count('neck.levels.')
-        raise config.refuse('projector_scale_factors', why=f'where {levels} of {SCALES} belong')
+        raise config.refuse('projector_scale_factors', why=f'where {levels} of {MAP_SCALES} belong')
     rows, dims = published.shape('class_embed.weight')
     classes = Classes(rows, published.names)
     decoder, queries = _decoder(published, config, dims, len(scales))
@@ -78,13 +78,13 @@ def _decoder(
     for name in ('decoder_self_attention_heads', 'decoder_cross_attention_heads'):
         if dims % config[name]:
             raise config.refuse(name, why=f'which must divide {dims} channels')
-    places = published.shape(f'{LAYER}cross_attn.attention_weights.weight')[0]
+    places = published.shape(f'{FIRST_DECODER_LAYER}cross_attn.attention_weights.weight')[0]
     decoder = dict(
         num_layers=published.count('bbox_head.layers.'),
         num_heads=heads,
         num_cross_heads=cross,
         num_points=places // (cross * num_levels),
-        feedforward_channels=published.shape(f'{LAYER}mlp.0.weight')[0],
+        feedforward_channels=published.shape(f'{FIRST_DECODER_LAYER}mlp.0.weight')[0],
     )
     config.agree(
         decoder_layers=decoder['num_layers'],
@@ -98,8 +98,8 @@ def _decoder(
 
 def _backbone(published: Published, config: ForeignConfig) -> tuple[Section, Any]:
     """The backbone, and the size of its images."""
-    vit = backbone_of(config, {'lw_detr_vit': VIT}, TINY_VIT)
-    backbone = encoder_of(published, vit, table_size='pretrain_image_size')
+    vit = inner_backbone(config, {'lw_detr_vit': LW_DETR_VIT_KIND}, TINY_VIT)
+    backbone = encoder_section(published, vit, table_size='pretrain_image_size')
     layers, windows = backbone['arch']['num_layers'], vit.get('num_windows', PositiveInt)
     root = math.isqrt(windows)
     vit.only('num_windows', root**2)

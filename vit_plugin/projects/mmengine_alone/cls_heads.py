@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Fraction, InitConfig, PositiveInt, PositiveInts
 from vit_plugin.arguments.foreign import Part
 
-from .image_classifier import built
+from .image_classifier import build_component
 
 NORMAL: Any = dict(type='Normal', layer='Linear', std=0.01)
 Samples = Sequence[BaseDataElement]
@@ -34,7 +34,7 @@ class ClsHead(BaseModule):
         init_cfg: InitConfig = None,
     ) -> None:
         super().__init__(init_cfg)
-        self.topk, self.loss_module = topk, built(loss)
+        self.topk, self.loss_module = topk, build_component(loss)
 
     def forward(self, feats: Sequence[Any]) -> Tensor:
         """The logits of the last of the features."""

@@ -83,7 +83,7 @@ class ClsDataPreprocessor(BaseDataPreprocessor):
 
     def mixed(self, images: Tensor, scores: Tensor) -> tuple[Tensor, ...]:
         """The weighted mean of pairs of images, and of their scores."""
-        np.random.choice(1)  # as MMPretrain draws which of its augmentations
+        np.random.choice(1)  # MMPretrain draws the augmentation
         share, other = np.random.beta(self.alpha, self.alpha), torch.randperm(len(images))
         return tuple(share * x + (1 - share) * x[other] for x in (images, scores.float()))
 

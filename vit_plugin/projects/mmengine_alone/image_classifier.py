@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.arguments.foreign import Part
-from vit_plugin.registry import CLASSIFIERS
+from vit_plugin.registry import CLASSIFIER_SCOPE
 
 
-def built(part: Any) -> Any:
+def build_component(part: Any) -> Any:
     """A part of a model from its config. Without a default scope it is one of a classifier."""
     if part is None or isinstance(part, nn.Module):
         return part
-    scope = None if DefaultScope.get_current_instance() else CLASSIFIERS
+    scope = None if DefaultScope.get_current_instance() else CLASSIFIER_SCOPE
     with MODELS.switch_scope_and_registry(scope) as registry:
         return registry.build(part)
 
@@ -43,11 +43,15 @@ class ImageClassifier(BaseModel):
     ) -> None:
         if not isinstance(data_preprocessor, nn.Module):
             mixed = dict(batch_augments=train_cfg) if train_cfg else {}
-            data_preprocessor = built(
+            data_preprocessor = build_component(
                 dict(type='ClsDataPreprocessor') | mixed | dict(data_preprocessor or {})
             )
         super().__init__(data_preprocessor, init_cfg)
-        self.backbone, self.neck, self.head = built(backbone), built(neck), built(head)
+        self.backbone, self.neck, self.head = (
+            build_component(backbone),
+            build_component(neck),
+            build_component(head),
+        )
 
     @property
     def with_neck(self) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of configs that draw predictions while they are tested, which MMPretrain does."""
+"""Stand-ins for MMPretrain's hook and visualizer of predictions, which draw nothing."""
 
 from typing import Any
 

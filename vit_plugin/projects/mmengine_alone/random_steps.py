@@ -12,9 +12,9 @@ from timm.data.auto_augment import posterize, rand_augment_transform
 
 from vit_plugin.arguments.fields import Count, Fraction, NotNegative, PositiveInt
 from vit_plugin.errors import EXTRAS, ConfigError
-from vit_plugin.files.resizing import INTERPOLATIONS, resized
+from vit_plugin.files.resizing import INTERPOLATIONS, resize_image
 
-from .steps import Library, Scaled, Transform, pair
+from .steps import Library, PixelTransform, Scaled, as_pair
 
 AXES = dict(vertical=0, horizontal=1)
 
@@ -28,7 +28,7 @@ class RandomResizedCrop(Scaled):
         crop_ratio_range: the part of the area.
         aspect_ratio_range: width over height of the part.
         max_attempts: how often a part is drawn before the middle is taken.
-        interpolation, backend: see :func:`~vit_plugin.files.resizing.resized`.
+        interpolation, backend: see :func:`~vit_plugin.files.resizing.resize_image`.
     """
 
     crop_ratio_range: Sequence[float] = (0.08, 1.0)
@@ -54,11 +54,11 @@ class RandomResizedCrop(Scaled):
     def change(self, image: np.ndarray) -> np.ndarray:
         top, left, height, width = self.rand_crop_params(image)
         part = image[top : top + height, left : left + width]
-        return resized(part, pair(self.scale)[::-1], self.interpolation, self.backend)
+        return resize_image(part, as_pair(self.scale)[::-1], self.interpolation, self.backend)
 
 
 @dataclass
-class RandomFlip(Transform):
+class RandomFlip(PixelTransform):
     """Mirror some images.
 
     Attributes:
@@ -80,7 +80,7 @@ class RandomFlip(Transform):
 
 
 @dataclass
-class Rotate(Transform):
+class Rotate(PixelTransform):
     """By a random angle.
 
     Attributes:
@@ -120,7 +120,7 @@ class Rotate(Transform):
 
 
 @dataclass
-class RandAugment(Transform):
+class RandAugment(PixelTransform):
     """timm's, whose operations and ranges MMPretrain's are (arXiv:1909.13719).
 
     Attributes:

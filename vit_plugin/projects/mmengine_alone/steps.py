@@ -11,18 +11,18 @@ from mmengine.structures import BaseDataElement
 
 from anyfolder.pixels.images import decode
 from vit_plugin.arguments.fields import Backend, PositiveInt, Size
-from vit_plugin.files.resizing import edge_size, resized
+from vit_plugin.files.resizing import center_start, edge_size, resize_image
 
 Library = Literal['cv2', 'pillow']
 META = ('sample_idx', 'img_path', 'ori_shape', 'img_shape')
 
 
-def pair(size: int | Sequence[int]) -> tuple[int, ...]:
+def as_pair(size: int | Sequence[int]) -> tuple[int, ...]:
     """Two numbers, of one or two."""
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
-class Transform:
+class PixelTransform:
     """A step of a pipeline."""
 
     def __call__(self, results: dict) -> dict | None:
@@ -39,7 +39,7 @@ class Transform:
 
 
 @dataclass
-class LoadImageFromFile(Transform):
+class LoadImageFromFile(PixelTransform):
     """mmcv's, by the reader of images of this package.
 
     Attributes:
@@ -64,7 +64,7 @@ class LoadImageFromFile(Transform):
 
 
 @dataclass
-class Scaled(Transform):
+class Scaled(PixelTransform):
     """A step to a size.
 
     Attributes:
@@ -74,7 +74,7 @@ class Scaled(Transform):
     scale: Size
 
     def __post_init__(self) -> None:
-        self.scale = pair(self.scale)
+        self.scale = as_pair(self.scale)
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Resize(Scaled):
 
     Attributes:
         scale: width and height, or one number for both.
-        backend, interpolation: see :func:`~vit_plugin.files.resizing.resized`.
+        backend, interpolation: see :func:`~vit_plugin.files.resizing.resize_image`.
     """
 
     backend: Library = 'cv2'
@@ -91,11 +91,11 @@ class Resize(Scaled):
     keep_ratio: Literal[False] = False
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        return resized(image, pair(self.scale), self.interpolation, self.backend)
+        return resize_image(image, as_pair(self.scale), self.interpolation, self.backend)
 
 
 @dataclass
-class ResizeEdge(Transform):
+class ResizeEdge(PixelTransform):
     """To a length of one edge, with the shape of the image.
 
     Attributes:
@@ -112,11 +112,11 @@ class ResizeEdge(Transform):
     def change(self, image: np.ndarray) -> np.ndarray:
         width, height = image.shape[1::-1]
         size = edge_size(width, height, self.edge, self.scale)
-        return resized(image, size, self.interpolation, self.backend)
+        return resize_image(image, size, self.interpolation, self.backend)
 
 
 @dataclass
-class CenterCrop(Transform):
+class CenterCrop(PixelTransform):
     """The middle of an image, or all of it where that is smaller.
 
     Attributes:
@@ -127,16 +127,16 @@ class CenterCrop(Transform):
     auto_pad: Literal[False] = False
 
     def __post_init__(self) -> None:
-        self.crop_size = pair(self.crop_size)
+        self.crop_size = as_pair(self.crop_size)
 
     def change(self, image: np.ndarray) -> np.ndarray:
-        for axis, size in enumerate(pair(self.crop_size)[::-1]):
-            first = max(0, round((image.shape[axis] - size) / 2))
+        for axis, size in enumerate(as_pair(self.crop_size)[::-1]):
+            first = center_start(image.shape[axis], size)
             image = image.take(range(first, min(first + size, image.shape[axis])), axis)
         return image
 
 
-class PackInputs(Transform):
+class PackInputs(PixelTransform):
     """The last step: the image as a tensor (C, H, W), and what is known of it.
 
     Its labels are an array until they are on the device: between processes a tensor takes a file

@@ -6,9 +6,9 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
-from .mmpretrain_options import Sizes
+from .mmpretrain_options import ArchSizes
 
-DEFAULTS: Section = dict(
+MMPRETRAIN_DEFAULTS: Section = dict(
     img_size=224,
     patch_size=16,
     in_channels=3,
@@ -32,7 +32,7 @@ DEFAULTS: Section = dict(
     init_cfg=None,
 )
 # Arguments that our backbone has under the same names, for the same values.
-SAME = (
+UNCHANGED_ARGUMENTS = (
     'img_size',
     'with_cls_token',
     'out_indices',
@@ -46,19 +46,19 @@ OF_ENCODER = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
 OF_BLOCKS = (*OF_ENCODER, 'drop_rate', 'norm_cfg')
 
 
-def translate(sizes: Sizes, options: Mapping[str, Any]) -> Section:
+def translate(sizes: ArchSizes, options: Mapping[str, Any]) -> Section:
     """Translate MMPretrain's VisionTransformer arguments into ours.
 
     They become arguments of :class:`~vit_plugin.models.VisionTransformer`.
 
     Args:
         sizes: the arch, a dict with MMPretrain's four keys.
-        options: the other arguments. ``DEFAULTS`` has those that are not given.
+        options: the other arguments. ``MMPRETRAIN_DEFAULTS`` has those that are not given.
 
     Raises:
         ConfigError: if a value has no translation. The sentence names the argument.
     """
-    given = {**DEFAULTS, **options}
+    given = {**MMPRETRAIN_DEFAULTS, **options}
     given['norm_cfg'] = _norm(given['norm_cfg'])
     if given['use_layer_scale']:
         given['layer_scale_init_value'] = 1e-5
@@ -67,7 +67,7 @@ def translate(sizes: Sizes, options: Mapping[str, Any]) -> Section:
     indices = [indices] if isinstance(indices, int) else indices
     has_last = not {-1, sizes['num_layers'] - 1}.isdisjoint(indices)
     return dict(
-        {name: given[name] for name in SAME},
+        {name: given[name] for name in UNCHANGED_ARGUMENTS},
         arch={name: block[name] for name in sizes} | {'feedforward_channels': _hidden(block)},
         patch_embed=_stem(given),
         pos_embed=dict(type='learned', interpolate_mode=f'{given["interpolate_mode"]}_mmpretrain'),
@@ -93,7 +93,7 @@ def _norm(cfg: Mapping[str, Any]) -> Section:
     return cfg
 
 
-def _block(given: Mapping[str, Any], sizes: Sizes) -> Section:
+def _block(given: Mapping[str, Any], sizes: ArchSizes) -> Section:
     """The arguments of the blocks: the backbone's, changed by ``layer_cfgs``."""
     block = {
         **{name: given[name] for name in OF_BLOCKS},

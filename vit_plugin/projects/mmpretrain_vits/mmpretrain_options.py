@@ -20,7 +20,7 @@ from vit_plugin.arguments.fields import (
 Zero = Annotated[float, Field(ge=0, le=0)]  # other values have no translation
 
 
-class Sizes(TypedDict):
+class ArchSizes(TypedDict):
     """MMPretrain's dict for ``arch``."""
 
     embed_dims: PositiveInt

@@ -20,11 +20,11 @@ from vit_plugin.registry import MODELS
 
 from .mmpretrain_arguments import translate
 from .mmpretrain_options import (
+    ArchSizes,
     DeiT3Options,
     DistilledOptions,
     EVA02Options,
     MoCoV3Options,
-    Sizes,
     ViTOptions,
 )
 
@@ -51,7 +51,7 @@ class Translated(VisionTransformer):
     defaults: Mapping[str, Any] = {}
     ours: Mapping[str, Any] = {}  # our arguments that MMPretrain has no name for
 
-    def __init__(self, arch: str | Sizes, **options: Any) -> None:
+    def __init__(self, arch: str | ArchSizes, **options: Any) -> None:
         super().__init__(**self.translated(arch, **options))
         self.fc_norm = None
         if self.out_type == 'avg_featmap':
@@ -66,7 +66,7 @@ class Translated(VisionTransformer):
         return out if self.fc_norm is None else self.fc_norm(out)
 
     @classmethod
-    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+    def translated(cls, arch: str | ArchSizes, **options: Any) -> dict[str, Any]:
         """Our arguments of :class:`VisionTransformer` for MMPretrain's.
 
         Raises:
@@ -108,7 +108,7 @@ class MMVisionTransformer(Translated):
         }
     )
 
-    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[ViTOptions]) -> None:
+    def __init__(self, arch: str | ArchSizes = 'base', **options: Unpack[ViTOptions]) -> None:
         super().__init__(arch, **options)
 
 
@@ -128,7 +128,7 @@ class MMDistilledVisionTransformer(Translated):
     num_class_tokens = 2
 
     def __init__(
-        self, arch: str | Sizes = 'deit-base', **options: Unpack[DistilledOptions]
+        self, arch: str | ArchSizes = 'deit-base', **options: Unpack[DistilledOptions]
     ) -> None:
         super().__init__(arch, **options)
 
@@ -147,11 +147,11 @@ class MMMoCoV3ViT(Translated):
 
     archs = {**MMVisionTransformer.archs, **_named({'mocov3-small': (384, 12, 12, 1536)})}
 
-    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[MoCoV3Options]) -> None:
+    def __init__(self, arch: str | ArchSizes = 'base', **options: Unpack[MoCoV3Options]) -> None:
         super().__init__(arch, **options)
 
     @classmethod
-    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+    def translated(cls, arch: str | ArchSizes, **options: Any) -> dict[str, Any]:
         frozen = options.get('frozen_stages', -1)
         if frozen < 0:
             raise ConfigError(
@@ -184,7 +184,7 @@ class MMDeiT3(Translated):
     defaults = dict(use_layer_scale=True)
     ours = dict(pos_embed=dict(prefix_rows=False))
 
-    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[DeiT3Options]) -> None:
+    def __init__(self, arch: str | ArchSizes = 'base', **options: Unpack[DeiT3Options]) -> None:
         super().__init__(arch, **options)
 
 
@@ -214,5 +214,5 @@ class MMViTEVA02(Translated):
         pos_embed=dict(rotary=dict(form='index', native_grid=(16, 16))),
     )
 
-    def __init__(self, arch: str | Sizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
+    def __init__(self, arch: str | ArchSizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
         super().__init__(arch, **options)

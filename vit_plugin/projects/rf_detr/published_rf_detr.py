@@ -7,29 +7,32 @@ from vit_plugin.arguments.fields import Count, Eps, PositiveInt, Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.foreign_config import ForeignConfig
 from vit_plugin.weights.published import Published
-from vit_plugin.weights.published_encoder import encoder_of
+from vit_plugin.weights.published_encoder import encoder_section
 from vit_plugin.weights.published_settings import Classes, detector_settings
 from vit_plugin.weights.transformers_config import (
-    backbone_of,
     blocks_before_outputs,
+    inner_backbone,
 )
 
-from .rf_detr_kinds import DINOV2, RF_DETR, ROBOFLOW, SMALL_DINOV2
+from .rf_detr_kinds import RF_DETR_KIND, ROBOFLOW_KIND, SMALL_DINOV2, WINDOWED_DINOV2_KIND
 
-PREFIX = 'backbone.0.'
-EMBEDDINGS = f'{PREFIX}encoder.encoder.embeddings.'
-TABLE = f'{EMBEDDINGS}position_embeddings'
-LAYERS = 'transformer.decoder.layers.'
+BACKBONE_PREFIX = 'backbone.0.'
+EMBEDDINGS = f'{BACKBONE_PREFIX}encoder.encoder.embeddings.'
+POSITION_TABLE = f'{EMBEDDINGS}position_embeddings'
+DECODER_LAYERS = 'transformer.decoder.layers.'
 SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
-MASKS, MASK_MLP = 'segmentation_head.bias', 'segmentation_head.query_features_block.layers.0.weight'
+MASK_BIAS, MASK_MLP = (
+    'segmentation_head.bias',
+    'segmentation_head.query_features_block.layers.0.weight',
+)
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
     'keypoint_': 'it predicts keypoints, which no model here does',
-    f'{PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
-    f'{PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
+    f'{BACKBONE_PREFIX}cross_attn_projector.': 'it has a second projector, which no model here has',
+    f'{BACKBONE_PREFIX}encoder.base_model.': 'its LoRA adapters are not merged',
 }
-SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the sizes of maps
-ENCODERS = (None, 'dinov2_windowed_small', 'dinov2_windowed_base')
+ROBOFLOW_SCALES = {'P3': 2, 'P4': 1, 'P5': 0.5}  # Roboflow's names of the sizes of maps
+ROBOFLOW_ENCODERS = (None, 'dinov2_windowed_small', 'dinov2_windowed_base')
 
 
 class Trunk(NamedTuple):
@@ -60,7 +63,7 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     Raises:
         ConfigError: if it is one that cannot be built here, or a file that is damaged.
     """
-    if TABLE not in published.weights or published.kind not in ('', 'rf_detr'):
+    if POSITION_TABLE not in published.weights or published.kind not in ('', 'rf_detr'):
         return None
     for start, why in UNSUPPORTED.items():
         if any(name.startswith(start) for name in published.weights):
@@ -69,12 +72,15 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     classes = Classes(rows, published.names)
     groups = published.count('transformer.enc_output.')
     queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
-    blocks, scales = published.count(f'{PREFIX}projector.stages.0.0.m.'), _scales(published)
-    masks = MASKS in published.weights
+    blocks, scales = (
+        published.count(f'{BACKBONE_PREFIX}projector.stages.0.0.m.'),
+        _scales(published),
+    )
+    masks = MASK_BIAS in published.weights
     config = _own_settings(published)
     if published.kind:
         name = f'RfDetrFor{"InstanceSegmentation" if masks else "ObjectDetection"}'
-        config = published.described_by(RF_DETR, name)
+        config = published.described_by(RF_DETR_KIND, name)
     if config is None:
         return None
     read = _of_transformers if published.kind else _of_roboflow
@@ -135,9 +141,9 @@ def _of_transformers(
     published: Published, config: ForeignConfig, dims: int, num_levels: int
 ) -> Parts:
     """Backbone, size of the images, decoder, and eps of the projector."""
-    vit = backbone_of(config, {'rf_detr_dinov2': DINOV2}, SMALL_DINOV2)
+    vit = inner_backbone(config, {'rf_detr_dinov2': WINDOWED_DINOV2_KIND}, SMALL_DINOV2)
     vit.only('reshape_hidden_states', True)
-    backbone = encoder_of(published, vit)
+    backbone = encoder_section(published, vit)
     stages = blocks_before_outputs(vit, backbone['arch']['num_layers'])
     usual = [i for i in range(stages[-1] + 1) if i not in stages]
     windowed = vit.get('window_block_indexes', Sequence[Count] | None)
@@ -170,21 +176,21 @@ def _own_settings(published: Published) -> ForeignConfig:
     known = {
         name: value
         for name, value in published.settings.items()
-        if name in ROBOFLOW.defaults or name in own
+        if name in ROBOFLOW_KIND.defaults or name in own
     }
-    return ForeignConfig(known, ROBOFLOW, 'its saved config')
+    return ForeignConfig(known, ROBOFLOW_KIND, 'its saved config')
 
 
 def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_levels: int) -> Parts:
     """The same of a file of ``rfdetr``."""
     published.read.append(config)
-    backbone = encoder_of(published)
+    backbone = encoder_section(published)
     patch, side = backbone['arch']['patch_size'], backbone['img_size']
     trunk = TRUNKS.get((patch, side // patch), Trunk())
     stages = config.get('out_feature_indexes', Sequence[PositiveInt] | None) or trunk.stages
     windowed = [i for i in range(max(stages) + 1) if i not in stages]
     config.only('window_block_indexes', None, windowed)
-    config.only('encoder', *ENCODERS)
+    config.only('encoder', *ROBOFLOW_ENCODERS)
     windows = config.get('num_windows', PositiveInt | None) or trunk.windows
     _complete(backbone, stages, windows, windowed)
     heads, cross = (
@@ -193,12 +199,12 @@ def _of_roboflow(published: Published, config: ForeignConfig, dims: int, num_lev
     )
     decoder = _decoder(published, heads, cross, num_levels)
     named = config.get('projector_scale', Sequence[str] | None)
-    if named is not None and [SCALES.get(name) for name in named] != _scales(published):
+    if named is not None and [ROBOFLOW_SCALES.get(name) for name in named] != _scales(published):
         raise config.refuse('projector_scale', why='but its weights show others')
     config.agree(
         patch_size=patch,
         positional_encoding_size=side // patch,
-        segmentation_head=MASKS in published.weights,
+        segmentation_head=MASK_BIAS in published.weights,
         dec_layers=decoder['num_layers'],
         dec_n_points=decoder['num_points'],
         dim_feedforward=decoder['feedforward_channels'],
@@ -226,20 +232,20 @@ def _complete(
 
 def _decoder(published: Published, heads: int, cross: int, num_levels: int) -> Section:
     """The options of the decoder."""
-    places = published.shape(f'{LAYERS}0.cross_attn.attention_weights.weight')[0]
+    places = published.shape(f'{DECODER_LAYERS}0.cross_attn.attention_weights.weight')[0]
     return dict(
-        num_layers=published.count(LAYERS),
+        num_layers=published.count(DECODER_LAYERS),
         num_heads=heads,
         num_cross_heads=cross,
         num_points=places // (cross * num_levels),
-        feedforward_channels=published.shape(f'{LAYERS}0.linear1.weight')[0],
+        feedforward_channels=published.shape(f'{DECODER_LAYERS}0.linear1.weight')[0],
     )
 
 
 def _scales(published: Published) -> list[float]:
     """The size of each output of the projector over that of its inputs."""
-    start, scales = f'{PREFIX}projector.stages_sampling.', []
-    for i in range(published.count(f'{PREFIX}projector.stages.')):
+    start, scales = f'{BACKBONE_PREFIX}projector.stages_sampling.', []
+    for i in range(published.count(f'{BACKBONE_PREFIX}projector.stages.')):
         larger, smaller = (f'{start}{i}.0.0.{name}' for name in ('weight', 'conv.weight'))
         scales.append(
             2 if larger in published.weights else 0.5 if smaller in published.weights else 1

@@ -6,17 +6,17 @@
 
 from vit_plugin.weights.foreign_config import ConfigKind
 from vit_plugin.weights.transformers_config import (
+    FOR_DROPOUT,
+    FOR_LOSSES,
+    FOR_MASKING,
     INITIAL,
-    LOSSES,
-    MASKS,
     NAMED_BACKBONE,
     OF_BACKBONE,
-    RATES,
-    STAGES,
+    STAGE_FIELDS,
     transformers_kind,
 )
 
-RF_DETR = transformers_kind(
+RF_DETR_KIND = transformers_kind(
     dict(
         backbone_config=None,
         hidden_expansion=0.5,
@@ -42,15 +42,15 @@ RF_DETR = transformers_kind(
     {
         **OF_BACKBONE,
         INITIAL: 'init_std',
-        RATES: 'dropout attention_dropout activation_dropout',
-        LOSSES: 'class_cost bbox_cost giou_cost class_loss_coefficient dice_loss_coefficient '
+        FOR_DROPOUT: 'dropout attention_dropout activation_dropout',
+        FOR_LOSSES: 'class_cost bbox_cost giou_cost class_loss_coefficient dice_loss_coefficient '
         'bbox_loss_coefficient giou_loss_coefficient eos_coefficient focal_alpha auxiliary_loss '
         'mask_loss_coefficient mask_point_sample_ratio mask_class_loss_coefficient '
         'mask_dice_loss_coefficient',
         'how a GPU computes the same': 'disable_custom_kernels',
     },
 )
-DINOV2 = transformers_kind(
+WINDOWED_DINOV2_KIND = transformers_kind(
     dict(
         hidden_size=768,
         num_hidden_layers=12,
@@ -68,12 +68,12 @@ DINOV2 = transformers_kind(
         window_block_indexes=None,  # all but those of the outputs
         apply_layernorm=True,
         reshape_hidden_states=True,
-        **STAGES,
+        **STAGE_FIELDS,
     ),
     {
         INITIAL: 'initializer_range layerscale_value',
-        RATES: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
-        MASKS: 'use_mask_token',
+        FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
+        FOR_MASKING: 'use_mask_token',
     },
 )
 # The backbone where a config of transformers has none.
@@ -85,7 +85,7 @@ SMALL_DINOV2 = dict(
     image_size=518,
 )
 # None: the shapes of the weights tell it, or the published model that they are of.
-ROBOFLOW = ConfigKind(
+ROBOFLOW_KIND = ConfigKind(
     defaults=dict(
         encoder=None,
         out_feature_indexes=None,

@@ -1,4 +1,4 @@
-"""Learning without labels: DINO with DINOv2's objective, LeJEPA, encoders for MAE and SimMIM."""
+"""Learning without labels: DINO with DINOv2's objective, and encoders for MAE and SimMIM."""
 
 from vit_plugin.project import Project
 
@@ -11,8 +11,6 @@ PROJECT = Project(
             'DINO': 'vit_plugin.projects.self_supervised.dino',
             'DINOHead': 'vit_plugin.projects.self_supervised.dino_head',
             'DINONeck': 'vit_plugin.projects.self_supervised.dino_head',
-            'LeJEPA': 'vit_plugin.projects.self_supervised.lejepa',
-            'LeJEPAHead': 'vit_plugin.projects.self_supervised.lejepa',
         },
     },
     pretrains={'IBOTViT': (), 'MAEViT': ('mask_ratio',), 'SimMIMViT': ()},

@@ -126,7 +126,7 @@ class DINOHead(BaseModule):
         """
         losses = -(self._teacher(targets) * self._log_student(outputs)).sum(dim=-1)
         sums = F.pad(precise(targets).sum(dim=0), (0, 1), value=len(targets))
-        all_reduce(sums)  # of numbers of patches that differ
+        all_reduce(sums)  # ranks have different numbers of patches
         self._move_center(sums[:-1] / sums[-1].clamp(min=1))
         image = hidden.flatten(1).nonzero()[:, 0]  # (M,)
         return (losses / image.bincount()[image]).sum() / len(hidden)

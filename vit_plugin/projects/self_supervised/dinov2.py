@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vit_plugin.models.layers.block_cfg import Grid
 
-BLOCKS, PATCHES, ASPECT = 32, 4, 0.3  # tried in a mask; the least of a block
+MASK_BLOCKS, PATCHES, ASPECT = 32, 4, 0.3  # tried in a mask; the least of a block
 
 
 def block_masks(number: int, grid: Grid, ratio: Sequence[float]) -> Tensor:
@@ -23,7 +23,7 @@ def block_masks(number: int, grid: Grid, ratio: Sequence[float]) -> Tensor:
     wanted = (shares[torch.randperm(number)] * lengths.prod()).long()
     places = torch.cartesian_prod(*map(torch.arange, grid)).T[:, None]  # (2, 1, h*w)
     hidden = torch.zeros(number, places.shape[2], dtype=torch.bool)
-    for _ in range(BLOCKS):
+    for _ in range(MASK_BLOCKS):
         left = wanted - hidden.sum(dim=1)
         area, aspect, *corner = torch.rand(4, number)
         area, aspect = PATCHES + (left - PATCHES) * area, ASPECT ** (2 * aspect - 1)

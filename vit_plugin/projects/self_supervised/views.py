@@ -1,4 +1,4 @@
-"""What learns from several views of each image."""
+"""The base class of methods that learn from several views of each image."""
 
 from collections.abc import Sequence
 from itertools import groupby

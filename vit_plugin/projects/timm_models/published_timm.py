@@ -19,18 +19,18 @@ from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
 from vit_plugin.zoo import describe
 from vit_plugin.zoo.definition import pooled
-from vit_plugin.zoo.feature_maps import pooling_of
+from vit_plugin.zoo.feature_maps import map_pooling
 
 from .timm_backbone import TimmBackbone
-from .timm_kinds import NOT_MODEL_ARGS, OF_TRAINING, PRETRAINED, TIMM
+from .timm_kinds import NOT_MODEL_ARGS, OF_TRAINING, PRETRAINED_KIND, TIMM_KIND
 from .wrapped_timm import SCHEME, wrapped_timm
 
-HEAD, SECOND = 'head.layers.head.weight', 'head.layers.head_dist.weight'
-SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
+LINEAR_WEIGHT, DISTILLED_WEIGHT = 'head.layers.head.weight', 'head.layers.head_dist.weight'
+ARCH_FIELDS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 Value = bool | int | float | str | None
 InputSize = Annotated[Sequence[PositiveInt], Len(3, 3)]
 Labels = Sequence[str] | Mapping[str, str] | None
-MOST = 65_536  # of a number in the arguments, so that a hostile file builds nothing large
+MAX_ARGUMENT = 65_536  # bounds numeric arguments, so that a hostile file builds nothing large
 
 
 def timm_folder(
@@ -49,13 +49,13 @@ def timm_folder(
     name = published.config.get('architecture')
     if not isinstance(name, str) or published.kind not in ('', 'timm_wrapper'):
         return None
-    config = published.described_by(TIMM)
+    config = published.described_by(TIMM_KIND)
     if config is None:
         return None
     config.leave('architectures', 'architecture', 'do_pooling')
     pixels = config
     if 'pretrained_cfg' in published.config:
-        pixels = config.part('pretrained_cfg', {'': PRETRAINED}, {})
+        pixels = config.part('pretrained_cfg', {'': PRETRAINED_KIND}, {})
     config.leave('pretrained_cfg')
     options = _options(config, pixels)
     if arguments := wrapped_timm('', published.config):
@@ -65,20 +65,20 @@ def timm_folder(
     backbone: Section = dict(
         described['arguments'],
         type='vit_plugin.VisionTransformer',
-        arch={key: described[key] for key in SIZES},
+        arch={key: described[key] for key in ARCH_FIELDS},
         patch_embed=described['patch_embed'],
     )
     model: Section = dict(type='ImageClassifier', backbone=backbone)
     if pooling is not None:
         backbone['out_type'], model['neck'] = pooling
-    rows = published.shape(HEAD)[0] if HEAD in published.ours else 0
+    rows = published.shape(LINEAR_WEIGHT)[0] if LINEAR_WEIGHT in published.ours else 0
     classes = _classes(rows, config, pixels)
     if classes:
-        width = published.shape(HEAD)[1]
+        width = published.shape(LINEAR_WEIGHT)[1]
         model['head'] = dict(
             type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=width
         )
-        if SECOND in published.ours:
+        if DISTILLED_WEIGHT in published.ours:
             backbone['out_type'] = 'raw'
             model['head'] |= dict(type='vit_plugin.DistilledViTClsHead', distillation='none')
     return classifier_settings(model, classes, *_pixels(pixels)), classes
@@ -101,7 +101,7 @@ def _wrapped(
     """The config of a model that timm computes, its classes and its weights."""
     with torch.device('meta'):
         backbone = TimmBackbone(**arguments)
-    pooling, built = options.get('global_pool'), pooling_of(backbone.model)
+    pooling, built = options.get('global_pool'), map_pooling(backbone.model)
     if pooling not in (None, built):
         raise config.refuse('model_args', why=f'where TimmBackbone pools by {built!r}')
     classifier = str(backbone.model.pretrained_cfg['classifier'])
@@ -132,7 +132,7 @@ def _options(config: ForeignConfig, pixels: ForeignConfig) -> Section:
         if (
             name in NOT_MODEL_ARGS
             or not fits(Sequence[Value], single)
-            or any(isinstance(one, (int, float)) and one > MOST for one in single)
+            or any(isinstance(one, (int, float)) and one > MAX_ARGUMENT for one in single)
         ):
             raise ConfigError(
                 f'its config.json has model_args.{name}={value!r}, which is no argument of a '

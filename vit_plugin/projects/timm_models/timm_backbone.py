@@ -22,7 +22,7 @@ from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import other_sizes
 from vit_plugin.models.timm_weights import fit_timm
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.report import Report
 from vit_plugin.zoo.feature_maps import (
     build_timm,
@@ -33,7 +33,7 @@ from vit_plugin.zoo.feature_maps import (
 )
 
 # Entries of timm's `pretrained_cfg` about a model, besides those of pixels and weights.
-OF_MODEL = ('fixed_input_size', 'pool_size', 'first_conv', 'classifier')
+PRETRAINED_CFG_KEYS = ('fixed_input_size', 'pool_size', 'first_conv', 'classifier')
 
 
 @MODELS.register_module()
@@ -164,7 +164,7 @@ class TimmBackbone(WrappedBackbone):
             architecture=pixels['architecture'],
             num_features=self.embed_dims,
             model_args=options,
-            pretrained_cfg={key: pixels.get(key) for key in OF_MODEL},
+            pretrained_cfg={key: pixels.get(key) for key in PRETRAINED_CFG_KEYS},
         )
         head = {f'{name}.weight': weight, f'{name}.bias': bias}
         return config, {**self.model.state_dict(), **head}
@@ -218,7 +218,7 @@ class TimmBackbone(WrappedBackbone):
             raise ConfigError(
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        _, given = named_weights(source)
+        _, given = read_source(source)
         fitted, report = fit_timm(self.model, self.model_name, given)
         self.model.load_state_dict(fitted)
         return report.under('model.')

@@ -27,9 +27,9 @@ _UNUSED = {
     'pool_size test_pool_size',
     'names of layers, which the weights show': 'first_conv classifier num_features',
 }
-PRETRAINED = ConfigKind(defaults=dict(_PIXELS, **_LABELS, architecture=''), unused=_UNUSED)
+PRETRAINED_KIND = ConfigKind(defaults=dict(_PIXELS, **_LABELS, architecture=''), unused=_UNUSED)
 # transformers' `TimmWrapperConfig` adds some.
-TIMM = transformers_kind(
+TIMM_KIND = transformers_kind(
     dict(
         _PIXELS,
         **_LABELS,

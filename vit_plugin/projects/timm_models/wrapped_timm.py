@@ -8,11 +8,11 @@ from timm.models import is_model
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Section, Size
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.published import told
+from vit_plugin.weights.published import get_typed
 from vit_plugin.zoo import describe
 
 SCHEME = 'timm://'
-OF_HEAD = ('num_classes', 'global_pool')  # of a model's arguments, which no map depends on
+OF_HEAD = ('num_classes', 'global_pool')  # arguments that change no map
 
 
 def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
@@ -27,13 +27,13 @@ def wrapped_timm(name: str, config: Mapping[str, Any]) -> Section:
     """
     if name and not name.startswith(SCHEME):
         return {}
-    model = name.removeprefix(SCHEME) or told(config, 'architecture', str, '')
+    model = name.removeprefix(SCHEME) or get_typed(config, 'architecture', str, '')
     if not is_model(model.partition('.')[0]):
         return {}
     try:
         describe(model)
     except ConfigError:
-        given = told(config, 'model_args', Mapping[str, Any], {})
+        given = get_typed(config, 'model_args', Mapping[str, Any], {})
         changing = {key: given[key] for key in given if key not in OF_HEAD}
         size = changing.pop('img_size', None)
         known = size is None or fits(Size, size)

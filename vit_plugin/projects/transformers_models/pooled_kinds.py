@@ -23,7 +23,7 @@ class PooledKind(NamedTuple):
     asks: Mapping[str, bool] = {}
 
 
-POOLED: Mapping[str, PooledKind] = {
+POOLED_KINDS: Mapping[str, PooledKind] = {
     'beit': PooledKind('Beit', 'Beit'),
     'bit': PooledKind('Bit', 'Bit'),
     'convnext': PooledKind('ConvNext', 'ConvNext'),
@@ -58,9 +58,9 @@ POOLED: Mapping[str, PooledKind] = {
 MAPS_ALONE = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
 
 
-def is_read(kind: str, config: Mapping[str, Any]) -> bool:
-    """True for a ``config.json`` of a model of :data:`POOLED` that no encoder of ours computes."""
-    if kind not in POOLED:
+def reads_pooled(kind: str, config: Mapping[str, Any]) -> bool:
+    """True for the config of a model of :data:`POOLED_KINDS` that no encoder of ours computes."""
+    if kind not in POOLED_KINDS:
         return False
-    values = [config.get(name, usual) for name, usual in POOLED[kind].asks.items()]
+    values = [config.get(name, usual) for name, usual in POOLED_KINDS[kind].asks.items()]
     return not values or any(values)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-from .pooled_kinds import POOLED
+from .pooled_kinds import POOLED_KINDS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -18,7 +18,7 @@ def pooled_model(config: 'PreTrainedConfig') -> 'PreTrainedModel':
     """transformers' module with random weights, whose classifier passes its input on."""
     from transformers import AutoModel
 
-    if not POOLED[config.model_type].classifies:
+    if not POOLED_KINDS[config.model_type].classifies:
         return AutoModel.from_config(config)
     model = _classifier(config)
     for name in _linear_layers(model):
@@ -55,7 +55,7 @@ def classifiers_of(config: 'PreTrainedConfig') -> list[str]:
 
     The scores of a model with two of them, a SwiftFormer, are their mean.
     """
-    if not POOLED[config.model_type].classifies:
+    if not POOLED_KINDS[config.model_type].classifies:
         return []
     with torch.device('meta'):
         return _linear_layers(_classifier(config))

@@ -7,19 +7,19 @@ from torch import Tensor
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.weights.processor_pixels import processor_pixels
-from vit_plugin.weights.published import Published, told
+from vit_plugin.weights.published import Published, get_typed
 from vit_plugin.weights.published_settings import class_names
 from vit_plugin.weights.published_wrapped import wrapped_run, wrapped_weights
 from vit_plugin.weights.reading.lazy import Weights
 
-from .backbone_config import backbone_config, entries_of
-from .pooled_kinds import POOLED, is_read
+from .backbone_config import backbone_config, backbone_entries
+from .pooled_kinds import POOLED_KINDS, reads_pooled
 from .pooled_model import classifiers_of
 from .transformers_backbone import TransformersBackbone
 
 CLASSIFIES = 'ForImageClassification'
 # Names of other classes with the weights of the encoder end in these.
-ENCODERS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreTraining')
+ENCODER_CLASS_ENDINGS = ('Model', 'Backbone', 'ForMaskedImageModeling', 'ForPreTraining')
 
 
 def transformers_folder(published: Published) -> tuple[Section, list[str], Weights] | None:
@@ -30,13 +30,13 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
             not read.
     """
     config, weights = published.config, published.weights
-    if 'auto_map' in config or not is_read(published.kind, config):
+    if 'auto_map' in config or not reads_pooled(published.kind, config):
         return None
-    kind = POOLED[published.kind]
-    named = told(config, 'architectures', list[str], [])
-    if not {*named} <= {kind.title + end for end in (CLASSIFIES, *ENCODERS)}:
+    kind = POOLED_KINDS[published.kind]
+    named = get_typed(config, 'architectures', list[str], [])
+    if not {*named} <= {kind.title + end for end in (CLASSIFIES, *ENCODER_CLASS_ENDINGS)}:
         return None
-    entries = entries_of(config, pooled=True)
+    entries = backbone_entries(config, pooled=True)
     with torch.device('meta'):
         backbone = TransformersBackbone(entries, out_type='pooled')
 

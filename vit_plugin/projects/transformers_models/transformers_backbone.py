@@ -20,15 +20,15 @@ from vit_plugin.models.backbones.wrapped import WrappedBackbone
 from vit_plugin.models.layers.map_sizes import other_sizes
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.hub import HUB_CONFIG, HUB_WEIGHTS
-from vit_plugin.weights.opening import Source, named_weights
+from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.report import Report, shortened_list
 
 from .backbone_config import backbone_config
 from .pooled_model import classifier_model, last_map, pooled_model, vectors
 
-SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
+PROBED_SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
 OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
-STAGES, LAYERS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
+STAGE_LISTS, LAYER_LISTS = ('stages', 'layers', 'blocks', 'layer', 'block'), ('layers', 'blocks')
 
 
 @MODELS.register_module()
@@ -79,7 +79,7 @@ class TransformersBackbone(WrappedBackbone):
         super().__init__(init_cfg)
         read, self.out_type = backbone_config(config, pooled=out_type == 'pooled'), out_type
         self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
-        size = getattr(read, 'image_size', None) or SIDE
+        size = getattr(read, 'image_size', None) or PROBED_SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
         if out_type != 'pooled':
             self._choose(read, out_indices)
@@ -168,7 +168,7 @@ class TransformersBackbone(WrappedBackbone):
             raise ConfigError(
                 'TransformersBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        _, given = named_weights(source)
+        _, given = read_source(source)
         theirs = _without_ours(given, self.model.base_model_prefix)
         with _quiet():
             built, found = type(self.model).from_pretrained(
@@ -310,7 +310,7 @@ def _without_ours(given: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]
 def _stages_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
     """The list of the stages, or of the blocks of an encoder of one width, and its name."""
     for name, module in model.named_modules():
-        if isinstance(module, nn.ModuleList) and name.rpartition('.')[2] in STAGES:
+        if isinstance(module, nn.ModuleList) and name.rpartition('.')[2] in STAGE_LISTS:
             return name, module
     raise ConfigError('TransformersBackbone: this model has no list of stages; take another.')
 
@@ -323,7 +323,7 @@ def layers_of(model: nn.Module) -> Mapping[str, nn.Module]:
         lists = [
             (name, module)
             for name, module in stage.named_modules()
-            if name.rpartition('.')[2] in LAYERS
+            if name.rpartition('.')[2] in LAYER_LISTS
             and isinstance(module, (nn.ModuleList, nn.Sequential))
         ]
         if not lists:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from vit_plugin.arguments.fields import Section
-from vit_plugin.weights.published import told
+from vit_plugin.weights.published import get_typed
 
-from .backbone_config import entries_of
-from .pooled_kinds import MAPS_ALONE, POOLED, is_read
+from .backbone_config import backbone_entries
+from .pooled_kinds import MAPS_ALONE, POOLED_KINDS, reads_pooled
 
 
 def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
@@ -17,7 +17,7 @@ def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
         name: that of a model, which transformers has none of here.
         config: the content of a ``config.json``.
     """
-    kind = told(config, 'model_type', str, '')
-    if name or 'auto_map' in config or not (kind in MAPS_ALONE or is_read(kind, config)):
+    kind = get_typed(config, 'model_type', str, '')
+    if name or 'auto_map' in config or not (kind in MAPS_ALONE or reads_pooled(kind, config)):
         return {}
-    return dict(config=entries_of(config, pooled=kind in POOLED))
+    return dict(config=backbone_entries(config, pooled=kind in POOLED_KINDS))

@@ -18,7 +18,7 @@ _UNIT = f'{_EMBEDDINGS}.hybrid_model.body.block{{i+1}}.unit{{j+1}}'
 _STAGE = 'patch_embed.backbone.stages.{i}.blocks.{j}'
 _ROOT = (f'{_EMBEDDINGS}.hybrid_model.root', 'patch_embed.backbone.stem')
 
-TRANSUNET = Format(
+TRANSUNET_NAMES = Format(
     'transunet',
     (
         Rule(f'{_EMBEDDINGS}.position_embeddings', 'pos_embed'),

@@ -27,7 +27,7 @@ with needed_by('TransUNetHead'):
     from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=6)]
-LOSSES = (
+TRANSUNET_LOSSES = (
     dict(type='mmseg.CrossEntropyLoss', loss_weight=0.5, avg_non_ignore=True),
     dict(type='vit_plugin.SoftDiceLoss', loss_weight=0.5),
 )
@@ -121,7 +121,7 @@ class TransUNetHead(BaseDecodeHead):
             norm_cfg=norm_cfg,
             align_corners=align_corners,
             init_cfg=init_cfg,
-            **{'dropout_ratio': 0.0, 'loss_decode': LOSSES, **kwargs},
+            **{'dropout_ratio': 0.0, 'loss_decode': TRANSUNET_LOSSES, **kwargs},
         )
         self.strides = steps
         self.skips = _skips(steps, len(widths), len(decoder_channels))
@@ -149,7 +149,7 @@ class TransUNetHead(BaseDecodeHead):
         Its own resize also warns of some sizes, which makes them constants of an exported graph.
         """
         meta = batch_img_metas[0]
-        window = isinstance(meta['img_shape'], torch.Size)  # of a sliding inference
+        window = isinstance(meta['img_shape'], torch.Size)  # a window of sliding inference
         size = meta['img_shape'] if window else meta.get('pad_shape', meta['img_shape'])
         return F.interpolate(
             seg_logits, tuple(size[:2]), mode='bilinear', align_corners=self.align_corners
@@ -159,7 +159,7 @@ class TransUNetHead(BaseDecodeHead):
         """Check that the tokens cover each map, by less than a token more."""
         token = self.strides[-1]
         if any(isinstance(side, torch.SymInt) for side in sizes[-1]):
-            return  # of a graph whose sizes are open
+            return  # a graph has open sizes
         for size, stride in zip(sizes, self.strides, strict=True):
             for mine, of_tokens in zip(size, sizes[-1], strict=True):
                 if not 0 <= of_tokens * token // stride - mine < token / stride:

@@ -12,7 +12,7 @@ from vit_plugin.models.layers.recompute import Recompute
 from vit_plugin.models.loading.hooks import keep_shards
 from vit_plugin.registry import MODELS, SCOPE
 
-from .vit_adapter_names import ADAPTER
+from .vit_adapter_names import ADAPTER_MODULES
 
 
 class BackboneCfg(Open, total=False):
@@ -48,7 +48,7 @@ def build_backbone(
         out_indices=-1 if isinstance(interactions, int) else interactions,
     )
     backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
-    backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
+    backbone.patch_embed.check_one_size('ViTAdapter')  # the stem gives the positions
     return backbone
 
 
@@ -60,6 +60,6 @@ def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: A
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
         name = key.removeprefix(prefix)
-        if name.partition('.')[0] not in ADAPTER:
+        if name.partition('.')[0] not in ADAPTER_MODULES:
             state[f'{prefix}backbone.{name}'] = state.pop(key)
     keep_shards(adapter, state, prefix)

@@ -29,8 +29,8 @@ from .adapter_backbone import BackboneCfg, build_backbone, fit_adapter
 from .interaction import AttentionCfg, Interaction, block_groups, to_maps, to_pyramid
 from .spatial_prior import SpatialPrior, init_conv
 
-STRIDES = (4, 8, 16, 32)
-HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
+ADAPTER_STRIDES = (4, 8, 16, 32)
+DEFORMABLE_HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
 
 
 @MODELS.register_module()
@@ -115,12 +115,12 @@ class ViTAdapter(LoadableModule):
         self._check_outputs()
         self.in_channels, width = self.backbone.in_channels, self.backbone.embed_dims
         self.embed_dims = width
-        self.strides = tuple(STRIDES[i] for i in self.out_indices)
+        self.strides = tuple(ADAPTER_STRIDES[i] for i in self.out_indices)
         self.channels = (width,) * len(self.strides)
         # The names of all parameters are the authors'.
         with_finest = 0 in self.out_indices
         self.spm = SpatialPrior(self.in_channels, conv_inplane, width, norm_cfg, with_finest)
-        self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
+        self.level_embed = nn.Parameter(torch.empty(len(ADAPTER_STRIDES) - 1, width))
         self.interactions = self._build_interactions(
             num_extra_extractors,
             attention or {},
@@ -142,7 +142,7 @@ class ViTAdapter(LoadableModule):
                 'strides 4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or '
                 'head.'
             )
-        if self.add_tokens == 'each' and len(self.groups) != len(STRIDES):
+        if self.add_tokens == 'each' and len(self.groups) != len(ADAPTER_STRIDES):
             raise ConfigError(
                 "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
                 f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
@@ -152,8 +152,8 @@ class ViTAdapter(LoadableModule):
         self, extra: int, attention: AttentionCfg, **options: Any
     ) -> nn.ModuleList:
         """One for each group of blocks. The last has further extractors."""
-        options |= dict(num_levels=len(STRIDES) - 1, value_ratio=0.5)
-        options |= dict(num_heads=max(self.embed_dims // HEAD_DIMS, 1)) | attention
+        options |= dict(num_levels=len(ADAPTER_STRIDES) - 1, value_ratio=0.5)
+        options |= dict(num_heads=max(self.embed_dims // DEFORMABLE_HEAD_DIMS, 1)) | attention
         extractors = [1] * (len(self.groups) - 1) + [1 + extra]
         return nn.ModuleList(
             Interaction(self.embed_dims, num_extractors=number, **options) for number in extractors
@@ -168,7 +168,7 @@ class ViTAdapter(LoadableModule):
         backbone = self.backbone
         x, grid, _, rotations = backbone.begin(images)  # (B, prefix + h*w, C)
         prior = self.spm(images.expand(-1, self.in_channels, -1, -1))
-        pyramid, levels = to_pyramid(prior[-3:], STRIDES[-3:], self.level_embed)
+        pyramid, levels = to_pyramid(prior[-3:], ADAPTER_STRIDES[-3:], self.level_embed)
         patch_level = MapLevel(grid, backbone.patch_embed.stride)
         patches = []
         for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
@@ -195,7 +195,7 @@ class ViTAdapter(LoadableModule):
         added = []
         for i, x in zip(self.out_indices, maps, strict=True):
             mine = tokens[i if each else -1]
-            added.append(x + resample(mine, patch_level.stride, STRIDES[i], x.shape))
+            added.append(x + resample(mine, patch_level.stride, ADAPTER_STRIDES[i], x.shape))
         return added
 
     def no_weight_decay(self) -> set[str]:

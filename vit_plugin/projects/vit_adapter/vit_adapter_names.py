@@ -1,11 +1,11 @@
 """A ViT-Adapter: ours, its authors' and DINOv3's. DINOv3's file has it without its backbone."""
 
-from vit_plugin.weights.formats.own import LAYERS, TOKENS
+from vit_plugin.weights.formats.own import LAYER_NAMES, TOKENS
 from vit_plugin.weights.rules import GRID, Format, Rule, same
 
 # The parts of a ViT-Adapter, by its authors' names and ours. Its backbone is the part ``backbone``,
 # or all the others.
-ADAPTER = (
+ADAPTER_MODULES = (
     'backbone',
     'spm',
     'level_embed',
@@ -23,11 +23,15 @@ VIT_ADAPTER = Format(
         Rule('(backbone.|)blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
         *(
             Rule(f'(backbone.|){name}', name)
-            for name in (*TOKENS, *LAYERS, 'patch_embed.{rest}', 'rope.freqs', GRID)
+            for name in (*TOKENS, *LAYER_NAMES, 'patch_embed.{rest}', 'rope.freqs', GRID)
         ),
         *same(
             'level_embed',
-            *(f'{part}.{{rest}}' for part in ADAPTER if part not in ('backbone', 'level_embed')),
+            *(
+                f'{part}.{{rest}}'
+                for part in ADAPTER_MODULES
+                if part not in ('backbone', 'level_embed')
+            ),
         ),
     ),
     prefixes=('', 'backbone.', 'segmentation_model.0.'),

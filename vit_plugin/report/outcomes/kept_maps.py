@@ -21,7 +21,7 @@ class KeptMaps(Outcomes):
     """Maps (H, W) of images. A subclass adds the error of each image to ``_errors``."""
 
     per_image = 3
-    _seen: dict[int, Maps]  # of the images that may be drawn
+    _seen: dict[int, Maps]  # maps of images that may be drawn
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)

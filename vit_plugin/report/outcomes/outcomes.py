@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from anyfolder.sampling import evenly_spaced
 
-from ..pictures.annotations import name_of
+from ..pictures.annotations import class_name
 from ..pictures.image_grid import Panel
 
 PANELS = 16  # images on a page
@@ -28,14 +28,12 @@ class Outcomes(ABC):
     # True if scores take long, so that they are found at the end of the run alone.
     expensive: ClassVar[bool] = False
     per_image: ClassVar[int] = 1  # panels
-    error: ClassVar[str]  # what images are ranked by
+    error: ClassVar[str]  # images are ranked by this error
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         self.classes, self.size = classes, size
-        self._seen: dict[int, Any] = {}  # what there is to know of each image, by its position
-        self.examples = evenly_spaced(
-            size, self.shown
-        )  # which are drawn, whatever their errors are
+        self._seen: dict[int, Any] = {}  # facts of each image, by its position
+        self.examples = evenly_spaced(size, self.shown)  # drawn whatever their errors
 
     @property
     def shown(self) -> int:
@@ -94,4 +92,4 @@ class Outcomes(ABC):
 
     def name(self, label: int) -> str:
         """The name of a class."""
-        return name_of(label, self.classes)
+        return class_name(label, self.classes)

@@ -17,15 +17,17 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.loading import find_backbone
 
 from ..pictures.pictures import shown_by
-from .page_sections import FOUND, SECTIONS, Shown, about, has_answer, show
+from .page_sections import FOUND, PAGE_SECTIONS, Shown, about, has_answer, show
 from .same_site import guards
 
 if TYPE_CHECKING:
     import gradio
 
 EXAMPLES = 3
-LARGEST = 64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
-HEIGHT = 420  # of the place for the picture, in pixels of the page
+MAX_UPLOAD_BYTES = (
+    64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
+)
+HEIGHT = 420  # height of the picture's frame, in pixels
 STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
 PRIVATE = 'A picture stays on this machine, and is deleted after at most two hours.'
 
@@ -136,7 +138,7 @@ def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any
 
     places: list[Any] = []
     for name in names:
-        title, caption = SECTIONS[name]
+        title, caption = PAGE_SECTIONS[name]
         picture = shown and shown.pictures[name]
         if isinstance(picture, str):
             picture, caption = None, markdown(picture)
@@ -177,7 +179,7 @@ def serve(blocks: 'gradio.Blocks', port: int) -> None:
             footer_links=[],
             run_history=False,
             ssr_mode=False,
-            max_file_size=LARGEST,
+            max_file_size=MAX_UPLOAD_BYTES,
             app_kwargs=dict(middleware=guards()),
             quiet=True,
             prevent_thread_lock=True,

@@ -8,7 +8,7 @@ from anyfolder.pixels.images import read_image
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.untrusted_text import markdown
 from vit_plugin.inference import SCORE_THR
-from vit_plugin.inference.drawing import draw
+from vit_plugin.inference.drawing import draw_prediction
 from vit_plugin.inference.prepared_image import PreparedImage
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models.classifier import Classifier
@@ -17,11 +17,11 @@ from vit_plugin.task import tasks
 from ..pictures.figure_files import as_pixels
 from ..pictures.pictures import PER_IMAGE, shown_by
 
-LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
+MAX_ASPECT_RATIO = 10  # sides of a picture; the weights of attention grow with the square of this
 NAMED = 8  # classes that the page names
 FOUND = 'found'  # the section with the prediction drawn over the picture
 # The title of each section, and its caption.
-SECTIONS = {
+PAGE_SECTIONS = {
     FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its color.'),
     'attention': (
         'Attention',
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
     """What a model says and shows of a picture."""
 
     text: str  # the prediction in words, or why there is none
-    scores: dict[str, float]  # of the most probable classes of an image; none of other tasks
+    scores: dict[str, float]  # most probable classes; empty for other tasks
     pictures: dict[str, np.ndarray | str]  # by section: pixels (H, W, 3), or why there are none
 
 
@@ -90,9 +90,9 @@ def show(
     """
     image = trained.prepare(path, size)._replace(beside=False)
     short, long = sorted(image.covered)
-    if long > LONGEST * short:
+    if long > MAX_ASPECT_RATIO * short:
         raise ConfigError(
-            f'One side of the picture is more than {LONGEST} times the other; crop it.'
+            f'One side of the picture is more than {MAX_ASPECT_RATIO} times the other; crop it.'
         )
     if not has_answer(trained):
         return Shown('', {}, draw_all(trained, image, block))
@@ -102,7 +102,7 @@ def show(
     rows = prediction.rows(score_thr)
     if trained.kind.lists_classes:
         return Shown('', {row['class']: row['score'] for row in rows}, pictures)
-    drawn = draw(read_image(path), prediction, score_thr)[..., ::-1]
+    drawn = draw_prediction(read_image(path), prediction, score_thr)[..., ::-1]
     return Shown(prediction.text(score_thr), {}, {FOUND: drawn, **pictures})
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from anyfolder.pictures.drawn_labels import background_of, draw_map, draw_objects
 from anyfolder.pictures.scaled_pictures import resized, scaled
 
-from .annotations import ERRORS, IGNORED, Annotations, Instances, name_of
+from .annotations import ERRORS, IGNORED_PIXEL, Annotations, Instances, class_name
 from .style import shortened
 
-LETTERS = 20  # of a name, next to a box
-MOST = 100  # predictions that are drawn in an image, those of the highest scores
+MAX_NAME_LETTERS = 20  # letters of a name next to a box
+MAX_DRAWN = 100  # predictions that are drawn in an image, those of the highest scores
 
 
 def annotated(
@@ -27,7 +27,7 @@ def annotated(
     picture = scaled(image)
     size = picture.shape[1], picture.shape[0]
     if annotations.map is not None:
-        untinted = [IGNORED, *background_of(enumerate(classes))]
+        untinted = [IGNORED_PIXEL, *background_of(enumerate(classes))]
         draw_map(picture, resized(annotations.map, size), untinted)
     if annotations.errors is not None:
         picture = _gray(picture)
@@ -48,15 +48,15 @@ def _draw_instances(
     picture: np.ndarray, instances: Instances, frame: tuple[int, int], classes: Sequence[str]
 ) -> None:
     if instances.scores is not None:
-        instances = instances.where(np.argsort(instances.scores, kind='stable')[-MOST:])
+        instances = instances.where(np.argsort(instances.scores, kind='stable')[-MAX_DRAWN:])
     height, width = picture.shape[:2]
     labels = instances.labels.astype(int).tolist()
     scores = len(labels) * [''] if instances.scores is None else instances.scores
     crowd = np.zeros(len(labels)) if instances.crowd is None else instances.crowd
     texts = [
-        shortened(name_of(label, classes), LETTERS)
+        shortened(class_name(label, classes), MAX_NAME_LETTERS)
         + (f' {score:.2f}' if score else '')
-        + ' (crowd)' * bool(is_crowd)
+        + (' (crowd)' if is_crowd else '')
         for label, score, is_crowd in zip(labels, scores, crowd, strict=True)
     ]
     draw_objects(

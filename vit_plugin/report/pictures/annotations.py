@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-IGNORED = 255  # the value of a pixel that has no class
+IGNORED_PIXEL = 255  # the value of a pixel that has no class
 # Kinds of wrong pixels, and their colors, which no class has.
 ERRORS = {'missed': '#FFFFFF', 'invented': '#000000', 'another class': '#F0E442'}
-LEAST_SHARE = 0.02  # of a mixed image, to be named
+LEAST_SHARE = 0.02  # share of a mixed image that is named
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def errors_of(
     return wrong * np.select([missed, invented], [1, 2], 3)
 
 
-def labels_of(sample: Any, name: str) -> tuple[int, ...] | None:
+def image_labels(sample: Any, name: str) -> tuple[int, ...] | None:
     """The classes of an image in a sample of MMPretrain."""
     found = sample.get(name) if name in sample else None
     return None if found is None else tuple(np.atleast_1d(as_array(found)).tolist())
@@ -158,7 +158,7 @@ def as_array(values: Any) -> np.ndarray:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
-def name_of(label: int, classes: Sequence[str]) -> str:
+def class_name(label: int, classes: Sequence[str]) -> str:
     """The name of a class, or its number if it has none."""
     return str(classes[label]) if 0 <= label < len(classes) else str(label)
 
@@ -166,18 +166,18 @@ def name_of(label: int, classes: Sequence[str]) -> str:
 def _caption(sample: Any, classes: Sequence[str]) -> str:
     """The classes of an image, with their shares if images were mixed."""
     labels, shares = (
-        labels_of(sample, 'gt_label'),
+        image_labels(sample, 'gt_label'),
         sample.get('gt_score') if 'gt_score' in sample else None,
     )
     if shares is None:
-        return ', '.join(name_of(label, classes) for label in labels or ())
+        return ', '.join(class_name(label, classes) for label in labels or ())
     shares = as_array(shares)
     most = [
         label
         for label in np.argsort(-shares, kind='stable')[:3].tolist()
         if shares[label] > LEAST_SHARE
     ]
-    names = [name_of(label, classes) for label in most]
+    names = [class_name(label, classes) for label in most]
     if len(most) < 2 or shares.sum() > 1.5:  # one class, or several that are all there
         return ', '.join(names)
     return ', '.join(f'{name} {shares[label]:.2f}' for name, label in zip(names, most, strict=True))

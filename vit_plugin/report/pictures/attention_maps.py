@@ -15,7 +15,7 @@ from vit_plugin.models.layers.window import InWindows, to_windows
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.models.protocol import Backbone
 
-MOST_WEIGHTS = 1 << 30  # of a block: 4 GiB in float32
+MOST_WEIGHTS = 1 << 30  # attention weights of a block: 4 GiB in float32
 
 
 def attention_weights(

@@ -12,7 +12,7 @@ from .style import charts
 
 MOST_CURVES = 12  # classes whose curves have a color and a name
 ALL = 'all'
-HIGHEST = 0.98  # share of the losses that fit into their chart
+SHOWN_LOSS_QUANTILE = 0.98  # share of the losses that fit into their chart
 
 
 class DetectionCurve(NamedTuple):
@@ -58,7 +58,7 @@ def draw_learning_curve(
         above.plot(middles, mean, color='0.2', label=f'mean of {window} around it')
         if (finite := loss[np.isfinite(loss)]).size:
             # A few steps at the start can be so high that nothing else is seen.
-            above.set_ylim(min(finite.min(), 0), 1.05 * np.quantile(finite, HIGHEST))
+            above.set_ylim(min(finite.min(), 0), 1.05 * np.quantile(finite, SHOWN_LOSS_QUANTILE))
     below.locator_params(axis='x', integer=True)
     below.set_prop_cycle(color=SERIES)
     for name, points in metrics.items():

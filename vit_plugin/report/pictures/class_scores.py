@@ -15,7 +15,7 @@ TITLES = {
     'mask_AP50': 'mask AP50',
     'mask_AP75': 'mask AP75',
 }
-COUNTS = ('samples', 'objects', 'pixels')  # columns that are no per cent
+COUNT_COLUMNS = ('samples', 'objects', 'pixels')  # columns that are no per cent
 
 
 def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> dict[str, Any]:
@@ -104,14 +104,14 @@ def rows_of(scores: Mapping[str, Any]) -> list[list[str]]:
     """A row of titles, one for each class, the mean of the classes and all samples together."""
     columns = list(scores['per_class'][0])
     means = [dict(scores[name], name=name) for name in ('macro', 'overall') if scores.get(name)]
-    for column in set(columns).intersection(COUNTS):
+    for column in set(columns).intersection(COUNT_COLUMNS):
         means[-1][column] = sum(row[column] for row in scores['per_class'])
     titles = [TITLES.get(column, column) for column in columns]
     rows = [*scores['per_class'], *means]
     return [titles, *([_cell(row.get(column)) for column in columns] for row in rows)]
 
 
-def as_markdown(scores: Mapping[str, Any]) -> str:
+def scores_as_markdown(scores: Mapping[str, Any]) -> str:
     """The table of :func:`rows_of`, whose means are bold."""
     rows = [[*map(markdown, row)] for row in rows_of(scores)]
     for row in rows[1 + len(scores['per_class']) :]:

@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset
 from anyfolder.sampling import evenly_spaced
 from vit_plugin.data.dataset_facts import classes_of
 from vit_plugin.data.seeded import seed_host, seeds
-from vit_plugin.inference.prepared_image import pixels_of
+from vit_plugin.inference.prepared_image import rgb_pixels
 from vit_plugin.task import of_tasks
 
 from .annotations import true_annotations
@@ -27,7 +27,7 @@ from .figure_files import save_figure
 from .image_grid import Panel, draw_grid
 from .label_charts import draw_labels
 
-SHOWN = 16
+SHOWN_SAMPLES = 16
 Collate = Callable[[Sequence[Any]], Any]
 
 
@@ -164,7 +164,7 @@ def _batch(
     dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
 ) -> Figure | None:
     """Images after augmentation, with what is true of them."""
-    items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN), dataset.__getitem__))
+    items = list(readable(dataset, evenly_spaced(len(dataset), SHOWN_SAMPLES), dataset.__getitem__))
     items = [
         one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
     ]
@@ -180,7 +180,7 @@ def _batch(
         return None
     shown = []
     for inputs, sample in zip(batch['inputs'], samples, strict=True):
-        image = pixels_of(inputs, preprocessor)
+        image = rgb_pixels(inputs, preprocessor)
         annotations = true_annotations(sample, image.shape[:2], classes)
         number = 0 if annotations.instances is None else len(annotations.instances.objects)
         count = f'{number} object{"s" * (number > 1)}' if number else ''

@@ -12,7 +12,7 @@ from anyfolder.complete import replacing
 
 from .style import for_matplotlib
 
-COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
+COMPRESSION = 3  # PNG level: at the usual 6, writing takes longer than drawing
 
 
 def save_figure(figure: Figure, path: Path) -> None:

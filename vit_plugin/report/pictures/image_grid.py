@@ -11,13 +11,13 @@ from anyfolder.pictures.drawn_labels import background_of
 from anyfolder.pictures.palette import hex_of
 
 from .annotate import annotated
-from .annotations import ERRORS, IGNORED, Annotations, name_of
+from .annotations import ERRORS, IGNORED_PIXEL, Annotations, class_name
 from .style import GAP, panels, shortened
 
-COLUMNS = 4
+GRID_COLUMNS = 4
 TITLE = 44  # letters
 LEGEND = 24  # classes
-PANEL, LINE, HEADING = 3.2, 0.17, 0.28  # inches
+PANEL, TITLE_LINE, HEADING = 3.2, 0.17, 0.28  # inches
 
 
 class Panel(NamedTuple):
@@ -42,7 +42,7 @@ def draw_grid(
     panel_list: Sequence[Panel],
     classes: Sequence[str] = (),
     heading: str = '',
-    columns: int = COLUMNS,
+    columns: int = GRID_COLUMNS,
 ) -> Figure:
     """Draw images next to each other.
 
@@ -58,14 +58,14 @@ def draw_grid(
     rows = -(-len(panel_list) // columns)
     aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
     aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
-    lines = LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
-    untinted = {IGNORED, *background_of(enumerate(classes))}
+    lines = TITLE_LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
+    untinted = {IGNORED_PIXEL, *background_of(enumerate(classes))}
     shown = [
         one for one in _classes_of(one.annotations for one in panel_list) if one not in untinted
     ]
     wrong = ERRORS if any(one.annotations.errors is not None for one in panel_list) else {}
     entries = min(len(shown), LEGEND + 1) + len(wrong)
-    top, bottom = HEADING * bool(heading), LINE * 1.5 * -(-entries // (2 * columns))
+    top, bottom = HEADING * bool(heading), TITLE_LINE * 1.5 * -(-entries // (2 * columns))
     figure, places = panels([aspect] * rows, columns, PANEL, lines, top, bottom + GAP)
     for one, panel in zip(panel_list, places, strict=False):
         panel.imshow(annotated(one.image, one.annotations, classes), interpolation='antialiased')
@@ -105,7 +105,7 @@ def _add_legend(
     columns: int,
 ) -> None:
     handles = [
-        Patch(color=hex_of(label), label=shortened(name_of(label, classes), 18))
+        Patch(color=hex_of(label), label=shortened(class_name(label, classes), 18))
         for label in sorted(shown[:LEGEND])
     ]
     if len(shown) > LEGEND:

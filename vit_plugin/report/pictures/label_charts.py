@@ -14,7 +14,7 @@ from anyfolder.pictures.palette import SERIES, hex_of
 from .style import abbreviated, new_figure, shortened
 
 MOST_NAMED = 40  # classes with a bar and a name
-NAME = 22  # letters
+MAX_BAR_LETTERS = 22  # letters
 BINS = 50
 
 
@@ -66,7 +66,7 @@ def _draw_counts(
             colors = [hex_of(label) for label in range(len(classes))]
             bars = axes.barh(places, numbers, width, color=colors, alpha=1 / (1 + row), label=split)
             axes.bar_label(bars, [*map(abbreviated, numbers)], padding=2, fontsize='x-small')
-        names = [shortened(str(name), NAME) for name in classes]
+        names = [shortened(str(name), MAX_BAR_LETTERS) for name in classes]
         axes.set_yticks(
             range(len(classes)), names, fontsize='small' if len(classes) <= 20 else 'x-small'
         )

@@ -12,14 +12,14 @@ from anyfolder.terminal import printable
 
 from .style import DPI, panels
 
-LINE = 0.2  # inches of a title's line
-LETTERS = 14  # of a title to an inch
-FINEST = 300  # of a photograph
+LINE_INCHES = 0.2  # inches of a title's line
+LETTERS_PER_INCH = 14  # letters of a title in an inch
+MAX_DPI = 300  # for a photograph
 HEAT = 'inferno'
 OPACITY = 0.65
 # A few patches can have most of the weight; all above this share of the pixels are equally bright.
 BRIGHTEST = 0.995
-COLUMNS = (5, 4, 3)
+OVERLAY_COLUMNS = (5, 4, 3)
 
 
 def draw_over(
@@ -44,13 +44,16 @@ def draw_over(
     height, width = image.shape[:2]
     count = len(maps) + beside
     # The fewest empty panels.
-    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)
+    columns = min(min(OVERLAY_COLUMNS, key=lambda columns: -count % columns), count)
     side = 8 / max(columns, 2.5)
-    texts = [fill(printable(text), int(LETTERS * side)) for text in [*['image'] * beside, *titles]]
-    line = LINE * (1 + max(text.count('\n') for text in texts))
+    texts = [
+        fill(printable(text), int(LETTERS_PER_INCH * side))
+        for text in [*['image'] * beside, *titles]
+    ]
+    line = LINE_INCHES * (1 + max(text.count('\n') for text in texts))
     figure, axes = panels([width / height] * -(-count // columns), columns, side, line)
     # One dot for each pixel of the image, if so many are needed.
-    figure.dpi = np.clip(width / side, DPI, FINEST)
+    figure.dpi = np.clip(width / side, DPI, MAX_DPI)
     for panel, text in zip(axes, texts, strict=False):
         panel.set_title(text, fontsize='small', pad=3)
     if beside:

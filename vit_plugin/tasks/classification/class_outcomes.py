@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 
 from vit_plugin.report.outcomes import Outcomes
 from vit_plugin.report.pictures import draw_confusion_matrix
-from vit_plugin.report.pictures.annotations import Annotations, as_array, labels_of
+from vit_plugin.report.pictures.annotations import Annotations, as_array, image_labels
 from vit_plugin.report.pictures.class_scores import class_scores, counts_of
 from vit_plugin.report.pictures.image_grid import Panel
 
-LEAST = 1e-12  # of a probability, whose logarithm is finite
+MIN_PROBABILITY = 1e-12  # smallest probability: its logarithm is finite
 
 
 class Seen(NamedTuple):
@@ -36,7 +36,10 @@ class ClassOutcomes(Outcomes):
         return 'gt_label' in sample and 'pred_label' in sample
 
     def add(self, position: int, sample: Any) -> None:
-        true, predicted = labels_of(sample, 'gt_label') or (), labels_of(sample, 'pred_label') or ()
+        true, predicted = (
+            image_labels(sample, 'gt_label') or (),
+            image_labels(sample, 'pred_label') or (),
+        )
         scores = as_array(sample.pred_score).astype(float) if 'pred_score' in sample else None
         found = () if scores is None else tuple(scores[list(predicted)].tolist())
         self._seen[position] = Seen(true, predicted, found, _loss(true, predicted, scores))
@@ -94,8 +97,8 @@ def _loss(true: Sequence[int], predicted: Sequence[int], scores: np.ndarray | No
     """Cross-entropy of the true class; of several classes, the sum of the binary ones."""
     if scores is None:
         return float(set(true) != set(predicted))
-    here = -np.log(np.maximum(scores[list(true)], LEAST)).sum()
+    here = -np.log(np.maximum(scores[list(true)], MIN_PROBABILITY)).sum()
     if len(true) == 1 and abs(scores.sum() - 1) < 0.01:
         return float(here)
     absent = np.delete(scores, list(true))
-    return float(here - np.log(np.maximum(1 - absent, LEAST)).sum())
+    return float(here - np.log(np.maximum(1 - absent, MIN_PROBABILITY)).sum())

@@ -9,10 +9,10 @@ from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
 from vit_plugin.from_folder.methods import FEATURES
-from vit_plugin.from_folder.starting_point import SMALL
+from vit_plugin.from_folder.starting_point import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, counted
 from vit_plugin.from_folder.whole_images import (
-    SCHEDULES,
+    CLASSIFIER_SCHEDULES,
     evaluation_pipeline,
     image_size,
     read_classes,
@@ -28,7 +28,7 @@ FEW_STEPS, FEW_IMAGES = 3000, 10_000  # from scratch
 class ClassificationRecipe(TaskRecipe):
     """Recipe for ``data/{train,val}/<class>/``, ``data/<class>/`` or images and a table."""
 
-    schedules: ClassVar = SCHEDULES
+    schedules: ClassVar = CLASSIFIER_SCHEDULES
     bases = ('_base_/default_runtime.py',)
     held_out = f'held out, a tenth of each class by seed {SEED}'
     pixels_of_bands: ClassVar = dict(to_rgb=False)
@@ -75,9 +75,13 @@ class ClassificationRecipe(TaskRecipe):
                 'last weights are the result.'
             )
         if listing.unseen:
-            others = ' and others' * (len(listing.unseen) > 5)
+            others = ' and others' if len(listing.unseen) > 5 else ''
             text += f' None to validate of {", ".join(listing.unseen[:5])}{others}.'
-        if self.start.from_scratch and len(listing.train) < FEW_IMAGES and self.size[0] > SMALL:
+        if (
+            self.start.from_scratch
+            and len(listing.train) < FEW_IMAGES
+            and self.size[0] > SMALL_SIDE
+        ):
             text += (
                 ' Few photographs teach little from scratch: --weights '
                 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has '

@@ -15,7 +15,7 @@ TASK = Task(
         )
     },
     outcomes='vit_plugin.tasks.depth.depth_outcomes:DepthOutcomes',
-    labels='vit_plugin.tasks.depth.depth_labels:LABELS',
+    labels='vit_plugin.tasks.depth.depth_labels:DEPTH_LABELS',
     prediction='vit_plugin.tasks.depth.depth_prediction:DepthPrediction',
     heads=(('decode_head', 'DepthHead'),),
     deployed={

@@ -18,4 +18,4 @@ def panels_of(sample: Any) -> list[Panel]:
     return [Panel(colored(depth, True), Annotations(depth.shape), ends)]
 
 
-LABELS = DataLabels('depth_map_path', panels=panels_of)
+DEPTH_LABELS = DataLabels('depth_map_path', panels=panels_of)

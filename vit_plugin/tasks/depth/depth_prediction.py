@@ -10,7 +10,7 @@ from anyfolder.pictures.drawn_labels import WHITE, colored, draw_legend, enlarge
 from vit_plugin.deploy.bilinear import bilinear
 from vit_plugin.inference.predictions import Prediction
 
-ENDS = ('least', 'median', 'most')  # of the depth of an image
+ENDS = ('least', 'median', 'most')  # names of the depths of an image
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class DepthPrediction(Prediction):
     """The depth of each pixel (H, W)."""
 
     depth: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    unit: str = 'm'  # of the depth; nothing of a disparity, which is larger nearby
+    unit: str = 'm'  # unit of depth; a disparity, larger nearby, has none
 
     output = 'depth'
     of_pixels = True

@@ -16,17 +16,17 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.model_recipe import ModelRecipe
 from vit_plugin.from_folder.schedule import muon
-from vit_plugin.from_folder.starting_point import SMALL
+from vit_plugin.from_folder.starting_point import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
-LARGEST = 512  # pixels of the longer side
+MAX_DEPTH_SIDE = 512  # pixels of the longer side
 
 
 class DepthRecipe(ModelRecipe):
     """Recipe of a training on images and maps of depth."""
 
     packages = ('mmseg',)
-    small_rows = (SMALL, SMALL)
+    small_rows = (SMALL_SIDE, SMALL_SIDE)
     changes: ClassVar = dict(small=dict(rate=4e-3, optimizer=muon), scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
     takes = ('depth',)
@@ -76,7 +76,7 @@ class DepthRecipe(ModelRecipe):
     def size(self) -> tuple[int, int]:
         """The width and height within which images are resized, at most a complete model's."""
         saved = self.start.detector
-        return self.image_scale(np.max(saved.model.backbone.img_size) if saved else LARGEST)
+        return self.image_scale(np.max(saved.model.backbone.img_size) if saved else MAX_DEPTH_SIDE)
 
     @cached_property
     def padding(self) -> Section:
@@ -102,7 +102,7 @@ class DepthRecipe(ModelRecipe):
         load = dict(type='vit_plugin.LoadDepthAnnotations', **limits)
         pack = dict(type='PackSegInputs')
         color = dict(type='PhotoMetricDistortion')
-        crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # where other images are larger
+        crop = dict(type='RandomCrop', crop_size=self.size[::-1])  # other images may be larger
         train: Pipeline = [
             dict(type='vit_plugin.LoadImage'), load, resize, crop, *self.flip(), color, pack,
         ]  # fmt: skip

@@ -8,12 +8,12 @@ TASK = Task(
     models={
         'retinanet': 'vit_plugin.tasks.detection.box_models:RETINANET',
         'faster-rcnn': 'vit_plugin.tasks.detection.box_models:FASTER_RCNN',
-        'vitdet': 'vit_plugin.tasks.detection.box_models:VITDET',
-        'dino': 'vit_plugin.tasks.detection.box_models:DINO',
+        'vitdet': 'vit_plugin.tasks.detection.box_models:VITDET_DETECTOR',
+        'dino': 'vit_plugin.tasks.detection.box_models:DINO_DETECTOR',
     },
     flags=('balance', 'augment', 'tiles'),
     outcomes='vit_plugin.tasks.detection.instance_outcomes:InstanceOutcomes',
-    labels='vit_plugin.tasks.detection.object_labels:LABELS',
+    labels='vit_plugin.tasks.detection.object_labels:OBJECT_LABELS',
     prediction='vit_plugin.tasks.detection.box_prediction:BoxPrediction',
     framework='mmdet',
     deployed={

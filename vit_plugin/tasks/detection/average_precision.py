@@ -10,8 +10,8 @@ import numpy as np
 from vit_plugin.report.pictures.annotations import Instances
 from vit_plugin.report.pictures.charts import ALL, DetectionCurve
 
-MOST = 100  # predictions of an image and a class that count, as in COCO's AP
-STEPS = np.linspace(0, 1, 201)  # scores from which a prediction may count
+MAX_DETECTIONS = 100  # predictions of an image and a class that count, as in COCO's AP
+SCORE_THRESHOLDS = np.linspace(0, 1, 201)  # scores from which a prediction may count
 
 
 class SeenInstances(NamedTuple):
@@ -22,7 +22,7 @@ class SeenInstances(NamedTuple):
     predicted: Instances
 
 
-class AveragePrecision:
+class BoxAveragePrecision:
     """Results of pycocotools' evaluation of some images.
 
     Args:
@@ -46,7 +46,11 @@ class AveragePrecision:
             )
             evaluation = COCOeval(true, predicted, kind)
             params = evaluation.params
-            params.maxDets, params.areaRng, params.areaRngLbl = [MOST], [[0, 1e10]], ['all']
+            params.maxDets, params.areaRng, params.areaRngLbl = (
+                [MAX_DETECTIONS],
+                [[0, 1e10]],
+                ['all'],
+            )
             evaluation.evaluate()
             evaluation.accumulate()
         precision = evaluation.eval['precision'][..., 0, 0]  # (IoUs, recalls, classes)
@@ -66,17 +70,19 @@ class AveragePrecision:
             ]
         )
         present = self.objects > 0
-        self.mean_f1 = self.f1[present].mean(axis=0) if present.any() else np.zeros(len(STEPS))
+        self.mean_f1 = (
+            self.f1[present].mean(axis=0) if present.any() else np.zeros(len(SCORE_THRESHOLDS))
+        )
         highest = np.flatnonzero(self.mean_f1 >= self.mean_f1.max() - 1e-9)
-        self.best_score = float(STEPS[highest[len(highest) // 2]])
+        self.best_score = float(SCORE_THRESHOLDS[highest[len(highest) // 2]])
 
     @staticmethod
     def _f1_of(images: np.ndarray, objects: int) -> np.ndarray:
-        """F1 in per cent at each of :data:`STEPS`."""
+        """F1 in per cent at each of :data:`SCORE_THRESHOLDS`."""
         scores, right = (
             np.concatenate([[], *parts]) for parts in zip(*map(_predictions, images), strict=True)
         )
-        counted = scores[None] >= STEPS[:, None]
+        counted = scores[None] >= SCORE_THRESHOLDS[:, None]
         return (
             200 * (counted & (right > 0)).sum(axis=1) / np.maximum(counted.sum(axis=1) + objects, 1)
         )
@@ -100,7 +106,7 @@ class AveragePrecision:
             str(classes[i]): DetectionCurve(
                 self.recall,
                 self.precision[i, 0],
-                STEPS,
+                SCORE_THRESHOLDS,
                 self.f1[i],
                 float(self.average_precision[i, 1]),
             )
@@ -110,7 +116,9 @@ class AveragePrecision:
             self.precision[present, 0].mean(axis=0) if len(present) else np.zeros_like(self.recall)
         )
         return {
-            ALL: DetectionCurve(self.recall, mean, STEPS, self.mean_f1, float(mean.mean())),
+            ALL: DetectionCurve(
+                self.recall, mean, SCORE_THRESHOLDS, self.mean_f1, float(mean.mean())
+            ),
             **curves,
         }
 

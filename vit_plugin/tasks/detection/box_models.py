@@ -6,12 +6,12 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
-from vit_plugin.from_folder.mask2former import QUERIES, of_width
+from vit_plugin.from_folder.mask2former import QUERY_SCHEDULES, of_width
 from vit_plugin.from_folder.schedule import muon
 
 # An anchor or proposal of which so much is in what is to be ignored is no background.
 ASSIGNER = dict(assigner=dict(ignore_iof_thr=0.5))
-CELLS = 14  # of the finest map, along a side of the largest object that is taken from it
+CELLS = 14  # cells of the finest map along its largest object
 
 
 def _retinanet(facts: ModelFacts) -> Section:
@@ -110,5 +110,5 @@ RETINANET = TaskModel(
     wraps=True,
 )
 FASTER_RCNN = TaskModel('a Faster R-CNN', _faster_rcnn, 'faster-rcnn_r50_fpn.py', wraps=True)
-VITDET = TaskModel('a ViTDet', _vitdet, 'faster-rcnn_r50_fpn.py', wraps=True)
-DINO = TaskModel('a DINO', _dino, schedules=QUERIES, wraps=True)
+VITDET_DETECTOR = TaskModel('a ViTDet', _vitdet, 'faster-rcnn_r50_fpn.py', wraps=True)
+DINO_DETECTOR = TaskModel('a DINO', _dino, schedules=QUERY_SCHEDULES, wraps=True)

@@ -93,12 +93,12 @@ class BoxPrediction(Prediction):
         """The distance of boxes to the nearest of their class, both ways."""
         import torch
 
-        from vit_plugin.deploy.deployed_boxes import distance, nearest
+        from vit_plugin.deploy.deployed_boxes import box_distance, nearest
 
         ours, theirs = self._tensors(), wanted._tensors()
         # The file also has boxes below the score_thr of a test.
         likely = [part[ours[1] >= SCORE_THR] for part in ours]
-        return distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
+        return box_distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
 
     def _tensors(self) -> list[Any]:
         """Boxes (N, 4), their scores (N) and classes (N)."""

@@ -12,17 +12,17 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.mixing import Mixing, mixing_of
-from vit_plugin.from_folder.model_recipe import HOOKS, ModelRecipe
+from vit_plugin.from_folder.model_recipe import REPORT_HOOKS, ModelRecipe
 from vit_plugin.from_folder.request import Request
-from vit_plugin.from_folder.starting_point import LARGE, SMALL
+from vit_plugin.from_folder.starting_point import LARGE_SIDE, SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
 from .object_sizes import anchors, largest_image
 from .seen_images import TiledImages, WholeImages
 
-LARGEST = 1024  # pixels of the longer side
+MAX_DETECTION_SIDE = 1024  # pixels of the longer side
 # Range of the scale if an image is seen so often that it would be learned by heart.
-JITTER, OFTEN = (0.8, 1.25), 20
+RESIZE_RATIOS, OFTEN = (0.8, 1.25), 20
 
 
 class DetectionRecipe(ModelRecipe):
@@ -34,7 +34,7 @@ class DetectionRecipe(ModelRecipe):
     """
 
     packages: Sequence[str] = ('mmdet', 'vit_plugin.detection')
-    small_rows = (SMALL, LARGE)
+    small_rows = (SMALL_SIDE, LARGE_SIDE)
     runtime = '_base_/mmdet_runtime.py'
     changes: ClassVar = dict(fine_tuned=dict(weight_decay=0.1))
     metrics: tuple[str, ...] = ('bbox',)
@@ -76,7 +76,10 @@ class DetectionRecipe(ModelRecipe):
         """What the model, mixed images and tiles add."""
         more = super().more
         if self.mixing:
-            more = {**more, 'custom_hooks': [*more.get('custom_hooks', HOOKS), *self.mixing.hooks]}
+            more = {
+                **more,
+                'custom_hooks': [*more.get('custom_hooks', REPORT_HOOKS), *self.mixing.hooks],
+            }
         return {**more, **self.seen.loops}
 
     def summary(self) -> str:
@@ -95,7 +98,9 @@ class DetectionRecipe(ModelRecipe):
             side = self.request.img_size or own
             return side, side
         small, boxes = self.start.is_small, self.listing.relative_boxes
-        width, height = self.image_scale(largest_image(boxes, LARGEST) if small else LARGEST)
+        width, height = self.image_scale(
+            largest_image(boxes, MAX_DETECTION_SIDE) if small else MAX_DETECTION_SIDE
+        )
         if self.row.stretched:
             return rounded_up(width, 32), rounded_up(height, 32)
         return width, height
@@ -140,7 +145,7 @@ class DetectionRecipe(ModelRecipe):
             part = dict(crop_type='relative_range', crop_size=(0.7, 0.7), allow_negative_crop=True)
             return [dict(type='RandomCrop', **part), self.resize]
         return [
-            dict(type='RandomResize', scale=self.size, ratio_range=JITTER, keep_ratio=True),
+            dict(type='RandomResize', scale=self.size, ratio_range=RESIZE_RATIOS, keep_ratio=True),
             dict(type='RandomCrop', crop_size=self.size, allow_negative_crop=True),
         ]
 

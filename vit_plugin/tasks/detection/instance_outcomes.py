@@ -19,7 +19,7 @@ from vit_plugin.report.pictures.annotations import (
 from vit_plugin.report.pictures.charts import draw_detection_curves
 from vit_plugin.report.pictures.image_grid import Panel
 
-from .average_precision import AveragePrecision, SeenInstances
+from .average_precision import BoxAveragePrecision, SeenInstances
 
 IOU = 0.5  # from which an object is found, in curves, confusion matrix and errors of images
 BACKGROUND = 'background'
@@ -58,11 +58,13 @@ class InstanceOutcomes(Outcomes):
         return ['bbox', 'segm'] if masks else ['bbox']
 
     @cached_property
-    def _found(self) -> dict[str, AveragePrecision]:
-        return {kind: AveragePrecision(self._seen, len(self.classes), kind) for kind in self._kinds}
+    def _found(self) -> dict[str, BoxAveragePrecision]:
+        return {
+            kind: BoxAveragePrecision(self._seen, len(self.classes), kind) for kind in self._kinds
+        }
 
     @property
-    def _main(self) -> AveragePrecision:
+    def _main(self) -> BoxAveragePrecision:
         """By masks if there are any, else by boxes."""
         return self._found[self._kinds[-1]]
 

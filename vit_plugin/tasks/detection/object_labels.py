@@ -22,4 +22,4 @@ def count_objects(
     return counts, places[np.isfinite(places).all(axis=1)]
 
 
-LABELS = DataLabels('instances', 'objects', count_objects)
+OBJECT_LABELS = DataLabels('instances', 'objects', count_objects)

@@ -7,12 +7,16 @@ import math
 
 import numpy as np
 
-FINEST = 8  # pixels: stride of the finest map, and its smallest anchor
-SMALL, LARGE = 0.02, 0.98  # quantiles; the objects of the rarest class are often the smallest ones
-CLEAR, VISIBLE = 16, 8  # pixels: two cells of the finest map, and one
-LEAST, MODERATE = 128, 512  # pixels of the longer side of an image
+from vit_plugin.config.task_model import FINEST_STRIDE
+
+SMALL_QUANTILE, LARGE_QUANTILE = (
+    0.02,
+    0.98,
+)  # quantiles; the objects of the rarest class are often the smallest ones
+CLEAR_SIDE, VISIBLE_SIDE = 16, 8  # pixels: two cells of the finest map, and one
+MIN_IMAGE_SIDE, MODERATE_IMAGE_SIDE = 128, 512  # pixels of the longer side of an image
 CELL = 64  # pixels: stride of a coarse map, so that no map has a part of a cell
-LARGEST_ANCHOR = 2 ** (2 / 3)  # of the three of a place
+LARGEST_ANCHOR = 2 ** (2 / 3)  # largest of the three anchors of a place
 
 
 def largest_image(boxes: np.ndarray, largest: int) -> int:
@@ -28,8 +32,8 @@ def largest_image(boxes: np.ndarray, largest: int) -> int:
     small, _ = extremes(boxes)
     if not small:
         return largest
-    side = min(CLEAR / small, max(VISIBLE / small, MODERATE))
-    return min(max(int(side) // CELL * CELL, LEAST), largest)
+    side = min(CLEAR_SIDE / small, max(VISIBLE_SIDE / small, MODERATE_IMAGE_SIDE))
+    return min(max(int(side) // CELL * CELL, MIN_IMAGE_SIDE), largest)
 
 
 def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
@@ -41,9 +45,9 @@ def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
     """
     small, large = (side * share for share in extremes(boxes))
     if not small:
-        small, large = 4.0 * FINEST, 64.0 * FINEST  # RetinaNet's own
-    octave = int(2 ** np.clip(round(math.log2(small / FINEST)), 0, 2))
-    doublings = math.log2(large / (octave * FINEST * LARGEST_ANCHOR))
+        small, large = 4.0 * FINEST_STRIDE, 64.0 * FINEST_STRIDE  # RetinaNet's own
+    octave = int(2 ** np.clip(round(math.log2(small / FINEST_STRIDE)), 0, 2))
+    doublings = math.log2(large / (octave * FINEST_STRIDE * LARGEST_ANCHOR))
     return octave, int(np.clip(math.ceil(doublings) + 1, 3, 5))
 
 
@@ -52,5 +56,5 @@ def extremes(boxes: np.ndarray) -> tuple[float, float]:
     sides = np.sqrt(boxes.prod(axis=1))
     if not (sides > 0).any():
         return 0.0, 0.0
-    small, large = np.quantile(sides[sides > 0], [SMALL, LARGE])
+    small, large = np.quantile(sides[sides > 0], [SMALL_QUANTILE, LARGE_QUANTILE])
     return float(small), float(large)

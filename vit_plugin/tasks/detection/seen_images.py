@@ -15,10 +15,10 @@ from anyfolder.readers.listing import Listing
 from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.tiles import ENOUGH, VISIBLE, View, tiles_of, views_of
+from vit_plugin.files.tiles import MIN_VISIBLE_SHARE, VISIBLE_PIXELS, View, tiles_of, views_of
 from vit_plugin.from_folder.task_recipe import Pipeline, counted
 
-MASK_BYTES = 8 << 30  # of the masks of an image
+MASK_BYTES = 8 << 30  # bytes of an image's masks
 
 
 class WholeImages:
@@ -111,7 +111,7 @@ class TiledImages(WholeImages):
         images = []
         for record in train:
             found = record.instances
-            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # as in the listing
+            boxes = np.round([one.box for one in found], 3).reshape(-1, 4)  # listed so
             boxes[:, 2:] += boxes[:, :2]
             images.append((record.size, boxes, [one.crowd for one in found]))
         return views_of(images, self.side)
@@ -153,10 +153,10 @@ class TiledImages(WholeImages):
         return (
             f' An epoch has {counted(self.passes("train"), "view")}: overlapping tiles of '
             f'{self.side} x {self.side} pixels with objects, as many of those without as of these '
-            f'at most, and each image as a whole. An object of which less than {ENOUGH:.0%} is in '
-            f'a tile is {ignored}, and so is one that is smaller than {VISIBLE} pixels in the '
-            'whole. It is validated, tested and asked by slices of that size, and the metric is of '
-            'whole images.'
+            'at most, and each image as a whole. An object of which less than '
+            f'{MIN_VISIBLE_SHARE:.0%} is in a tile is {ignored}, and so is one that is smaller '
+            f'than {VISIBLE_PIXELS} pixels in the whole. It is validated, tested and asked by '
+            'slices of that size, and the metric is of whole images.'
         ) + self._lost
 
     @property

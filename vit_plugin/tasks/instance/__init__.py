@@ -7,7 +7,7 @@ TASK = Task(
     recipe='vit_plugin.tasks.instance.instance_recipe:InstanceRecipe',
     models={
         'mask-rcnn': 'vit_plugin.tasks.instance.mask_models:MASK_RCNN',
-        'mask2former': 'vit_plugin.from_folder.mask2former:MASK2FORMER',
+        'mask2former': 'vit_plugin.from_folder.mask2former:MASK2FORMER_INSTANCES',
     },
     flags=('balance', 'tiles'),
     extends=('detection',),

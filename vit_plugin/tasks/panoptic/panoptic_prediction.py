@@ -7,7 +7,7 @@ import numpy as np
 
 from vit_plugin.tasks.segmentation.map_prediction import MapPrediction
 
-OFFSET = 1000  # of MMDetection: a segment is class + 1000 * number
+SEGMENT_OFFSET = 1000  # MMDetection's segment: class + 1000 * number
 
 
 class PanopticPrediction(MapPrediction):
@@ -21,7 +21,7 @@ class PanopticPrediction(MapPrediction):
 
     @classmethod
     def of_sample(cls, sample: Any, classes: Sequence[str], model: Any) -> MapPrediction:
-        found = sample.pred_panoptic_seg.sem_seg % OFFSET
+        found = sample.pred_panoptic_seg.sem_seg % SEGMENT_OFFSET
         return cls.of_map(found[0].numpy(), [*classes, 'no segment'], sample)
 
     @classmethod

@@ -12,12 +12,12 @@ from anyfolder.readers.splits import Split
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.errors import ConfigError
-from vit_plugin.from_folder.mask2former import MASK2FORMER_RECIPE
-from vit_plugin.from_folder.model_recipe import COMPLETE
+from vit_plugin.from_folder.mask2former import MMDET_MASK2FORMER
+from vit_plugin.from_folder.model_recipe import CONTINUED_TASKS
 from vit_plugin.from_folder.task_recipe import Pipeline
 from vit_plugin.tasks.detection.detection_recipe import DetectionRecipe
 
-MAPS = 'panoptic'  # in the work directory
+PANOPTIC_FOLDER = 'panoptic'  # in the work directory
 # The metric that a run is judged by.
 QUALITY = 'coco_panoptic/PQ'
 
@@ -29,7 +29,7 @@ class PanopticRecipe(DetectionRecipe):
         ConfigError: for images that MMDetection would not find the PNGs of.
     """
 
-    takes = (*COMPLETE, 'panoptic')
+    takes = (*CONTINUED_TASKS, 'panoptic')
     packages = ('mmdet', 'vit_plugin.detection', 'panopticapi')
     monitor = QUALITY
     with_masks = True
@@ -60,7 +60,7 @@ class PanopticRecipe(DetectionRecipe):
         model = super().model()
         if model['panoptic_head']['type'] == 'Mask2FormerHead' and not model['train_cfg']:
             width, height = self.size
-            learned = framework_model(MASK2FORMER_RECIPE)['train_cfg']
+            learned = framework_model(MMDET_MASK2FORMER)['train_cfg']
             model['train_cfg'] = learned | dict(num_points=min(12544, width * height // 16))
         model['data_preprocessor'] |= dict(mask_pad_value=0, pad_seg=True, seg_pad_value=255)
         return model
@@ -81,7 +81,7 @@ class PanopticRecipe(DetectionRecipe):
         """The PNG of each image under the name by which MMDetection finds it."""
         for split, part in self.listing.parts.items():
             for record in part:
-                target = folder / MAPS / split / png_of(record.path)
+                target = folder / PANOPTIC_FOLDER / split / png_of(record.path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(str(record.mask), target)
 
@@ -89,7 +89,7 @@ class PanopticRecipe(DetectionRecipe):
         """MMDetection's data set."""
         prefix = dict(
             img=str(self.listing.parts[split][0].path.parent.absolute()),
-            seg=self.list_path(f'{MAPS}/{split}'),
+            seg=self.list_path(f'{PANOPTIC_FOLDER}/{split}'),
         )
         return dict(super().dataset(split), type='CocoPanopticDataset', data_prefix=prefix)
 
@@ -99,5 +99,5 @@ class PanopticRecipe(DetectionRecipe):
             type='CocoPanopticMetric',
             classwise=True,
             ann_file=self.list_path(self.list_name(split)),
-            seg_prefix=self.list_path(f'{MAPS}/{split}'),
+            seg_prefix=self.list_path(f'{PANOPTIC_FOLDER}/{split}'),
         )

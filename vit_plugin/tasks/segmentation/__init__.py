@@ -8,8 +8,8 @@ TASK = Task(
     models={
         'segformer': 'vit_plugin.tasks.segmentation.map_models:SEGFORMER',
         'upernet': 'vit_plugin.tasks.segmentation.map_models:UPERNET',
-        'mask2former': 'vit_plugin.tasks.segmentation.map_models:MASK2FORMER',
-        'linear': 'vit_plugin.tasks.segmentation.map_models:LINEAR',
+        'mask2former': 'vit_plugin.tasks.segmentation.map_models:MASK2FORMER_MAPS',
+        'linear': 'vit_plugin.tasks.segmentation.map_models:LINEAR_MAPS',
     },
     outcomes='vit_plugin.tasks.segmentation.map_outcomes:MapOutcomes',
     labels='vit_plugin.tasks.segmentation.pixel_labels:LABELS',

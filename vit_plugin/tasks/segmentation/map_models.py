@@ -5,11 +5,11 @@ from typing import Any
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config import framework_model
 from vit_plugin.config.task_model import NORM, ModelFacts, TaskModel
-from vit_plugin.from_folder.mask2former import QUERIES, mask2former_head
+from vit_plugin.from_folder.mask2former import QUERY_SCHEDULES, mask2former_head
 from vit_plugin.from_folder.schedule import muon
 
-LOSS = dict(type='CrossEntropyLoss', avg_non_ignore=True)
-MASK2FORMER_RECIPE = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'
+MAP_LOSS = dict(type='CrossEntropyLoss', avg_non_ignore=True)
+MMSEG_MASK2FORMER = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'
 
 
 def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
@@ -20,7 +20,7 @@ def _head(facts: ModelFacts, in_channels: Any, **arguments: Any) -> Section:
         num_classes=facts.classes,
         norm_cfg=NORM,
         align_corners=False,
-        loss_decode=LOSS,
+        loss_decode=MAP_LOSS,
     )
     return {**common, **arguments}
 
@@ -55,7 +55,7 @@ def _upernet(facts: ModelFacts) -> Section:
         channels=width // 2,
         num_convs=1,
         concat_input=False,
-        loss_decode=dict(LOSS, loss_weight=0.4),
+        loss_decode=dict(MAP_LOSS, loss_weight=0.4),
     )
     return dict(backbone=backbone, **neck, decode_head=head, auxiliary_head=auxiliary)
 
@@ -63,7 +63,7 @@ def _upernet(facts: ModelFacts) -> Section:
 def _mask2former(facts: ModelFacts) -> Section:
     width = 256 if facts.is_wide else 128
     backbone, neck, strides = facts.pyramid(width, 4, finest=4)
-    head = framework_model(MASK2FORMER_RECIPE)['decode_head']
+    head = framework_model(MMSEG_MASK2FORMER)['decode_head']
     head = mask2former_head(head, width, strides) | dict(
         num_classes=facts.classes,
         num_queries=facts.queries('mask2former', 100 if facts.is_wide else 20),
@@ -99,11 +99,11 @@ SEGFORMER = TaskModel(
     wraps=True,
 )
 UPERNET = TaskModel('a UPerNet', _upernet, wraps=True)
-MASK2FORMER = TaskModel(
+MASK2FORMER_MAPS = TaskModel(
     'a Mask2Former',
     _mask2former,
-    schedules=QUERIES,
+    schedules=QUERY_SCHEDULES,
     imports=('vit_plugin.detection', 'mmdet.models'),
     wraps=True,
 )
-LINEAR = TaskModel('a linear head', _linear, wraps=True)
+LINEAR_MAPS = TaskModel('a linear head', _linear, wraps=True)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.report.pictures.annotations import IGNORED
+from vit_plugin.report.pictures.annotations import IGNORED_PIXEL
 from vit_plugin.report.pictures.data_labels import DataLabels, readable, steps_of_data
 
-MASKS = 200  # masks that are read to count their pixels
+COUNTED_MASKS = 200  # masks that are read to count their pixels
 
 
 def count_pixels(
@@ -26,9 +26,9 @@ def count_pixels(
         return info
 
     for info in readable(dataset, indices, with_mask):
-        values = np.asarray((info or {}).get('gt_seg_map', IGNORED)).ravel()
+        values = np.asarray((info or {}).get('gt_seg_map', IGNORED_PIXEL)).ravel()
         counts += np.bincount(values[values < classes], minlength=classes)
     return counts, None
 
 
-LABELS = DataLabels('seg_map_path', 'pixels', count_pixels, MASKS)
+LABELS = DataLabels('seg_map_path', 'pixels', count_pixels, COUNTED_MASKS)

@@ -17,11 +17,11 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config import data_workers
 from vit_plugin.errors import ConfigError
 from vit_plugin.from_folder.model_recipe import ModelRecipe
-from vit_plugin.from_folder.starting_point import SMALL
+from vit_plugin.from_folder.starting_point import SMALL_SIDE
 from vit_plugin.from_folder.task_recipe import Pipeline, rounded_up
 
-LARGEST = 512  # pixels of the longer side
-MASKS = 'masks'  # in the work directory
+MAX_MAP_SIDE = 512  # pixels of the longer side
+MASK_FOLDER = 'masks'  # in the work directory
 
 
 class SegmentationRecipe(ModelRecipe):
@@ -30,7 +30,7 @@ class SegmentationRecipe(ModelRecipe):
     packages = ('mmseg',)
     # The maps of the last small hybrid begin at a stride of 4 and miss thin shapes
     # (docs/results.md).
-    small_rows = (SMALL, SMALL)
+    small_rows = (SMALL_SIDE, SMALL_SIDE)
     changes: ClassVar = dict(scratch=dict(rate=1e-3))
     runtime = '_base_/mmseg_runtime.py'
     monitor = 'mIoU'
@@ -59,7 +59,7 @@ class SegmentationRecipe(ModelRecipe):
                 )
             side = saved.model.backbone.img_size
             return tuple(saved.model.test_cfg.get('crop_size', (side, side)))[::-1]
-        return self.image_scale(LARGEST)
+        return self.image_scale(MAX_MAP_SIDE)
 
     @property
     def scale(self) -> tuple[int, int]:
@@ -111,7 +111,9 @@ class SegmentationRecipe(ModelRecipe):
             img_suffix='',
             seg_map_suffix='.png',
             reduce_zero_label=False,
-            data_prefix=dict(img_path=str(self.listing.root), seg_map_path=self.list_path(MASKS)),
+            data_prefix=dict(
+                img_path=str(self.listing.root), seg_map_path=self.list_path(MASK_FOLDER)
+            ),
         )
 
     def write_maps(self, folder: Path) -> None:
@@ -127,7 +129,7 @@ def write_masks(listing: Listing, folder: Path) -> None:
     """Write the class of each pixel of all images, ``folder/masks/IMAGE.png``."""
 
     def write(record: ImageRecord) -> None:
-        target = folder / MASKS / f'{listing.name_of(record)}.png'
+        target = folder / MASK_FOLDER / f'{listing.name_of(record)}.png'
         target.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(class_map(listing, record)).save(target, compress_level=1)
 

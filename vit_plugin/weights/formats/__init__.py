@@ -20,7 +20,7 @@ from .timm import TIMM, TIMM_EVA
 from .torchvision import TORCHVISION
 from .vitdet import VITDET
 
-KNOWN = {
+OWN_FORMATS = {
     form.name: form
     for form in (
         OWN,
@@ -41,10 +41,11 @@ KNOWN = {
         VITDET,
     )
 }
-OF_PROJECTS = declared('formats')  # as 'module:name', imported at the first look
+OF_PROJECTS = declared('formats')  # 'module:name', imported on first use
 # By their names, in the order in which they are tried.
 FORMATS: Mapping[str, Format] = Lazy(
-    [*KNOWN, *OF_PROJECTS], lambda name: KNOWN.get(name) or resolve_name(OF_PROJECTS[name])
+    [*OWN_FORMATS, *OF_PROJECTS],
+    lambda name: OWN_FORMATS.get(name) or resolve_name(OF_PROJECTS[name]),
 )
 
 

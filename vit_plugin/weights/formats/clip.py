@@ -1,6 +1,6 @@
 """The image towers of OpenAI's and OpenCLIP's CLIP, and of transformers'."""
 
-from ..rules import TABLE, TOKEN, Format, Rule, pair, separate_qkv
+from ..rules import POSITION_ROWS, TOKEN_VECTOR, Format, Rule, pair, separate_qkv
 from ..traits import EPS_1E_5, KnownNumerics
 from .plain_block import plain_block
 
@@ -30,8 +30,8 @@ _BLOCK = 'transformer.resblocks.{i}'
 CLIP = Format(
     'clip',
     (
-        Rule('class_embedding', 'cls_token', TOKEN),
-        Rule('positional_embedding', 'pos_embed', TABLE),
+        Rule('class_embedding', 'cls_token', TOKEN_VECTOR),
+        Rule('positional_embedding', 'pos_embed', POSITION_ROWS),
         Rule('conv1.weight', 'patch_embed.proj.weight'),
         *pair('ln_pre.', 'norm_pre'),
         *pair(f'{_BLOCK}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
@@ -59,8 +59,8 @@ _LAYER = 'encoder.layers.{i}'
 HF_CLIP = Format(
     'hf_clip',
     (
-        Rule('embeddings.class_embedding', 'cls_token', TOKEN),
-        Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+        Rule('embeddings.class_embedding', 'cls_token', TOKEN_VECTOR),
+        Rule('embeddings.position_embedding.weight', 'pos_embed', POSITION_ROWS),
         Rule('embeddings.patch_embedding.weight', 'patch_embed.proj.weight'),
         *pair('pre_layrnorm.', 'norm_pre'),
         *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),

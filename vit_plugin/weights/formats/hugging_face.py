@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..rules import COMPUTED, ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
+from ..rules import COMPUTED, POSITION_ROWS, ROW_MORE, Format, Rule, pair, separate_qkv
 from ..traits import (
     AUTHORS_NUMERICS,
     EPS_1E_5,
@@ -166,7 +166,7 @@ HF_AIMV2 = Format(
     (
         *pair('embeddings.patch_embed.', 'patch_embed.proj'),
         Rule('embeddings.rms_norm.{rest}', 'patch_embed.norm.{rest}'),
-        Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+        Rule('embeddings.position_embedding.weight', 'pos_embed', POSITION_ROWS),
         *separate_qkv(f'{_LAYER}.attention.', ('q_proj', 'k_proj', 'v_proj')),
         *pair(f'{_LAYER}.attention.out_proj.', 'blocks.{i}.attn.proj'),
         Rule(f'{_LAYER}.rms_norm{{k}}.{{rest}}', 'blocks.{i}.norm{k}.{rest}'),
@@ -192,7 +192,7 @@ HF_SIGLIP = Format(
     'hf_siglip',
     (
         *pair('embeddings.patch_embedding.', 'patch_embed.proj'),
-        Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+        Rule('embeddings.position_embedding.weight', 'pos_embed', POSITION_ROWS),
         *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
         *plain_block(
             _LAYER, 'layer_norm1', 'self_attn.out_proj', 'layer_norm2', 'mlp.fc1', 'mlp.fc2'

@@ -11,7 +11,7 @@ from ..rules import (
     Rule,
     pair,
 )
-from ..traits import AUTHORS_NUMERICS, is_plain
+from ..traits import AUTHORS_NUMERICS, has_plain_mlps
 
 
 def _attention(theirs: str, ours: str, **layers: str) -> tuple[Rule, ...]:
@@ -59,7 +59,7 @@ JAX = Format(
             'blocks.{i}.mlp.fc1',
             'kernel',
             TRANSPOSED,
-            written=is_plain,
+            written=has_plain_mlps,
         ),
         *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
         *pair('Transformer/encoder_norm/', 'norm', 'scale', VECTOR),

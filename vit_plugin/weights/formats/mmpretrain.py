@@ -23,7 +23,7 @@ MMPRETRAIN = Format(
         Rule('layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
         Rule('layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
         *pair('ln1.', 'norm'),
-        *pair('ln2.', 'fc_norm'),  # of out_type='avg_featmap'
+        *pair('ln2.', 'fc_norm'),  # for out_type='avg_featmap'
         Rule('head.layers.{rest}', 'head.layers.{rest}'),
     ),
     prefixes=('backbone.', ''),

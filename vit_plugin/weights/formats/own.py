@@ -6,8 +6,10 @@ from ..rules import GRID, Format, Rule, same
 
 # Names that other formats have, too.
 TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
-LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
-RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
+LAYER_NAMES = tuple(
+    f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj')
+)
+RESNET_NAMES = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
 
 OWN = Format(
     'vit_plugin',

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ..rules import Rule, pair
-from ..traits import is_plain
+from ..traits import has_plain_mlps
 
 
 def plain_block(
@@ -14,7 +14,7 @@ def plain_block(
         *pair(f'{theirs}.{norm1}.', 'blocks.{i}.norm1'),
         *pair(f'{theirs}.{proj}.', 'blocks.{i}.attn.proj'),
         *pair(f'{theirs}.{norm2}.', 'blocks.{i}.norm2'),
-        *pair(f'{theirs}.{fc1}.', 'blocks.{i}.mlp.fc1', written=is_plain),
+        *pair(f'{theirs}.{fc1}.', 'blocks.{i}.mlp.fc1', written=has_plain_mlps),
         *pair(f'{theirs}.{fc2}.', 'blocks.{i}.mlp.fc2'),
     )
 

@@ -3,7 +3,7 @@
 from ..rules import COMPUTED, Format, Rule, pair, same
 from ..traits import EPS_1E_5, EPS_1E_6, GELU, SILU, KnownNumerics
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
-from .own import LAYERS, RESNET, TOKENS
+from .own import LAYER_NAMES, RESNET_NAMES, TOKENS
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
 NORM_EPS = (
@@ -23,8 +23,8 @@ _LAYERS = (
     ),
     *same(
         *TOKENS,
-        *LAYERS[1:],
-        *RESNET,
+        *LAYER_NAMES[1:],
+        *RESNET_NAMES,
         'rope.freqs',
         'patch_embed.norm.{rest}',
         'patch_embed.backbone.{rest}',

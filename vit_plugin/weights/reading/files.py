@@ -131,7 +131,7 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
         The tensors as they are, and the ``meta`` of the checkpoint, or None.
 
     Raises:
-        ConfigError: if there are no tensors, or if :func:`checked` rejects one.
+        ConfigError: if there are no tensors, or if :func:`checked_weights` rejects one.
     """
     seen, meta = set(), None
     while isinstance(content, Mapping) and id(content) not in seen:
@@ -152,7 +152,7 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
                 if isinstance(value, (Tensor, np.ndarray))
             }
             if weights:
-                return checked(weights), meta
+                return checked_weights(weights), meta
             break
         content, meta = content[names[0]], content.get('meta', meta)
     raise ConfigError(
@@ -161,7 +161,7 @@ def find_tensors(content: Any) -> tuple[Weights, Any]:
     )
 
 
-def checked(weights: Weights) -> Weights:
+def checked_weights(weights: Weights) -> Weights:
     """Check the weights and return them. Tensors that are not read yet are checked on access.
 
     Raises:

@@ -42,7 +42,7 @@ class FileFacts(TypedDict):
     sha256: str
 
 
-class Facts(Open):
+class ManifestFacts(Open):
     """Entries that the manifest must have besides format and version."""
 
     files: dict[str, FileFacts]
@@ -89,7 +89,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     facts.pop('sha256', None)
     if manifest_text(facts) != text:
         raise _damaged(path, f'{MANIFEST} has been changed')
-    if not fits(Facts, facts) or RUN not in facts['files']:
+    if not fits(ManifestFacts, facts) or RUN not in facts['files']:
         raise _damaged(path, f'{MANIFEST} does not list the files with their bytes and sha256')
     return facts
 

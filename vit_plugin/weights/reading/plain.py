@@ -15,7 +15,7 @@ from vit_plugin.errors import ConfigError
 KIND_KEY = '$'  # the entry that makes a JSON object stand for something else than a dict
 
 
-def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def split_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Take the tensors out of a nested state.
 
     Returns:
@@ -73,10 +73,10 @@ def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Put the tensors back, see :func:`split`. A lazy mapping reads only what ``plain`` names.
+    """Put the tensors back, see :func:`split_tensors`. A lazy mapping reads what ``plain`` names.
 
     Raises:
-        ValueError, KeyError, TypeError: if ``plain`` is not from :func:`split`.
+        ValueError, KeyError, TypeError: if ``plain`` is not from :func:`split_tensors`.
     """
     if isinstance(plain, list):
         return [join(item, tensors) for item in plain]
@@ -115,5 +115,5 @@ def tensor_names(plain: Any) -> Iterator[tuple[str, ...]]:
 
 
 def to_text(plain: Any) -> str:
-    """The JSON of what :func:`split` left."""
+    """The JSON of what :func:`split_tensors` left."""
     return json.dumps(plain, indent=1, allow_nan=False) + '\n'

@@ -18,7 +18,7 @@ from .lazy import Lazy, Weights
 INDEX = 'model.safetensors.index.json'
 
 
-def files_of(index: Path) -> dict[str, str]:
+def shard_files(index: Path) -> dict[str, str]:
     """The file of each tensor, by the tensors' names.
 
     Raises:
@@ -43,9 +43,9 @@ def read_shards(index: Path) -> Weights:
     """Read the tensors of all files, each on access.
 
     Raises:
-        ConfigError: see :func:`files_of`, and if a file is not there.
+        ConfigError: see :func:`shard_files`, and if a file is not there.
     """
-    files = files_of(index)
+    files = shard_files(index)
     missing = [file for file in sorted({*files.values()}) if not index.with_name(file).is_file()]
     if missing:
         raise ConfigError(

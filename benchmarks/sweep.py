@@ -1,16 +1,18 @@
-r"""Train configs over a grid of settings with several seeds, and compare.
+r"""Train configs over a grid of settings with several seeds, and compare them.
 
-    vit-plugin sweep CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 \
+    python benchmarks sweep CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 \
         model.backbone.drop_rate=0,0.1 --seeds 3
-    vit-plugin sweep HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
+    python benchmarks sweep HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
 
 The same command continues what is not finished.
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from .flags import KeyValue, add_flags, at_least
+from vit_plugin.commands.entry import run_command
+from vit_plugin.commands.flags import KeyValue, add_flags, at_least
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -23,7 +25,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar='KEY=A,B,C',
         help='a setting and its values; several flags or pairs make all combinations',
     )
-    add_flags(parser, '--seeds', help='seeds of each combination; default: 3')
+    parser.add_argument(
+        '--seeds',
+        type=at_least(1),
+        default=3,
+        metavar='NUMBER',
+        help='seeds of each combination; default: 3',
+    )
     add_flags(
         parser, '--work-dir', help='folder; default: work_dirs/sweep_CONFIG, of the first config'
     )
@@ -38,21 +46,28 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def main(args: Namespace) -> None:
     from anyfolder.complete import write_text
+    from benchmarks import grid_of_trainings
     from vit_plugin.files.standard_streams import interrupted
-    from vit_plugin.measure import sweep
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')
-    runs, options = [*sweep.runs_of(args.config, grid, args.seeds, folder)], args.cfg_options or {}
-    sweep.check(runs, options, folder)
+    runs, options = (
+        [*grid_of_trainings.runs_of(args.config, grid, args.seeds, folder)],
+        args.cfg_options or {},
+    )
+    grid_of_trainings.check(runs, options, folder)
     try:
-        failed = sweep.train(runs, options, args.jobs)
+        failed = grid_of_trainings.train(runs, options, args.jobs)
     except KeyboardInterrupt:
         raise interrupted('Interrupted: the same command continues.') from None
-    table = sweep.table(runs, args.metric)
+    table = grid_of_trainings.table(runs, args.metric)
     write_text(folder / 'results.md', table)
     print(f'\n{table}\n{folder / "results.md"}')
     if failed:
         lines = [f'{len(failed)} of {len(runs)} runs failed; the same command tries them again:']
         lines += [f'  {path}: {why}' for path, why in failed.items()]
         raise SystemExit('\nError: ' + '\n'.join(lines))
+
+
+if __name__ == '__main__':
+    run_command(sys.modules[__name__])

@@ -5,7 +5,7 @@ from image_folders import write_voc
 
 from anyfolder.readers.box_folders import read_annotated_folder
 from anyfolder.readers.image_tree import Tree
-from benchmarks.yolo import ap_over_minutes, as_yolo
+from benchmarks.ultralytics_side import ap_over_minutes, as_yolo
 
 
 def test_boxes_of_coco_are_those_that_ultralytics_reads(tmp_path):

@@ -1,7 +1,7 @@
 """The time of one image on a CPU and the memory of its process, which does nothing else.
 
-    python -m vit_plugin.measure.benchmark.one_image eager B/16 224 1 10
-    python -m vit_plugin.measure.benchmark.one_image onnx model.onnx 224 1 10
+    python benchmarks/measuring/one_image.py eager B/16 224 1 10
+    python benchmarks/measuring/one_image.py onnx model.onnx 224 1 10
 
 The arguments are the runtime, the model, the side of the image, threads and rounds. It prints JSON.
 A process that runs ONNX imports neither torch nor a framework, as where such a file is used.

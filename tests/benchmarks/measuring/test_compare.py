@@ -4,7 +4,7 @@ import pytest
 from rejection import rejects
 from tiny_models import TINY
 
-from vit_plugin.measure.benchmark.compare import Case, compare, format_table
+from benchmarks.measuring.compare import Case, compare, format_table
 
 HYBRID = dict(TINY, patch_size=1, resnet=dict(stage_depths=(1, 1)))
 CASE = Case(TINY, size=32, batch=2)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rejection import rejects
 
+from benchmarks.grid_of_trainings import TRAIN, check, runs_of, table, train
 from vit_plugin.engine.faults.preemption import Preempted
-from vit_plugin.measure.sweep import TRAIN, check, runs_of, table, train
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 RATE, DROP = 'optim_wrapper.optimizer.lr', 'model.backbone.drop_rate'

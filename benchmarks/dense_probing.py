@@ -14,12 +14,11 @@ import torch.nn.functional as F
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.untrusted_text import markdown_table
 from vit_plugin.inference.trained_model import TrainedModel
+from vit_plugin.measure.probing import PROBES
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import find_backbone
 
-from .probing import PROBES
-
-with needed_by('vit-plugin probe'):
+with needed_by('python benchmarks dense_probe'):
     from scipy.stats import spearmanr
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

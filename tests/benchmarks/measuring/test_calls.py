@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from vit_plugin.measure.benchmark.measure import count_flops, interleaved, peak_memory
+from benchmarks.measuring.calls import count_flops, interleaved, peak_memory
 
 CPU = torch.device('cpu')
 

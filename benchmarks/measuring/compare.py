@@ -16,8 +16,8 @@ from vit_plugin.arch import ArchCfg
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 
-from .measure import count_flops, interleaved, peak_memory
-from .models import OURS, PEERS, PLAIN, build_ours, build_peer
+from .calls import count_flops, interleaved, peak_memory
+from .implementations import OURS, PEERS, PLAIN, build_ours, build_peer
 
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding
 # adds up over blocks.

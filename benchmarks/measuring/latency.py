@@ -72,8 +72,8 @@ def latency(model: str, side: int, threads: int, rounds: int) -> Latency:
 
 
 def _in_a_process(runtime: str, source: str, *numbers: int) -> dict[str, float]:
-    """Run :mod:`~vit_plugin.measure.benchmark.one_image`."""
-    program = [sys.executable, '-W', 'ignore', '-m', 'vit_plugin.measure.benchmark.one_image']
+    """Run ``one_image.py``."""
+    program = [sys.executable, '-W', 'ignore', str(Path(__file__).with_name('one_image.py'))]
     done = subprocess.run(
         [*program, runtime, source, *map(str, numbers)], capture_output=True, text=True
     )

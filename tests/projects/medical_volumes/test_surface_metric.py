@@ -9,7 +9,7 @@ from rejection import rejects
 from scipy import ndimage
 
 from vit_plugin.engine import SurfaceMetric
-from vit_plugin.projects.transunet.surface_metric import surface_distances
+from vit_plugin.projects.medical_volumes.surface_metric import surface_distances
 
 
 def evaluate(pairs, classes=('background', 'disc'), metas=None, **kwargs) -> dict[str, float]:

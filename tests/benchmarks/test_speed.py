@@ -6,11 +6,11 @@ import torch
 
 
 @pytest.fixture
-def benchmark(run_command):
+def benchmark(run_campaign):
     threads = torch.get_num_threads()
     yield partial(
-        run_command,
-        'benchmark --arch Ti/16 --img-size 32 --batch-size 1 --rounds 1 --threads 1 --device cpu '
+        run_campaign,
+        'speed --arch Ti/16 --img-size 32 --batch-size 1 --rounds 1 --threads 1 --device cpu '
         '--peers timm',
     )
     torch.set_num_threads(threads)
@@ -39,18 +39,18 @@ def test_table_and_record(benchmark, tmp_path):
         (['--device', 'cuda'], '--latency is that of a CPU'),
     ],
 )
-def test_latency_takes_no_flag_in_silence(run_command, arguments, words):
-    done = run_command('benchmark', '--latency', *arguments)
+def test_latency_takes_no_flag_in_silence(run_campaign, arguments, words):
+    done = run_campaign('speed', '--latency', *arguments)
     assert done.returncode == 1
     assert words in done.stderr
 
 
 @pytest.mark.nightly
-def test_latency_of_this_machine(run_command, tmp_path):
+def test_latency_of_this_machine(run_campaign, tmp_path):
     pytest.importorskip('onnxruntime')
     models = ['timm://test_vit', 'timm://test_vit2']
-    done = run_command(
-        f'benchmark --latency --img-size 32 --rounds 1 --out {tmp_path}/speed.json --arch', *models
+    done = run_campaign(
+        f'speed --latency --img-size 32 --rounds 1 --out {tmp_path}/speed.json --arch', *models
     )
     assert done.returncode == 0, done.stderr
     assert [line.split(' | ')[0] for line in done.stdout.splitlines() if '`' in line] == [
@@ -72,3 +72,24 @@ def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith('Error: timm ')
     assert not (tmp_path / 'out.json').exists()
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (['--arch', 'B/17'], 'B/1'),
+        (['--arch', 'X'], 'X'),
+        (['--img-size', '0'], 'img-size'),
+        (['--modes', 'sleep'], '--modes'),
+        (['--batch-size', '0'], 'batch'),
+        (['--rounds', '0'], 'rounds'),
+        (['--device', 'cuda'], 'device'),
+        (['--cfg-options', 'depth=3'], 'depth'),
+        (['--threads', '0'], 'threads'),
+        (['--out', 'absent/speed.txt'], 'must end in .json'),
+    ],
+)
+def test_a_wrong_value_is_a_sentence(benchmark, arguments, words):
+    done = benchmark(*arguments)
+    assert done.returncode
+    assert words in done.stderr.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""A file of others with what was trained here: the same names, types and other tensors.
+"""Write trained weights back in the original checkpoint's layout.
 
 The reader of the file is the library that it came from. So a tensor that the training left as it
 was stays the file's, bit for bit, and so does what the run does not have.
@@ -23,16 +23,16 @@ from .carried_records import append_to, of_checkpoint
 from .hub import HUB_CONFIG, HUB_FILES
 from .lora import BASE, has_adapters, merged
 from .opening import Checkpoint
-from .provenance import KEY, Provenance, converted
-from .published import LIGHTNING, bare
+from .provenance import PROVENANCE_KEY, Provenance, converted
+from .published import LIGHTNING, strip_backbone_prefix
 from .reading.files import find_tensors
 from .reading.lazy import Weights
-from .reading.shards import INDEX, files_of
+from .reading.shards import INDEX, shard_files
 from .recognition import recognize
 
-PREFIX = 'backbone.'  # of a run's names
-ENCODER = ('blocks.', 'patch_embed.')  # parts that a run of the same model has
-OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')  # which would resume something else
+RUN_PREFIX = 'backbone.'  # prefix of a run's names
+ENCODER_PREFIXES = ('blocks.', 'patch_embed.')  # parts that a run of the same model has
+OF_A_RUN = ('optimizer', 'param_schedulers', 'message_hub')  # would resume another run
 
 
 def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tensor]:
@@ -50,9 +50,11 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
         ConfigError: if the run's backbone is another model.
     """
     weights, meta = find_tensors(trained.content)
-    parts = {key.partition('.')[0] for key in weights} - {PREFIX[:-1]}
-    weights = {key.removeprefix(PREFIX): value for key, value in weights.items()}
-    ours = recognize(bare(original.weights), {key.replace(BASE, '.') for key in weights})
+    parts = {key.partition('.')[0] for key in weights} - {RUN_PREFIX[:-1]}
+    weights = {key.removeprefix(RUN_PREFIX): value for key, value in weights.items()}
+    ours = recognize(
+        strip_backbone_prefix(original.weights), {key.replace(BASE, '.') for key in weights}
+    )
     written = {name.removeprefix(LIGHTNING) for name in find_tensors(_plain(original))[0]}
 
     def is_written(name: str) -> bool:
@@ -69,8 +71,8 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
     mine = dict(merged(_with_unchanged(weights, ours), meta))
     found: dict[str, Tensor] = {}
     for name, first in ours.items():
-        if name not in mine and not name.startswith(ENCODER):
-            continue  # of a head or a detector
+        if name not in mine and not name.startswith(ENCODER_PREFIXES):
+            continue  # belongs to a head or a detector
         if name == 'pos_embed' and name in mine:
             mine[name] = _without_rows(mine[name], first.shape[1])
         if name not in mine or mine[name].shape != first.shape:
@@ -104,7 +106,7 @@ def _with_unchanged(weights: Weights, ours: Weights) -> dict[str, Tensor]:
     return found
 
 
-def put_back(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
+def export_to_source_layout(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
     """Write a file again, with the backbone of a run, and its heads where they are the file's.
 
     Args:
@@ -127,7 +129,9 @@ def put_back(original: Checkpoint, trained: Checkpoint, target: Path) -> str:
             for other in sorted(path.parent.iterdir()):
                 if other.suffix == '.json' and other.is_file():
                     shutil.copyfile(other, folder / other.name)
-            for name in sorted({*files_of(path).values()}) if path.name == INDEX else [path.name]:
+            for name in (
+                sorted({*shard_files(path).values()}) if path.name == INDEX else [path.name]
+            ):
                 _write(path.with_name(name), original.content, changed, folder / name, record)
     else:
         with replacing(target, [path] if path else []) as file:
@@ -171,7 +175,7 @@ def _write(
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         tensors = _replaced(tensors, changed)
-        metadata = {**metadata, KEY: record.text()}
+        metadata = {**metadata, PROVENANCE_KEY: record.text()}
         save_file({name: one.contiguous() for name, one in tensors.items()}, target, metadata)
         return
     if target.suffix == '.npz':

@@ -1,10 +1,10 @@
-"""Measure our models against timm, MMPretrain and transformers on the same weights and images.
+"""Our models beside timm, MMPretrain and transformers, on the same weights and images.
 
 The models run in turns. With --latency it is a table of one image on this machine's CPU instead:
 the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
 
-    vit-plugin benchmark --arch B/16 R50+B/16 --modes forward train --out speed.json
-    vit-plugin benchmark --latency --threads 1
+    python benchmarks speed --arch B/16 R50+B/16 --modes forward train --out speed.json
+    python benchmarks speed --latency --threads 1
 """
 
 import json
@@ -16,13 +16,22 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from itertools import product
 
+from vit_plugin.commands.entry import run_command
+from vit_plugin.commands.flag_rules import excludes
+from vit_plugin.commands.flags import a_file, add_flags, at_least
 from vit_plugin.errors import ConfigError
-
-from .flags import a_file, add_flags, at_least
 
 PEERS = ('timm', 'mmpretrain', 'transformers')
 IDLE = 0.5  # a load of more is other people's work
 LESS_MEMORY = 'give a smaller --batch-size or --img-size'
+RULES = (
+    excludes(
+        '--batch-size, --modes, --dtype, --out-type, --compile, --peers, --cfg-options, '
+        '--tolerance',
+        '--latency',
+        'it is for the comparison with other implementations; leave one of them out',
+    ),
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -105,7 +114,7 @@ def machine(device: str) -> dict[str, str | int]:
 def measure(args: Namespace) -> list[dict]:
     from mmengine.config import Config
 
-    from vit_plugin.measure.benchmark.compare import Case, compare, format_table
+    from benchmarks.measuring.compare import Case, compare, format_table
 
     options = Config()
     options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
@@ -129,7 +138,7 @@ def measure(args: Namespace) -> list[dict]:
 def measure_latency(args: Namespace) -> list[dict]:
     import torch
 
-    from vit_plugin.measure.benchmark.latency import MODELS, as_markdown, latency
+    from benchmarks.measuring.latency import MODELS, as_markdown, latency
 
     load = os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
     if load > IDLE:
@@ -173,3 +182,7 @@ def main(args: Namespace) -> None:
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
         write_text(args.out, json.dumps(record, indent=1) + '\n')
         print(f'\nThe results are in {args.out}')
+
+
+if __name__ == '__main__':
+    run_command(sys.modules[__name__])

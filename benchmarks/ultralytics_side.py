@@ -1,22 +1,14 @@
-"""The default detector next to ultralytics' smallest, from scratch: AP after some minutes.
+"""A detector of ultralytics beside ours: the same images, judge and curve of AP.
 
-    python -m venv yolo && yolo/bin/pip install ultralytics==8.4.190
-    python benchmarks yolo BCCD --yolo yolo/bin/yolo [--minutes 5 15 30] [--seeds 3] [--curve FILE]
-
-``vit-plugin train --data`` and ``yolo train`` get the same images and longer side, and a core for
-each training. Ultralytics is under AGPL and runs as a program. Each side learns for equal minutes
-of processor time, by its own schedule and with its own augmentation. COCO's code judges the best
-checkpoint of both on the images to validate. The curve is of the AP that each program wrote after
-each epoch.
+Ultralytics is under AGPL and runs as a program. It trains by its own schedule and with its own
+augmentation, on the images and the longer side that ``vit-plugin train --data`` gets. COCO's code
+judges the best checkpoint of both on the images to validate.
 """
 
-import argparse
 import contextlib
 import csv
 import io
 import json
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,7 +18,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from anyfolder.pictures.palette import SERIES
-from benchmarks.equal_minutes import COMMAND, METRICS, Cores, Side, compare, vit_plugin
+from benchmarks.equal_minutes import COMMAND, METRICS, Cores, Side
 from vit_plugin.config import read_config
 from vit_plugin.report.pictures.style import charts
 
@@ -76,10 +68,11 @@ def ultralytics(program: str, model: str, data: Path, lists: Path, size: int) ->
         truth = COCO(lists / 'val.json')
         for each in found:
             each['category_id'] = truth.getCatIds()[each['category_id'] - 1]
-        judged = COCOeval(truth, truth.loadRes(found), 'bbox')
-        judged.evaluate()
-        judged.accumulate()
-        judged.summarize()
+        with contextlib.redirect_stdout(io.StringIO()):
+            judged = COCOeval(truth, truth.loadRes(found), 'bbox')
+            judged.evaluate()
+            judged.accumulate()
+            judged.summarize()
         return dict(zip(METRICS['detection'], 100 * judged.stats, strict=False))
 
     return Side(train, judge)
@@ -110,41 +103,23 @@ def draw(runs: Mapping[str, Sequence[Path]]) -> Figure:
     return figure
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('data', type=Path, help='images with boxes, as train --data reads them')
-    parser.add_argument('--yolo', default='yolo', help='the program of ultralytics')
-    parser.add_argument('--models', nargs='+', default=['yolo11n', 'yolo26n'], metavar='MODEL')
-    parser.add_argument('--minutes', nargs='+', type=float, default=[5, 15, 30])
-    parser.add_argument('--seeds', type=int, default=3)
-    parser.add_argument('--size', type=int, default=256, help='longer side of the images')
-    parser.add_argument('--ours', nargs='*', default=[], help='options of vit-plugin train')
-    parser.add_argument('--curve', type=Path, help='a picture of AP over the minutes')
-    args = parser.parse_args()
-    cores, output = Cores(), sys.stdout
-    with (
-        tempfile.TemporaryDirectory() as name,
-        contextlib.redirect_stdout(io.StringIO()),  # COCO's code prints
-    ):
-        folder = Path(name)
-        lists, data = folder / 'lists', args.data.resolve()
-        check = ['--data', str(data), '--task', 'detection', '--check', '--work-dir', str(lists)]
-        cores.run([*COMMAND, 'train', *check])
-        dataset = read_config(f'{lists}/config.py').train_dataloader.dataset
-        yolo_data = as_yolo(lists, Path(dataset.data_prefix.img), folder / 'yolo')
-        options = ['--img-size', str(args.size), *args.ours]
-        sides = dict(vit_plugin=vit_plugin(data, 'detection', options, one_validation=False))
-        for model in args.models:
-            sides[model] = ultralytics(args.yolo, model, yolo_data, lists, args.size)
-        for line in compare(sides, args.minutes, args.seeds, cores, folder):
-            print(line, file=output, flush=True)
-        if args.curve:
-            budgets = [f'{limit}_{seed}' for limit in args.minutes for seed in range(args.seeds)]
-            runs = {side: [folder / side / each / 'run' for each in budgets] for side in sides}
-            draw(runs).savefig(args.curve)
+def ultralytics_sides(
+    program: str, models: Sequence[str], data: Path, size: int, cores: Cores, folder: Path
+) -> dict[str, Side]:
+    """A side for each model, on the images with boxes of a folder that ``train --data`` reads.
 
-
-if __name__ == '__main__':
-    main()
+    Args:
+        program: the path of ``yolo``.
+        models: names such as ``yolo11n``.
+        data: the folder.
+        size: longer side of the images in pixels.
+        cores: where the folder is read.
+        folder: an empty one, for the images and labels in ultralytics' form.
+    """
+    lists = folder / 'lists'
+    check = ['--data', str(data), '--task', 'detection', '--check', '--work-dir', str(lists)]
+    cores.run([*COMMAND, 'train', *check])
+    dataset = read_config(f'{lists}/config.py').train_dataloader.dataset
+    with contextlib.redirect_stdout(io.StringIO()):  # COCO's code prints
+        converted = as_yolo(lists, Path(dataset.data_prefix.img), folder / 'yolo')
+    return {model: ultralytics(program, model, converted, lists, size) for model in models}

@@ -6,9 +6,7 @@ import torch
 from mmengine.config import Config
 from rejection import rejects
 
-from vit_plugin.inference.image_transforms import TimmTransform
-from vit_plugin.inference.trained_model import TrainedModel
-from vit_plugin.measure.dense_probing import (
+from benchmarks.dense_probing import (
     DenseScore,
     Labeled,
     dense_probe,
@@ -18,6 +16,8 @@ from vit_plugin.measure.dense_probing import (
     rank_correlation,
     table,
 )
+from vit_plugin.inference.image_transforms import TimmTransform
+from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import create_model
 

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import METRICS
 
 
-class Scores(NamedTuple):
+class SurfaceScores(NamedTuple):
     """Of one class in one case. NaN does not count in the means."""
 
     dice: float
@@ -102,7 +102,7 @@ class SurfaceMetric(BaseMetric):
             for name, dice in zip(names, classes[:, 0], strict=True)
         }
 
-    def _scores(self, predicted: np.ndarray, true: np.ndarray) -> list[Scores]:
+    def _scores(self, predicted: np.ndarray, true: np.ndarray) -> list[SurfaceScores]:
         """Of each class in the maps (H, W), or (slices, H, W), of a case."""
         spacing = np.atleast_1d(self.spacing)
         if len(spacing) not in (1, true.ndim):
@@ -114,15 +114,17 @@ class SurfaceMetric(BaseMetric):
         classes = range(self.first_class, len(self.dataset_meta['classes']))
         return [self._class_scores(predicted == c, true == c, spacing) for c in classes]
 
-    def _class_scores(self, predicted: np.ndarray, true: np.ndarray, spacing: np.ndarray) -> Scores:
+    def _class_scores(
+        self, predicted: np.ndarray, true: np.ndarray, spacing: np.ndarray
+    ) -> SurfaceScores:
         if not (predicted.any() and true.any()):
             if self.absent == 'transunet':
-                return Scores(float(predicted.any()), 0.0, float(predicted.any()))
+                return SurfaceScores(float(predicted.any()), 0.0, float(predicted.any()))
             nothing = not (predicted.any() or true.any())
-            return Scores(*(np.nan, np.nan, np.nan) if nothing else (0.0, np.nan, 0.0))
+            return SurfaceScores(*(np.nan, np.nan, np.nan) if nothing else (0.0, np.nan, 0.0))
         to_true, to_predicted = surface_distances(predicted, true, spacing)
         within = [(part <= self.tolerance).mean() for part in (to_true, to_predicted)]
-        return Scores(
+        return SurfaceScores(
             2 * float((predicted & true).sum() / (predicted.sum() + true.sum())),
             float(np.percentile(np.concatenate((to_true, to_predicted)), 95)),
             2 * float(np.prod(within) / max(sum(within), np.finfo(float).tiny)),

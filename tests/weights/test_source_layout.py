@@ -13,7 +13,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, open_checkpoint
 from vit_plugin.weights.carried_records import of_file
 from vit_plugin.weights.opening import Checkpoint
-from vit_plugin.weights.put_back import changed_tensors, put_back
+from vit_plugin.weights.source_layout import changed_tensors, export_to_source_layout
 
 REGISTERS = dict(encoder=dict(reg_token=2, layer_scale_init_value=0.1))
 
@@ -56,7 +56,7 @@ def as_trained(folder):
 
 def test_zero_steps_leave_a_folder_as_it_is(folder, tmp_path):
     original = open_checkpoint(folder)
-    said = put_back(original, run_of(as_trained(folder)), tmp_path / 'again')
+    said = export_to_source_layout(original, run_of(as_trained(folder)), tmp_path / 'again')
     assert ': 0 of the ' in said
     again = open_checkpoint(tmp_path / 'again').weights
     assert again.keys() == original.weights.keys()
@@ -97,7 +97,9 @@ def test_a_file_of_another_run_has_the_new_backbone(tmp_path):
     )
     torch.save(content, tmp_path / 'run.pth')
     new = dict(state, cls_token=state['cls_token'] + 1)
-    put_back(open_checkpoint(tmp_path / 'run.pth'), run_of(new), tmp_path / 'again.pth')
+    export_to_source_layout(
+        open_checkpoint(tmp_path / 'run.pth'), run_of(new), tmp_path / 'again.pth'
+    )
     found = torch.load(tmp_path / 'again.pth')
     assert found.keys() == {'meta', 'state_dict'}
     assert torch.equal(found['state_dict']['backbone.cls_token'], new['cls_token'])
@@ -126,7 +128,7 @@ def test_shards_stay_shards(folder, tmp_path):
     (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
     state = as_trained(folder)
     state['norm.weight'] = state['norm.weight'] + 1
-    put_back(open_checkpoint(folder), run_of(state), tmp_path / 'again')
+    export_to_source_layout(open_checkpoint(folder), run_of(state), tmp_path / 'again')
     again = open_checkpoint(tmp_path / 'again').weights
     different = {name for name in names if not torch.equal(again[name], weights[name])}
     assert different == {'layernorm.weight'}

@@ -1,8 +1,8 @@
 import pytest
 from rejection import rejects
 
-from vit_plugin.measure.benchmark import one_image
-from vit_plugin.measure.benchmark.latency import (
+from benchmarks.measuring import one_image
+from benchmarks.measuring.latency import (
     WAYS,
     Latency,
     as_markdown,
@@ -48,7 +48,7 @@ def test_each_way_runs_in_its_process():
 
 def test_a_process_that_fails_is_a_sentence(monkeypatch, tmp_path):
     pytest.importorskip('onnxruntime')
-    monkeypatch.setattr('vit_plugin.measure.benchmark.latency.export', lambda *given: None)
+    monkeypatch.setattr('benchmarks.measuring.latency.export', lambda *given: None)
     monkeypatch.setitem(WAYS, 'eager', ('onnx', 'float32'))
     with rejects('--latency: .*float32.onnx by onnx ended with status 1'):
         latency('timm://test_vit', 32, threads=1, rounds=1)

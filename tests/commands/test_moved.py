@@ -1,0 +1,43 @@
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from vit_plugin.commands import moved
+from vit_plugin.commands.moved import CAMPAIGNS, moved_command
+
+
+@pytest.mark.parametrize(
+    ('line', 'campaign', 'arguments'),
+    [
+        ('benchmark --latency', 'speed', ['--latency']),
+        ('sweep a.py --seeds 2', 'sweep', ['a.py', '--seeds', '2']),
+        ('probe a.pth --masks=masks', 'dense_probe', ['a.pth', '--masks=masks']),
+    ],
+)
+def test_a_former_name_runs_the_campaign(run_command, monkeypatch, line, campaign, arguments):
+    calls = []
+    monkeypatch.setattr(os, 'execv', lambda *given: sys.exit(calls.append(given)))
+    done = run_command(line)
+    program = Path('benchmarks').resolve()
+    assert calls == [(sys.executable, [sys.executable, str(program), campaign, *arguments])]
+    assert done.stderr.startswith('vit-plugin ')
+    assert f'is now python benchmarks {campaign}, in a clone' in done.stderr
+    assert (program / f'{campaign}.py').is_file()
+
+
+def test_without_a_clone_a_sentence_says_where_the_command_went(run_command, monkeypatch, tmp_path):
+    monkeypatch.setattr(moved, 'PACKAGE_FOLDER', tmp_path / 'vit_plugin')
+    done = run_command('sweep a.py')
+    assert done.returncode == 1
+    assert done.stderr == (
+        'Error: vit-plugin sweep is now python benchmarks sweep, in a clone of the repository; '
+        'clone it and run that.\n'
+    )
+
+
+def test_other_commands_stay():
+    assert moved_command('probe', ['a.pth', '--probes', 'knn']) is None
+    assert {moved_command(name, []) for name in ('train', 'masks')} == {None}
+    assert all((Path('benchmarks') / f'{name}.py').is_file() for name in CAMPAIGNS.values())

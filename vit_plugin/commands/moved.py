@@ -1,0 +1,32 @@
+"""Former commands that are campaigns of a clone now. Their names stay for one release."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import PACKAGE_FOLDER
+
+CAMPAIGNS = {'benchmark': 'speed', 'sweep': 'sweep', 'probe --masks': 'dense_probe'}
+
+
+def moved_command(name: str, arguments: Sequence[str]) -> str | None:
+    """The key of :data:`CAMPAIGNS` that a command line names, if there is one."""
+    has_masks = any(word.partition('=')[0] == '--masks' for word in arguments)
+    former = 'probe --masks' if name == 'probe' and has_masks else name
+    return former if former in CAMPAIGNS else None
+
+
+def run_campaign(former: str, arguments: Sequence[str]) -> NoReturn:
+    """Replace this process by the campaign, and say where the command went.
+
+    Raises:
+        ConfigError: if the package is not installed from a clone, which has the campaigns.
+    """
+    campaigns, name = PACKAGE_FOLDER.parent / 'benchmarks', CAMPAIGNS[former]
+    place = f'vit-plugin {former} is now python benchmarks {name}, in a clone of the repository'
+    if not (campaigns / f'{name}.py').is_file():
+        raise ConfigError(f'{place}; clone it and run that.')
+    print(f'{place}; the former name goes with the next release.', file=sys.stderr, flush=True)
+    os.execv(sys.executable, [sys.executable, str(campaigns), name, *arguments])

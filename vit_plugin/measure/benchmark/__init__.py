@@ -1,1 +1,0 @@
-"""Compare our models with other implementations: the same weights and inputs, in one process."""

@@ -1,0 +1,14 @@
+"""Volumes cut into slices, and the distance of surfaces, as papers on medical images report it."""
+
+from vit_plugin.project import Project
+
+PROJECT = Project(
+    registered={
+        'METRICS': {'SurfaceMetric': 'vit_plugin.projects.medical_volumes.surface_metric'},
+        'DATASETS': {'VolumeSlices': 'vit_plugin.projects.medical_volumes.volumes'},
+        'TRANSFORMS': {
+            'LoadImageSlice': 'vit_plugin.projects.medical_volumes.volumes',
+            'LoadSliceAnnotations': 'vit_plugin.projects.medical_volumes.volumes',
+        },
+    },
+)
