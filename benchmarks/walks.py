@@ -1,0 +1,205 @@
+"""How far a reader walks through the code: the files that a command reaches, and where it climbs.
+
+    python benchmarks walks [--only forward step train infer] [--pairs]
+
+Each command runs once on tiny images, traced in a process of its own. The table has the files of
+the packages that it imports and those whose functions it calls, the calls from one file to another
+and within a file, and the pairs of files of which the lower calls the upper one, by the plan in
+docs/design.md. Workers of data and of other processes are not traced. A few minutes.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from benchmarks.every_command import CALLS, CONFIG, write_images
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ('vit_plugin', 'anyfolder')
+PROGRAMS = ('train', 'infer', 'export', 'embed', 'plan', 'test', 'step', 'forward')
+COLUMNS = ('', 'imported', 'called', 'to another file', 'within a file', 'climbing')
+
+
+class Walk:
+    """Counts calls between functions of the packages, while it is entered."""
+
+    def __init__(self) -> None:
+        self.pairs: Counter[tuple[str, str]] = Counter()
+        # Equal functions of two files are equal as code, so each is kept by its identity.
+        self.files: dict[int, tuple[CodeType, str]] = {}
+        self.starts: dict[int, int] = {}
+
+    def file_of(self, code: CodeType) -> str:
+        """The path of a function's file in the repository; of other code, nothing."""
+        if id(code) not in self.files:
+            path = Path(code.co_filename)
+            inside = path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
+            is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)  # not the body of a class
+            name = str(path.relative_to(ROOT)) if inside and is_function else ''
+            self.files[id(code)] = code, name
+        return self.files[id(code)][1]
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event != 'call' or not (file := self.file_of(frame.f_code)):
+            return
+        # A generator that goes on is no new call.
+        if frame.f_lasti != self.starts.setdefault(id(frame.f_code), frame.f_lasti):
+            return
+        caller = frame.f_back
+        while caller is not None and not self.file_of(caller.f_code):
+            caller = caller.f_back
+        self.pairs[self.file_of(caller.f_code) if caller else '', file] += 1
+
+    def __enter__(self) -> 'Walk':
+        threading.setprofile(self)
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]  # typeshed has no None
+
+
+def forward(walk: Walk) -> None:
+    """A classifier of random weights on one image."""
+    import torch
+
+    from vit_plugin.models.classifier import create_model
+
+    model, image = create_model('Ti/16', img_size=64).eval(), torch.zeros(1, 3, 64, 64)
+    with torch.inference_mode(), walk:
+        model(image)
+
+
+def step(walk: Walk) -> None:
+    """The second step of a training, with its batch."""
+    from vit_plugin.commands.command_line import build_runner
+    from vit_plugin.config import read_config
+
+    cfg = read_config(CONFIG, {'train_dataloader.num_workers': 0, 'work_dir': 'step'})
+    cfg.train_dataloader.persistent_workers = False
+    runner = build_runner(cfg, ['train_dataloader'])
+    optimizer = runner.build_optim_wrapper(cfg.optim_wrapper)
+    batches = iter(runner.build_dataloader(cfg.train_dataloader))
+    runner.model.train_step(next(batches), optimizer)
+    with walk:
+        runner.model.train_step(next(batches), optimizer)
+
+
+def command(name: str) -> Callable[[Walk], None]:
+    """A command of :data:`~benchmarks.every_command.CALLS`."""
+
+    def run(walk: Walk) -> None:
+        from vit_plugin.__main__ import main
+
+        with walk:
+            main([name, *CALLS[name].arguments.split()])
+
+    return run
+
+
+def trace(name: str, out: Path) -> None:
+    """Run a program in this process, and write what it imported and called."""
+    walk = Walk()
+    try:
+        {'forward': forward, 'step': step}.get(name, command(name))(walk)
+    except SystemExit as end:
+        if end.code:
+            raise
+    loaded = [Path(getattr(module, '__file__', None) or '/') for module in [*sys.modules.values()]]
+    imported = {
+        str(path.relative_to(ROOT))
+        for path in loaded
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES
+    }
+    pairs = [[*pair, count] for pair, count in walk.pairs.items()]
+    out.write_text(json.dumps(dict(imported=sorted(imported), pairs=pairs)))
+
+
+def floors() -> dict[str, int]:
+    """The rooms of the plan in docs/design.md by their names, from 0 for the uppermost on."""
+    plan = (ROOT / 'docs/design.md').read_text().split('```')[1]
+    rooms = re.findall(r'^  ([a-z_]+)/?(?: |$)', plan, re.MULTILINE)
+    return {room: number for number, room in enumerate(rooms)}
+
+
+def climbs(caller: str, callee: str, rooms: dict[str, int]) -> bool:
+    """True if a file calls one of a room above its own. The library anyfolder is below all."""
+    if not caller:
+        return False
+    heights = [
+        rooms.get(Path(file).parts[1].removesuffix('.py'), -1)
+        if file.startswith('vit_plugin')
+        else len(rooms)
+        for file in (caller, callee)
+    ]
+    return heights[1] < heights[0]
+
+
+def row(name: str, found: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The cells of a program, and its climbing pairs with the number of their calls."""
+    rooms, pairs = floors(), found['pairs']
+    upward = [(a, b, count) for a, b, count in pairs if climbs(a, b, rooms)]
+    numbers = (
+        len(found['imported']),
+        len({callee for _, callee, _ in pairs}),
+        sum(count for caller, callee, count in pairs if caller != callee),
+        sum(count for caller, callee, count in pairs if caller == callee),
+        len(upward),
+    )
+    shown = [f'{a} -> {b}: {count}' for a, b, count in sorted(upward, key=lambda one: -one[2])]
+    return [name, *(f'{number:,}' for number in numbers)], shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--only', nargs='+', choices=PROGRAMS, default=PROGRAMS)
+    parser.add_argument('--pairs', action='store_true', help='also name the climbing pairs')
+    parser.add_argument('--out', type=Path, help='a .json file for what was traced')
+    parser.add_argument('--trace', choices=PROGRAMS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.trace:
+        trace(args.trace, args.out)
+        return
+    widths, traced = (10, 9, 8, 16, 15, 9), {}
+    print(*map(str.rjust, COLUMNS, widths))
+    with tempfile.TemporaryDirectory() as folder:
+        write_images(Path(folder, 'images'))
+        # The others predict with what was trained, so that it is always there.
+        for name in dict.fromkeys(['train', *args.only]):
+            out = Path(folder, f'{name}.json')
+            program = [sys.executable, '-W', 'ignore', str(Path(__file__).resolve())]
+            done = subprocess.run(
+                [*program, '--trace', name, '--out', str(out)],
+                cwd=folder,
+                env={**os.environ, 'OMP_NUM_THREADS': '1'},
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                sys.exit(f'{name} ended with status {done.returncode}:\n{done.stderr[-2000:]}')
+            traced[name] = json.loads(out.read_text())
+            if name in args.only:
+                cells, upward = row(name, traced[name])
+                print(*map(str.rjust, cells, widths), flush=True)
+                if args.pairs:
+                    print(*(f'    {pair}' for pair in upward), sep='\n', flush=True)
+    if args.out:
+        args.out.write_text(json.dumps(traced))
+
+
+if __name__ == '__main__':
+    main()
