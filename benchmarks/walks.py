@@ -88,7 +88,7 @@ def step(walk: Walk) -> None:
     from vit_plugin.config import read_config
 
     cfg = read_config(CONFIG, {'train_dataloader.num_workers': 0, 'work_dir': 'step'})
-    cfg.train_dataloader.persistent_workers = False
+    cfg.launcher, cfg.train_dataloader.persistent_workers = 'none', False
     runner = build_runner(cfg, ['train_dataloader'])
     optimizer = runner.build_optim_wrapper(cfg.optim_wrapper)
     batches = iter(runner.build_dataloader(cfg.train_dataloader))
