@@ -61,6 +61,7 @@ class Model(NamedTuple):
     processor: str
     gives: str = 'logits'
     wrapped: bool = False  # computed here by transformers' own module, at its own size
+    fixed: bool = False  # whether transformers takes images of its own size alone
 
 
 MODELS = {
@@ -90,16 +91,34 @@ MODELS = {
     'SiglipVisionModel': Model('SiglipVision', VIT, 'Siglip', 'pooled'),
     'SiglipForImageClassification': Model('Siglip', dict(TOWERS, **LABELS), 'Siglip'),
     'BeitForImageClassification': Model(
-        'Beit', dict(VIT, use_relative_position_bias=True, **LABELS), 'Beit', wrapped=True
+        'Beit', dict(VIT, use_relative_position_bias=True, **LABELS), 'Beit'
+    ),
+    'BeitForImageClassification, tables': Model(
+        'Beit',
+        dict(
+            VIT,
+            use_absolute_position_embeddings=True,
+            use_mean_pooling=False,
+            layer_scale_init_value=0.0,
+            **LABELS,
+        ),
+        'Beit',
     ),
     'Data2VecVisionForImageClassification': Model(
-        'Data2VecVision',
-        dict(VIT, use_shared_relative_position_bias=True, **LABELS),
-        'Beit',
-        wrapped=True,
+        'Data2VecVision', dict(VIT, use_shared_relative_position_bias=True, **LABELS), 'Beit'
     ),
-    'PixioModel': Model('Pixio', DINOV2, 'Bit', 'pooled', wrapped=True),
-    'Aimv2VisionModel': Model('Aimv2Vision', VIT, 'CLIP', 'pooled', wrapped=True),
+    'Data2VecVisionModel': Model(
+        'Data2VecVision',
+        dict(VIT, use_relative_position_bias=True, use_mean_pooling=False),
+        'Beit',
+        'cls',
+    ),
+    'PixioModel': Model('Pixio', DINOV2, 'Bit', 'pooled'),
+    'Aimv2VisionModel': Model('Aimv2Vision', VIT, 'CLIP', 'pooled', fixed=True),
+    'Aimv2VisionModel, native': Model(
+        'Aimv2Vision', dict(VIT, is_native=True, qkv_bias=True, mlp_bias=True), 'CLIP', 'pooled'
+    ),
+    'Aimv2Model': Model('Aimv2', TOWERS, 'CLIP', 'tower', fixed=True),
     'SwinForImageClassification': Model('Swin', dict(WINDOWS, **LABELS), 'ViT', wrapped=True),
     'HieraForImageClassification': Model('Hiera', dict(HIERA, **LABELS), 'Bit', wrapped=True),
     'ConvNextV2ForImageClassification': Model(
@@ -112,6 +131,8 @@ MODELS = {
     ),
     'MobileNetV2ForImageClassification': Model('MobileNetV2', LABELS, 'MobileNetV2', wrapped=True),
 }
+# Configs of the classes that resample their positions only if they are asked to.
+RESAMPLES = ('ViT', 'DeiT', 'IJepa', 'CLIP', 'Siglip')
 MODES = dict(color='RGB', gray='L', transparent='RGBA', thin='RGB', turned='RGB', small='RGB')
 SHAPES = dict(thin=(1, 300), small=(40, 61))
 
@@ -119,8 +140,7 @@ SHAPES = dict(thin=(1, 300), small=(40, 61))
 def outputs(name: str, model: nn.Module, images: Tensor) -> Tensor:
     """The logits or features (B, C) of images (B, 3, H, W)."""
     row, options = MODELS[name], dict[str, Any]()
-    # DINO's code always resamples.
-    if not row.wrapped and (not row.config.startswith('D') or row.config == 'DeiT'):
+    if row.config.startswith(RESAMPLES):
         options['interpolate_pos_encoding'] = True
     if row.config == 'ViTMAE':  # which shuffles its tokens
         tokens = (images.shape[-2] // 16) * (images.shape[-1] // 16)
@@ -188,9 +208,9 @@ def main() -> None:
         path: torch.as_tensor(np.asarray(processor(image, return_tensors='pt')['pixel_values'][0]))
         for path, image in odd_images(folder).items()
     }
-    side = 14 if row.config.startswith('Dinov2') else 16
+    side = row.given.get('patch_size', 16)
     sizes = []
-    for height, width in ((4, 4),) if row.wrapped else ((4, 4), (8, 8), (3, 6)):
+    for height, width in ((4, 4),) if row.wrapped or row.fixed else ((4, 4), (8, 8), (3, 6)):
         images = torch.rand(2, 3, side * height, side * width, generator=generator).double()
         with torch.no_grad(), doubled():
             sizes.append((images, outputs(name, model.double(), images)))

@@ -46,6 +46,11 @@ VARIATIONS: dict[str, dict] = {
     "pos_embed='learned_2d'": dict(pos_embed='learned_2d'),
     "pos_embed='sincos2d'": dict(pos_embed='sincos2d'),
     "pos_embed='relative'": dict(pos_embed='relative'),
+    "relative='bias'": dict(pos_embed=dict(type='none', relative='bias')),
+    "'learned', relative='shared_bias'": dict(
+        pos_embed=dict(type='learned', relative='shared_bias'), encoder=dict(reg_token=2)
+    ),
+    "'sincos2d', spread=False": dict(pos_embed=dict(type='sincos2d', spread=False)),
     # One block.
     "'learned', relative=True": dict(pos_embed=dict(type='learned', relative=True), out_indices=0),
     'rotary': dict(
@@ -58,6 +63,7 @@ VARIATIONS: dict[str, dict] = {
     'window': dict(encoder=WINDOW, **MAPS),
     'window, rotary': dict(encoder=WINDOW, pos_embed=dict(type='none', rotary=DINOV3), **MAPS),
     'window, relative': dict(encoder=WINDOW, pos_embed=dict(type='learned', relative=True), **MAPS),
+    'window, bias': dict(encoder=WINDOW, pos_embed=dict(type='none', relative='bias'), **MAPS),
     'reg_token': dict(encoder=dict(reg_token=4)),
     'pre_norm': dict(encoder=dict(pre_norm=True)),
     'layer_scale_init_value': dict(encoder=dict(layer_scale_init_value=0.1)),

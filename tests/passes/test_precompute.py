@@ -12,6 +12,8 @@ POSITIONS = [
     'sincos2d',
     'relative',
     dict(type='learned', relative=True, prefix_rows=False),
+    dict(type='none', relative='bias'),
+    dict(type='learned', relative='shared_bias'),
     dict(type='learned', interpolate_mode='bicubic'),
     dict(type='learned', interpolate_mode='bicubic_dinov2'),
 ]

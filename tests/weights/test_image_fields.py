@@ -56,9 +56,23 @@ MODELS = {
     'CLIPVisionModel': ('CLIPVision', VIT, {}),
     'CLIPForImageClassification': ('CLIP', dict(TOWERS, **LABELS), {}),
     'SiglipVisionModel': ('SiglipVision', VIT, {}),
-    'Aimv2VisionModel': ('Aimv2Vision', dict(VIT, use_head=False), None),
+    'Aimv2VisionModel': ('Aimv2Vision', VIT, None),
+    'Aimv2VisionModel, native': ('Aimv2Vision', dict(VIT, is_native=True, use_head=False), None),
+    'BeitForImageClassification': (
+        'Beit',
+        dict(VIT, use_relative_position_bias=True, **LABELS),
+        None,
+    ),
+    'Data2VecVisionModel': (
+        'Data2VecVision',
+        dict(VIT, use_shared_relative_position_bias=True, use_absolute_position_embeddings=True),
+        None,
+    ),
+    'PixioModel': ('Pixio', DINOV2, None),
     'SiglipForImageClassification': ('Siglip', dict(TOWERS, **LABELS), {}),
 }
+
+POOLED = ('CLIP', 'Siglip', 'Aimv2', 'Data2Vec', 'Pixio')
 
 
 def theirs(name, more):
@@ -72,7 +86,7 @@ def theirs(name, more):
             found = model(images, **options)
             if 'logits' in found:
                 return [found.logits]
-            pooled = name.startswith(('CLIP', 'Siglip')) and found.pooler_output is not None
+            pooled = name.startswith(POOLED) and found.pooler_output is not None
             return [found.pooler_output if pooled else _first(found, name)]
 
         return of
@@ -104,7 +118,7 @@ def test_fields(tmp_path, name):
     config, given, more = MODELS[name]
     walked = Walked(
         getattr(transformers, f'{config}Config'),
-        getattr(transformers, name),
+        getattr(transformers, name.partition(',')[0]),
         given,
         SECOND,
         (112, 168) if given.get('patch_size') == 14 else (64, 96),  # of whole patches of 8, too

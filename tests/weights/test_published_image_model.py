@@ -233,3 +233,143 @@ def test_a_config_that_does_not_fit_is_named(tmp_path, config, words):
     file.write_text(json.dumps(json.loads(file.read_text()) | config))
     with rejects(words):
         load(tmp_path, device='cpu')
+
+
+POOL = dict(type='vit_plugin.TokenPooling', in_channels=TINY['embed_dims'])
+QV = dict(qkv_bias='qv', layer_scale_init_value=0.1)
+RMS = dict(type='RMSN', eps=1e-5)
+AIMV2 = dict(
+    with_cls_token=False,
+    encoder=dict(qkv_bias=False, proj_bias=False, gated_mlp=True),
+    numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=RMS),
+    patch_embed=dict(norm_cfg=RMS),
+)
+MAP = dict(num_heads=2, feedforward_channels=0, query_proj=False, qkv_bias=False)
+BEIT = dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))
+TABLE = dict(pos_embed=dict(type='learned', interpolate_mode='bicubic_mmpretrain'))
+ENCODERS = {
+    # model_type, its class, format, what the backbone has, the neck, more of the config
+    'beit': (
+        'beit',
+        'BeitModel',
+        'hf_beit',
+        BEIT
+        | dict(
+            pos_embed=dict(type='none', relative='bias'),
+            encoder=dict(QV, final_norm=False),
+            out_type='featmap',
+        ),
+        dict(POOL, mode='avg', norm_cfg=dict(type='LN', eps=1e-12)),
+        dict(use_relative_position_bias=True),
+    ),
+    'data2vec': (
+        'data2vec-vision',
+        'Data2VecVisionModel',
+        'hf_beit',
+        BEIT
+        | dict(
+            pos_embed=dict(type='none', relative='shared_bias'),
+            encoder=dict(QV, layer_scale_init_value=0.0),
+        ),
+        None,
+        dict(
+            use_shared_relative_position_bias=True, use_mean_pooling=False, layer_scale_init_value=0
+        ),
+    ),
+    'data2vec, without a norm': (
+        'data2vec-vision',
+        'Data2VecVisionModel',
+        'hf_beit',
+        BEIT | TABLE | dict(encoder=dict(QV, final_norm=False), out_type='avg_featmap'),
+        None,
+        dict(use_absolute_position_embeddings=True),
+    ),
+    'masked': (
+        'beit',
+        'BeitForMaskedImageModeling',
+        'hf_beit_masked',
+        BEIT | TABLE | dict(encoder=QV, out_type='avg_featmap'),
+        None,
+        dict(use_absolute_position_embeddings=True),
+    ),
+    'pixio': (
+        'pixio',
+        'PixioModel',
+        'hf_pixio',
+        TABLE | dict(numerics='timm', encoder=dict(reg_token=3), out_type='raw'),
+        dict(POOL, mode='prefix', num_prefix_tokens=4),
+        dict(n_cls_tokens=4),
+    ),
+    'aimv2': (
+        'aimv2_vision_model',
+        'Aimv2VisionModel',
+        'hf_aimv2',
+        dict(AIMV2, out_type='raw', **TABLE),
+        dict(POOL, mode='map', map_cfg=MAP),
+        {},
+    ),
+    'aimv2, native, without a head': (
+        'aimv2_vision_model',
+        'Aimv2VisionModel',
+        'hf_aimv2',
+        dict(
+            AIMV2,
+            out_type='avg_featmap',
+            pos_embed=dict(type='sincos2d', endpoint=False, spread=False),
+        ),
+        None,
+        dict(is_native=True, use_head=False),
+    ),
+}
+
+
+def encoder_in(folder, name, **changes):
+    """A folder with random weights of one of :data:`ENCODERS`, and the same model here."""
+    kind, title, form, arguments, neck, more = ENCODERS[name]
+    backbone = dict(arguments, type='vit_plugin.VisionTransformer', arch=TINY, img_size=32)
+    parts = Parts(dict(dict(out_type='cls_token'), **backbone), neck, TINY['embed_dims'])
+    mine = randomize(Classifier(parts, num_classes=0)).eval()
+    state = {key.removeprefix('backbone.'): value for key, value in mine.state_dict().items()}
+    weights, left = FORMATS[form].export(state, 2)
+    assert not left
+    folder.mkdir()
+    save_file(weights, folder / 'model.safetensors')
+    config = dict(
+        model_type=kind,
+        architectures=[title],
+        num_attention_heads=2,
+        image_size=32,
+        patch_size=8,
+        **(dict(mlp_ratio=2) if kind == 'pixio' else {}),
+    )
+    (folder / 'config.json').write_text(json.dumps({**config, **more, **changes}))
+    return mine
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+def test_features_of_encoders_are_those_of_their_parts(name, tmp_path):
+    mine = encoder_in(tmp_path / 'theirs', name)
+    model = load(tmp_path / 'theirs', device='cpu', classify=False).model
+    for size in ((32, 32), (48, 24)):
+        images = torch.randn(2, 3, *size)
+        with torch.no_grad():
+            torch.testing.assert_close(model.extract_feat(images)[-1], mine(images))
+
+
+@pytest.mark.parametrize(
+    ('name', 'config', 'words'),
+    [
+        ('beit', dict(use_mean_pooling=False), 'use_mean_pooling=False, but its weights show the'),
+        ('beit', dict(use_relative_position_bias=False), 'but its weights show True'),
+        ('beit', dict(image_size=[32, 48]), 'whose relative positions exchange rows and columns'),
+        ('beit', dict(image_size=48), 'where its table of relative positions has 52 rows'),
+        ('masked', dict(use_mean_pooling=False), 'use_mean_pooling=False, and models here compute'),
+        ('pixio', dict(n_cls_tokens=8), 'n_cls_tokens=8, but its weights show 4'),
+        ('aimv2', dict(use_head=False), 'use_head=False, but its weights show True'),
+        ('aimv2', dict(is_native=True), 'is_native=True, but its weights show False'),
+    ],
+)
+def test_a_config_that_contradicts_the_weights_is_named(name, config, words, tmp_path):
+    encoder_in(tmp_path / 'theirs', name, **config)
+    with rejects(words):
+        load(tmp_path / 'theirs', device='cpu', classify=False)

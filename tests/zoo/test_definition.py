@@ -30,6 +30,8 @@ NIGHTLY = [
     'vit_pe_core_tiny_patch16_384',
     'eva02_base_patch16_clip_224',
     'aimv2_large_patch14_224',
+    'beit_base_patch16_224',
+    'beitv2_base_patch16_224',
     'beit3_base_patch16_224',
     'vit_base_patch16_sapiens2',
     'vit_base_patch16_clip_quickgelu_224',

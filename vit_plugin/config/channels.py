@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.outputs import MAP_OUT_TYPES
+from vit_plugin.models.necks.token_pooling import CLASS_TOKEN_MODES
 from vit_plugin.models.protocol import HasStrides
 
 POOLING = 'vit_plugin.TokenPooling'
@@ -146,7 +147,7 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
             f'which adds {number} tokens before the patches: leave it out.'
         )
     mode = neck.get('mode')
-    if mode in ('cls', 'cls_avg') and 'cls_token' not in backbone.prefix_tokens:
+    if mode in CLASS_TOKEN_MODES and 'cls_token' not in backbone.prefix_tokens:
         raise ConfigError(
             f'model.neck.mode={mode!r} takes the class token, but the backbone has none: set '
             "with_cls_token=True there, or mode='avg'."

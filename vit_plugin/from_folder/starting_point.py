@@ -20,7 +20,12 @@ from vit_plugin.registry import MODELS as OURS
 from vit_plugin.weights.hub import is_of_hub
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.published_run import as_run
-from vit_plugin.weights.saved_settings import read_settings, saved_backbone, training_settings
+from vit_plugin.weights.saved_settings import (
+    read_settings,
+    saved_backbone,
+    saved_neck,
+    training_settings,
+)
 from vit_plugin.weights.unread_kinds import check_kind
 from vit_plugin.weights.wrapped_model import wrapped_model
 from vit_plugin.zoo.data_config import data_config_of
@@ -236,6 +241,11 @@ class StartingPoint:
             with torch.device('meta'):
                 VisionTransformer(**arguments)
         return arguments
+
+    @cached_property
+    def neck(self) -> Section:
+        """The pooling of tokens behind the backbone in the weights, or {}."""
+        return {} if self.arch or self.from_scratch or self.wrapped else saved_neck(self.opened)
 
     @cached_property
     def pixels(self) -> Section:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.models.layers.pos_embed import PosEmbed
+from vit_plugin.models.layers.position_bias import PositionBias
 from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d
 
@@ -17,6 +18,7 @@ from .tensor_states import memory
 FOLDED_METHODS: tuple[tuple[type[nn.Module], str], ...] = (
     (StdConv2d, 'kernel'),
     (PosEmbed, 'table'),
+    (PositionBias, 'bias'),
     (RelativeAttention, 'row_pairs'),
     (RelativeAttention, 'column_pairs'),
 )

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.attention import Attention
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.pos_embed import NoPosEmbed
+from vit_plugin.models.layers.position_bias import BiasAttention, PositionBias
 from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d
 from vit_plugin.models.layers.window import InWindows
@@ -91,15 +93,24 @@ def _tensors_of(
     grid = backbone.patch_embed.grid(image_size) if image_size else None
     if grid and not isinstance(backbone.position, NoPosEmbed):
         yield Precomputed(backbone, 'pos_embed', backbone.position, 'table', (grid,))
+    if grid and backbone.rel_pos_bias is not None:
+        yield _bias_of(backbone.rel_pos_bias, grid)
     for module in backbone.modules():
         if isinstance(module, StdConv2d):
             yield Precomputed(module, 'weight', module, 'kernel')
         if isinstance(module, RelativeAttention) and (sizes := _table_sizes(module, grid)):
             yield Precomputed(module, 'rel_pos_h', module, 'row_pairs', sizes[:1])
             yield Precomputed(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
+        own = module.rel_pos_bias if isinstance(module, BiasAttention) else None
+        if own is not None and (sizes := _table_sizes(module, grid)):
+            yield _bias_of(own, sizes)
 
 
-def _table_sizes(attention: RelativeAttention, grid: Grid | None) -> Grid | None:
+def _bias_of(module: PositionBias, grid: Grid) -> Precomputed:
+    return Precomputed(module, 'relative_position_bias_table', module, 'bias', (grid,))
+
+
+def _table_sizes(attention: Attention, grid: Grid | None) -> Grid | None:
     """The number of rows and columns of the grid in attention. None means that it is open."""
     if not isinstance(attention, InWindows):
         return grid

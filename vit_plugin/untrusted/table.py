@@ -115,7 +115,8 @@ PLACES = dict(
             mode model_name model_type numerics operation_order order out_type padding patch_pad
             paths planes pooling_type pos_embed position predict_box_type predict_on psa_type
             qkv_bias qkv_projection_method
-            query_scale_type readout_type reconstruction_type reduction refine_type semantic_fusion
+            query_scale_type readout_type reconstruction_type reduction refine_type relative
+            semantic_fusion
             sizes stats_mode stdc_type style target transform_method upsample_mode variant
             with_cp
             """,

@@ -7,13 +7,14 @@ Each row follows the class of this ``model_type`` in transformers 5.24,
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from .encoder_kinds import ENCODER_KINDS
+from .encoder_kinds import ENCODER_KINDS, MAP_FIELDS
 from .foreign_config import ConfigKind
-from .transformers_config import FOR_DROPOUT, INITIAL, transformers_kind
+from .transformers_config import FOR_DROPOUT, FOR_MASKING, INITIAL, transformers_kind
 
 # How the tokens of the last block become the input of a head, or features where there is none:
-# the class token, the average of the patches, both, one head for each of two tokens, attention.
-Pooling = Literal['cls', 'avg', 'cls_avg', 'distilled', 'map']
+# the class token, the average of the patches, both, one head for each of two tokens, attention, the
+# average of the tokens before the patches.
+Pooling = Literal['cls', 'avg', 'cls_avg', 'distilled', 'map', 'prefix']
 UNUSED_HEAD = 'a head that this class does not have'
 UNFILTERED = 'bicubic_mmpretrain'  # `interpolate_pos_encoding` of all of these but DINOv2's kin
 _VIT: Mapping[str, Any] = dict(
@@ -54,7 +55,46 @@ _TWO_TOWERS = transformers_kind(
     dict(vision_config=None, vision_config_dict=None),
     {
         INITIAL: 'initializer_factor logit_scale_init_value',
-        'the tower of text': 'text_config text_config_dict projection_dim',
+        'the tower of text': 'text_config text_config_dict projection_dim max_logit_scale',
+    },
+)
+_BEIT = transformers_kind(
+    dict(
+        _TOWER,
+        use_absolute_position_embeddings=False,
+        use_relative_position_bias=False,
+        use_shared_relative_position_bias=False,
+        layer_scale_init_value=0.1,
+        use_mean_pooling=True,
+        **MAP_FIELDS,
+    ),
+    {
+        INITIAL: 'initializer_range',
+        FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
+        FOR_MASKING: 'use_mask_token vocab_size',
+        UNUSED_HEAD: 'semantic_out_indices pool_scales use_auxiliary_head auxiliary_loss_weight '
+        'auxiliary_channels auxiliary_num_convs auxiliary_concat_input semantic_loss_ignore_index '
+        'add_fpn',
+    },
+)
+_PIXIO = transformers_kind(
+    dict(
+        hidden_size=1280,
+        num_hidden_layers=32,
+        num_attention_heads=16,
+        mlp_ratio=4,
+        n_cls_tokens=8,
+        hidden_act='gelu',
+        layer_norm_eps=1e-6,
+        image_size=256,
+        patch_size=16,
+        num_channels=3,
+        qkv_bias=True,
+        **MAP_FIELDS,
+    ),
+    {
+        INITIAL: 'initializer_range',
+        FOR_DROPOUT: 'hidden_dropout_prob attention_probs_dropout_prob drop_path_rate',
     },
 )
 _AIMV2 = transformers_kind(
@@ -92,6 +132,7 @@ class ImageKind(NamedTuple):
         unnormed: classes that leave out the norm after the last block.
         names: the format of its names, and the prefix of those of the encoder.
         parts: which of :data:`OPTIONAL_PARTS` each of them has, besides registers.
+        may_have: which of them some of these have, by the config, and others not.
     """
 
     config: ConfigKind
@@ -103,6 +144,17 @@ class ImageKind(NamedTuple):
     towers: ConfigKind | None = None
     is_square: bool = False
     unnormed: tuple[str, ...] = ()
+    may_have: frozenset[str] = frozenset()
+
+    def pooling(self, title: str, mean_pooling: bool) -> Pooling:
+        """What a class of models does with the tokens.
+
+        Args:
+            title: the class.
+            mean_pooling: the field ``use_mean_pooling``, where this kind has it.
+        """
+        is_beit = 'use_mean_pooling' in self.config.defaults
+        return 'cls' if is_beit and not mean_pooling else self.poolings[title]
 
 
 # Our names of parts that encoders of some kinds have, and those of others have not.
@@ -114,6 +166,8 @@ POSITION_KEY, TOKEN_KEY, REGISTER_KEY, STEM_BIAS_KEY = (
 )
 SECOND_TOKEN, SCALE = 'dist_token', 'blocks.0.ls1.gamma'
 FIRST_NORM, STEM_NORM = 'norm_pre.weight', 'patch_embed.norm.weight'
+SHARED_BIAS = 'rel_pos_bias.relative_position_bias_table'
+OFFSETS_BIAS = f'blocks.0.attn.{SHARED_BIAS}'
 OPTIONAL_PARTS = frozenset(
     (
         POSITION_KEY,
@@ -124,10 +178,19 @@ OPTIONAL_PARTS = frozenset(
         SCALE,
         FIRST_NORM,
         STEM_NORM,
+        OFFSETS_BIAS,
+        SHARED_BIAS,
     )
 )
 # Classes whose weights are more than an encoder and a classifier.
-WITH_MORE = ('CLIPModel', 'CLIPVisionModelWithProjection', 'SiglipModel', 'ViTMAEForPreTraining')
+WITH_MORE = (
+    'Aimv2Model',
+    'BeitForMaskedImageModeling',
+    'CLIPModel',
+    'CLIPVisionModelWithProjection',
+    'SiglipModel',
+    'ViTMAEForPreTraining',
+)
 _PATCHES, _TOKENS = (
     frozenset((POSITION_KEY, STEM_BIAS_KEY)),
     frozenset((POSITION_KEY, STEM_BIAS_KEY, TOKEN_KEY)),
@@ -146,6 +209,31 @@ def _dino(name: str, title: str) -> ImageKind:
         _TOKENS | {SCALE},
         kind.interpolate_mode,
         is_square=True,
+    )
+
+
+def _beit(title: str, prefix: str) -> ImageKind:
+    names = ('Model', 'ForImageClassification', 'ForMaskedImageModeling')
+    return ImageKind(
+        _BEIT,
+        {f'{title}{name}': 'avg' for name in names},
+        'Beit',
+        ('hf_beit', prefix),
+        frozenset((STEM_BIAS_KEY, TOKEN_KEY)),
+        may_have=frozenset((POSITION_KEY, SCALE, OFFSETS_BIAS, SHARED_BIAS)),
+    )
+
+
+def _aimv2(title: str, prefix: str, towers: ConfigKind | None = None) -> ImageKind:
+    return ImageKind(
+        _AIMV2,
+        {title: 'map'},
+        'CLIP',
+        ('hf_aimv2', prefix),
+        frozenset((STEM_BIAS_KEY, STEM_NORM)),
+        towers=towers,
+        is_square=True,
+        may_have=frozenset((POSITION_KEY,)),
     )
 
 
@@ -200,6 +288,8 @@ IMAGE_KINDS = {
         ('hf', 'ijepa.'),
         _PATCHES,
     ),
+    'beit': _beit('Beit', 'beit.'),
+    'data2vec-vision': _beit('Data2VecVision', 'data2vec_vision.'),
     'dinov2': _dino('dinov2', 'Dinov2'),
     'dinov2_with_registers': _dino('dinov2_with_registers', 'Dinov2WithRegisters'),
     'dinov3_vit': ImageKind(
@@ -210,6 +300,15 @@ IMAGE_KINDS = {
         frozenset((STEM_BIAS_KEY, TOKEN_KEY, SCALE)),
         interpolate_mode='',
         is_square=True,
+    ),
+    'pixio': ImageKind(
+        _PIXIO,
+        dict(PixioModel='prefix'),
+        'Bit',
+        ('hf_pixio', ''),
+        _TOKENS,
+        is_square=True,
+        may_have=frozenset((REGISTER_KEY,)),
     ),
     'clip': ImageKind(
         _CLIP,
@@ -236,12 +335,6 @@ IMAGE_KINDS = {
     'siglip_vision_model': ImageKind(
         _SIGLIP, _SIGLIP_POOLINGS, 'Siglip', _SIGLIP_NAMES, _PATCHES, is_square=True
     ),
-    'aimv2_vision_model': ImageKind(
-        _AIMV2,
-        dict(Aimv2VisionModel='avg'),
-        'CLIP',
-        ('hf_aimv2', ''),
-        _PATCHES | {STEM_NORM},
-        is_square=True,
-    ),
+    'aimv2': _aimv2('Aimv2Model', 'vision_model.', _TWO_TOWERS),
+    'aimv2_vision_model': _aimv2('Aimv2VisionModel', ''),
 }

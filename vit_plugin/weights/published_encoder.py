@@ -1,6 +1,7 @@
 """A foreign encoder's config, compared with its weights, as arguments of `VisionTransformer`."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from vit_plugin.arguments.fields import Eps, Positive, PositiveInt, Section, Size
@@ -11,7 +12,7 @@ from .published import Published
 from .reading.lazy import Weights
 from .traits import is_gated
 
-ROWS = (0, 1, 2)  # rows of a position table beside the patches: class and distillation token
+ROWS = (0, 1, 2)  # of a position table that are of no patch, without registers
 DINOV2_HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
 # transformers' `ACT2CLS`: its names of the activations of an MLP -> ours.
 ACT_CFGS: dict[str, Section] = {
@@ -80,7 +81,8 @@ def encoder_section(
         arch['num_heads'] = _heads(config, width)
         act_cfg, eps = _activation(config), config.get('layer_norm_eps', Eps)
         own = (height, patch) if is_plain else _pair(config.get('patch_size', Size))
-        grid = _grid(config, table_size, own, rows, square)
+        extra = (*ROWS, 1 + options['reg_token'])
+        grid = _grid(config, table_size, own, rows, square, extra)
     if is_plain and (channels != 3 or height != patch):
         raise ConfigError(
             f'its images have {channels} channels, and its patches {height} x {patch} pixels; give '
@@ -117,6 +119,7 @@ def shown_fields(arch: Section, options: Section) -> Section:
         num_hidden_layers=arch['num_layers'],
         intermediate_size=arch['feedforward_channels'],
         num_register_tokens=options['reg_token'],
+        n_cls_tokens=1 + options['reg_token'],
         use_swiglu_ffn=options['gated_mlp'],
         use_gated_mlp=options['gated_mlp'],
         qkv_bias=bool(options['qkv_bias']),
@@ -169,21 +172,27 @@ def _activation(config: ForeignConfig) -> Section:
 
 
 def _grid(
-    config: ForeignConfig, name: str, patch: tuple[int, int], rows: int | None, square: bool
+    config: ForeignConfig,
+    name: str,
+    patch: tuple[int, int],
+    rows: int | None,
+    square: bool,
+    extra: Sequence[int],
 ) -> tuple[int, int]:
     """Rows and columns of the patches of an image of the size in a field.
 
-    If ``square``, the position table is a square, also where the sides of the images differ.
+    If ``square``, the position table is a square, also where the sides of the images differ. It may
+    have so many ``extra`` rows.
     """
     sides = zip(_pair(config.get(name, Size)), patch, strict=True)
     height, width = (side // length for side, length in sides)
     if rows is None:
         return height, width
     root = math.isqrt(height * width)
-    if rows - height * width in ROWS and (root**2 == height * width or not square):
+    if rows - height * width in extra and (root**2 == height * width or not square):
         return (root, root) if square else (height, width)
     root = math.isqrt(rows)
-    if rows - root**2 in ROWS and not config.gives(name):
+    if rows - root**2 in extra and not config.gives(name):
         return root, root
     raise config.refuse(
         name,

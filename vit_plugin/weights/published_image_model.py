@@ -1,19 +1,32 @@
 """Configs for image encoders and classifiers in the format of transformers."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from vit_plugin.arguments.fields import Section
 from vit_plugin.errors import ConfigError
 
 from .encoder_kinds import MAP_FIELDS
 from .foreign_config import ForeignConfig
-from .image_kinds import IMAGE_KINDS, OPTIONAL_PARTS, REGISTER_KEY, ImageKind, Pooling
+from .image_kinds import (
+    IMAGE_KINDS,
+    OFFSETS_BIAS,
+    OPTIONAL_PARTS,
+    POSITION_KEY,
+    REGISTER_KEY,
+    SCALE,
+    SHARED_BIAS,
+    STEM_NORM,
+    ImageKind,
+    Pooling,
+)
 from .processor_pixels import processor_pixels
 from .published import Published
 from .published_encoder import dinov3_rotary, encoder_section
 from .published_settings import class_names, classifier_settings
 
 HEAD_WEIGHT, ATTENTION_POOL = 'head.layers.head.weight', 'neck.attn_pool.latent'
+POOL_NORM = 'neck.norm.weight'
+MASKED = 'ForMaskedImageModeling'
 
 
 def image_model(published: Published) -> tuple[Section, list[str]] | None:
@@ -29,9 +42,10 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
     if whole is None:
         return None
     name = _class_of(published, kind)
-    pooling, classifies = kind.poolings[name], 'Classification' in name
-    tower = _tower(kind, whole)
-    tower.leave(*MAP_FIELDS)  # fields of a backbone for maps, another class
+    classifies, tower = 'Classification' in name, _tower(kind, whole)
+    tower.leave(*MAP_FIELDS)  # of a backbone for maps, which is another class
+    mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
+    pooling = kind.pooling(name, mean)
     backbone = _backbone(published, kind, tower, name)
     model: Section = dict(type='ImageClassifier')
     _pool(published, pooling, classifies, backbone, model)
@@ -79,22 +93,16 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
     _check_parts(published, kind, config)
     backbone = encoder_section(published, config, square=kind.is_square)
     options: Section = backbone['encoder']
-    positions: dict[str, Any] = dict(type='learned', interpolate_mode=kind.interpolate_mode)
-    size = backbone['img_size']
-    if not isinstance(size, int):
-        patch = backbone['arch']['patch_size']
-        positions['source_grid'] = [side // patch for side in size]
     if 'patch_embed.proj.bias' not in published.ours:
         backbone['patch_embed'] = dict(bias=False)
-    if 'patch_embed.norm.weight' in published.ours:  # an AIMv2, whose norms are RMSNorms
+    if STEM_NORM in published.ours:  # an AIMv2, whose norms are RMSNorms
         norm = dict(type='RMSN', eps=backbone['numerics']['norm_cfg']['eps'])
         backbone['numerics']['norm_cfg'] = norm
         backbone.setdefault('patch_embed', {})['norm_cfg'] = dict(norm)
-        config.only('use_head', False)
-        config.only('is_native', False)
-    config.agree(vision_use_head=ATTENTION_POOL in published.ours)
+    has_pool = ATTENTION_POOL in published.ours
+    config.agree(vision_use_head=has_pool, use_head=has_pool)
     options['pre_norm'] = 'norm_pre.weight' in published.ours
-    options['final_norm'] = name not in kind.unnormed
+    options['final_norm'] = name not in kind.unnormed and not _pools_first(published, config, name)
     if not options['final_norm']:
         published.unused.add('norm.')
     if dist := 'dist_token' in published.ours:
@@ -102,16 +110,84 @@ def _backbone(published: Published, kind: ImageKind, config: ForeignConfig, name
     return dict(
         backbone,
         type='vit_plugin.VisionTransformer',
-        pos_embed=positions if kind.interpolate_mode else dinov3_rotary(config),
+        pos_embed=_positions(published, kind, config, backbone),
         with_cls_token='cls_token' in published.ours,
     )
 
 
+def _positions(
+    published: Published, kind: ImageKind, config: ForeignConfig, backbone: Section
+) -> Section:
+    """The ``pos_embed`` of a backbone with the other arguments."""
+    if not kind.interpolate_mode:
+        return dinov3_rotary(config)
+    size, patch = backbone['img_size'], backbone['arch']['patch_size']
+    sides = (size, size) if isinstance(size, int) else size
+    grid = [side // patch for side in sides]
+    has_table = POSITION_KEY in published.ours
+    config.agree(use_absolute_position_embeddings=has_table, is_native=not has_table)
+    if config.may_have('is_native') and not has_table:
+        return dict(type='sincos2d', endpoint=False, spread=False)
+    positions: Section = dict(
+        type='learned' if has_table else 'none', interpolate_mode=kind.interpolate_mode
+    )
+    if not isinstance(size, int):
+        positions['source_grid'] = grid
+    return positions | _relative(published, config, grid)
+
+
+def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) -> Section:
+    """The relative positions in ``pos_embed``, whose table must be of this grid.
+
+    Raises:
+        ConfigError: if it is not, if there are two, or if the grid is no square, whose rows and
+            columns transformers' code exchanges.
+    """
+    fields = dict(
+        use_relative_position_bias=OFFSETS_BIAS, use_shared_relative_position_bias=SHARED_BIAS
+    )
+    config.agree(**{field: name in published.ours for field, name in fields.items()})
+    found = [name for name in fields.values() if name in published.ours]
+    if not found:
+        return {}
+    if len(found) > 1:
+        raise config.refuse(*fields, why='of which ours has one')
+    rows = published.shape(found[0])[0]
+    if grid[0] != grid[1]:
+        why = 'whose relative positions exchange rows and columns in the code of transformers'
+        raise config.refuse('image_size', why=why)
+    if rows != (2 * grid[0] - 1) ** 2 + 3:
+        why = f'where its table of relative positions has {rows} rows'
+        raise config.refuse('image_size', why=why)
+    return dict(relative='bias' if found == [OFFSETS_BIAS] else 'shared_bias')
+
+
+def _pools_first(published: Published, config: ForeignConfig, name: str) -> bool:
+    """Whether the norm follows the average of the patches, as in BEiT.
+
+    Raises:
+        ConfigError: if the config says otherwise than the weights.
+    """
+    if not config.may_have('use_mean_pooling'):
+        return False
+    if name.endswith(MASKED):
+        config.only('use_mean_pooling', True)
+        return False
+    mean, has_norm = bool(config['use_mean_pooling']), POOL_NORM in published.ours
+    # A Data2VecVisionModel has neither norm.
+    if mean != has_norm and (has_norm or 'Classification' in name):
+        raise config.refuse('use_mean_pooling', why='but its weights show the opposite')
+    return mean
+
+
 def _check_parts(published: Published, kind: ImageKind, config: ForeignConfig) -> None:
     """Raise a ``ConfigError`` if the weights have other parts than each model of their kind."""
-    found = {part for part in OPTIONAL_PARTS if part in published.ours}
+    found = {part for part in OPTIONAL_PARTS if part in published.ours} - kind.may_have
     if config.may_have('num_register_tokens'):
         found -= {REGISTER_KEY}
+    scale = 'layer_scale_init_value'
+    if config.may_have(scale) and (config.get(scale, float) > 0) != (SCALE in published.ours):
+        raise config.refuse(scale, why='but its weights show the opposite')
     for parts, what in ((found - kind.parts, 'have'), (kind.parts - found, 'lack')):
         if parts:
             raise ConfigError(
@@ -130,16 +206,37 @@ def _pool(
     prefix = backbone['with_cls_token'] + options.get('dist_token', 0) + options['reg_token']
     if not classifies:
         published.unused.add('head.')  # a pooler, or what a decoder has
+    if not options['reg_token']:
+        published.unused.add('reg_token')  # of a Pixio with one class token
     if pooling == 'map' and ATTENTION_POOL not in published.ours:
-        pooling = 'avg'  # a SigLIP with vision_use_head=False
-    elif pooling != 'map':
-        published.unused.add('neck.')
+        pooling = 'avg'  # without use_head
+    out_types = {'cls': 'cls_token', 'avg': 'avg_featmap'}
     if pooling == 'map':
-        numerics = {name: backbone['numerics'][name] for name in ('base', 'act_cfg', 'norm_cfg')}
-        hidden = published.shape('neck.attn_pool.mlp.fc1.weight')[0]
-        heads = backbone['arch']['num_heads']
-        options_of_map = dict(num_heads=heads, feedforward_channels=hidden, numerics=numerics)
-        model['neck'] = dict(neck, mode='map', map_cfg=options_of_map)
-    elif pooling == 'cls_avg':
-        model['neck'] = dict(neck, mode='cls_avg', num_prefix_tokens=prefix)
-    backbone['out_type'] = {'cls': 'cls_token', 'avg': 'avg_featmap'}.get(pooling, 'raw')
+        model['neck'] = dict(neck, mode='map', map_cfg=_attention_pool(published, backbone))
+    elif pooling == 'avg' and POOL_NORM in published.ours:
+        model['neck'] = dict(neck, mode='avg', norm_cfg=_norm_of(backbone))
+        out_types['avg'] = 'featmap'
+    elif pooling in ('cls_avg', 'prefix'):
+        model['neck'] = dict(neck, mode=pooling, num_prefix_tokens=prefix)
+    if 'norm_cfg' not in model.get('neck', {}) and pooling != 'map':
+        published.unused.add('neck.')
+    backbone['out_type'] = out_types.get(pooling, 'raw')
+
+
+def _norm_of(backbone: Section) -> Section:
+    """The ``norm_cfg`` of the encoder in full."""
+    return dict(dict(type='LN'), **backbone['numerics']['norm_cfg'])
+
+
+def _attention_pool(published: Published, backbone: Section) -> Section:
+    """The arguments of the pooling by attention, some of which the weights show."""
+    own, mlp = 'neck.attn_pool.', 'neck.attn_pool.mlp.fc1.weight'
+    found = dict(
+        num_heads=backbone['arch']['num_heads'],
+        feedforward_channels=published.shape(mlp)[0] if mlp in published.ours else 0,
+        numerics={name: backbone['numerics'][name] for name in ('base', 'act_cfg', 'norm_cfg')},
+    )
+    for option, part in (('query_proj', 'q.weight'), ('qkv_bias', 'kv.bias')):
+        if f'{own}{part}' not in published.ours:
+            found[option] = False
+    return found

@@ -78,6 +78,7 @@ class Rule:
         thirds: the thirds of their array that ours contains, as (first, last + 1). For formats that
             keep queries, keys and values in one array where we have two. Their key then makes
             several of ours.
+        tokens: the same of tokens (1, N, C), as (first, last + 1), which are several of ours.
         unless: the rule is not used if any key, with a dot before it, contains this text.
         when: the rule is only used for reading if any key, with a dot before it, contains this
             text.
@@ -89,6 +90,7 @@ class Rule:
     ours: str
     transform: Transform = IDENTITY
     thirds: tuple[int, int] | None = None
+    tokens: tuple[int, int | None] | None = None
     unless: str = ''
     when: str = ''
     written: bool | Callable[[Mapping[str, Tensor]], bool] = True
@@ -97,6 +99,11 @@ class Rule:
         """True if the rule is used to write this state."""
         written = self.written(state) if callable(self.written) else self.written
         return written and not (self.unless and self.unless in _joined(state))
+
+    @property
+    def shares(self) -> bool:
+        """True if the key makes several of our tensors, this one and others."""
+        return self.thirds is not None or self.tokens is not None
 
     def reads(self, keys: str) -> bool:
         """True if the rule is used to read these keys, see :func:`_joined`."""
@@ -160,6 +167,7 @@ class Step:
     theirs: tuple[str, ...]
     transform: Transform
     thirds: tuple[int, int] | None = None
+    tokens: tuple[int, int | None] | None = None
 
     def make(self, weights: Mapping[str, Tensor]) -> Tensor:
         """Make our tensor.
@@ -198,6 +206,8 @@ class Step:
         return None if axis is None or array.ndim != 3 else array.shape[axis]
 
     def _part(self, value: Tensor) -> Tensor:
+        if self.tokens is not None:
+            return value[:, slice(*self.tokens)]
         if self.thirds is None:
             return value
         if value.shape[0] % 3:
@@ -266,19 +276,19 @@ class Format:
                 {
                     indices: key
                     for key, indices in index.matching(pattern)
-                    if key in free and (rule.thirds or key not in shared)
+                    if key in free and (rule.shares or key not in shared)
                 }
                 for pattern in rule.their_patterns
             ]
             for indices in found[0]:
                 if all(indices in matches for matches in found):
-                    take = free.__getitem__ if rule.thirds else free.pop
-                    if rule.thirds:  # its key makes several of ours
+                    take = free.__getitem__ if rule.shares else free.pop
+                    if rule.shares:
                         shared.update(matches[indices] for matches in found)
                     parts = tuple(take(matches[indices]) for matches in found)
-                    steps.append(
-                        Step(rule.our_pattern.format(indices), parts, rule.transform, rule.thirds)
-                    )
+                    ours = rule.our_pattern.format(indices)
+                    step = Step(ours, parts, rule.transform, rule.thirds, rule.tokens)
+                    steps.append(step)
         return steps
 
     @cached_property
@@ -322,7 +332,9 @@ class Format:
                     name if name.startswith(self.outside) else prefix + name for name in names
                 )
                 for name, part in Step(key, theirs, rule.transform).unmake(value, heads).items():
-                    exported[name] = torch.cat((exported[name], part)) if name in exported else part
+                    if name in exported:
+                        part = torch.cat((exported[name], part), dim=int(rule.tokens is not None))
+                    exported[name] = part
                 break
             else:
                 if key != GRID:

@@ -77,6 +77,20 @@ def saved_backbone(source: Any) -> Section:
     return {key: value for key, value in admitted.items() if key not in left_out}
 
 
+def saved_neck(source: Any) -> Section:
+    """The config of a saved ``vit_plugin.TokenPooling``; {} for other models.
+
+    Raises:
+        ConfigError: see :func:`saved_backbone`.
+    """
+    settings = _saved(source)
+    neck = value_at(settings, 'model.neck')
+    if value_at(neck, 'type') != 'vit_plugin.TokenPooling':
+        return {}
+    used = dict(settings, model=dict(neck=neck))
+    return dict(validate_untrusted(used, str(source), 'start')['model']['neck'])
+
+
 def _saved(source: Any) -> Section:
     """The settings in a checkpoint, or none."""
     if isinstance(source, Checkpoint):

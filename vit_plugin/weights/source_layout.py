@@ -59,7 +59,8 @@ def changed_tensors(original: Checkpoint, trained: Checkpoint) -> dict[str, Tens
 
     def is_written(name: str) -> bool:
         step = ours.steps[name]
-        return not step.thirds and written >= {one.removeprefix(LIGHTNING) for one in step.theirs}
+        whole = not (step.thirds or step.tokens)
+        return whole and written >= {one.removeprefix(LIGHTNING) for one in step.theirs}
 
     if not all(
         name in weights and weights[name].shape == ours[name].shape and is_written(name)

@@ -25,8 +25,9 @@ ONLY_MASKS = (
     '--task segmentation trains a SegFormer head, UPerNet or Mask2Former'
 )
 PROMPTED = (
-    'it is of a model that answers prompts, which no model here does, nor has its encoder; give '
-    'another image encoder or a classifier'
+    'it is of a model that answers prompts, which no model here does; the image encoders of SAM '
+    "and SAM 2 are timm's, so give --weights timm://samvit_base_patch16.sa1b or "
+    'timm://sam2_hiera_tiny.fb_r896, or their larger sizes'
 )
 NAFLEX = (
     'it takes patches of images of their own aspect; SigLIP 2 at a fixed size is read, and '
@@ -44,8 +45,8 @@ REASONS: Mapping[str, str] = {
     for kinds, why in (
         (
             'swin swinv2 hiera convnext convnextv2 dinov3_convnext focalnet pvt pvt_v2 hgnet_v2 '
-            'swiftformer resnet regnet bit beit data2vec-vision pixio aimv2_vision_model levit '
-            'mobilevit mobilevitv2 cvt mobilenet_v1 mobilenet_v2 efficientnet poolformer segformer',
+            'swiftformer resnet regnet bit levit mobilevit mobilevitv2 cvt mobilenet_v1 '
+            'mobilenet_v2 efficientnet poolformer segformer',
             SAVE_ENCODER,
         ),
         ('vitpose_backbone vitdet', ONLY_MAPS),
@@ -103,11 +104,13 @@ def check_kind(checkpoint: Checkpoint) -> None:
 def _why(config: Any, kind: str) -> str:
     if not kind:
         return 'it has no model_type, by which models are known; put it there'
+    named = get_typed(config, 'architectures', Sequence[str], ())
+    for end, why in OF_CLASSES.items():
+        if any(one.endswith(end) for one in named):
+            return why
     known = IMAGE_KINDS.get(kind)
     if known is not None:
         return f'of this type, {", ".join(known.poolings)} are read; save one of these'
     if 'auto_map' in config:
         return 'it names code of its own (auto_map), which is never run; give another model'
-    named = get_typed(config, 'architectures', Sequence[str], ())
-    of_classes = (why for end, why in OF_CLASSES.items() if any(one.endswith(end) for one in named))
-    return next(of_classes, REASONS.get(kind, TEXT_OR_SOUND))
+    return REASONS.get(kind, TEXT_OR_SOUND)

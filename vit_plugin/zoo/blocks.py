@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from timm import layers
-from timm.models import eva, vision_transformer
+from timm.models import beit, eva, vision_transformer
 from timm.models.vitamin import GeGluMlp
 from torch import nn
 
@@ -17,7 +17,7 @@ from vit_plugin.arguments.fields import Section
 
 from .norms import act_of, norm_of
 
-TIMM_ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention)
+TIMM_ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention, beit.Attention)
 GATED_MLPS = (layers.GluMlp, layers.SwiGLU, GeGluMlp)
 SHARED_FIELDS = (
     'num_heads',
@@ -63,7 +63,7 @@ def _same(name: str, values: list[Any]) -> Any:
 def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
     """The ``SHARED_FIELDS`` of a block, and its options."""
     scales: list[float]
-    if type(block) is eva.EvaBlock:
+    if type(block) in (eva.EvaBlock, beit.Block):
         scales = [
             0.0 if gamma is None else float(block.init_values or 0.0)
             for gamma in (block.gamma_1, block.gamma_2)
@@ -89,7 +89,7 @@ def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
         raise ValueError("only one of attention's projection and the MLP has a bias")
     norms = [
         norm_of(norm)
-        for norm in (block.norm1, block.norm2, attn.q_norm, attn.k_norm, attn.norm, mlp.norm)
+        for norm in (block.norm1, block.norm2, *_norms_of(attn), mlp.norm)
         if not isinstance(norm, nn.Identity)
     ]
     return dict(
@@ -100,19 +100,27 @@ def _block(block: nn.Module) -> tuple[Section, BlockOptions]:
     ), options
 
 
+def _norms_of(attn: nn.Module) -> tuple[nn.Module, ...]:
+    """Those of queries and keys, and of attended values, which BEiT's attention does not have."""
+    if type(attn) is beit.Attention:
+        return (nn.Identity(),) * 3
+    return attn.q_norm, attn.k_norm, attn.norm
+
+
 def _attention(attn: nn.Module) -> Section:
     if type(attn) not in TIMM_ATTENTIONS:
         raise ValueError(f'its attention ({type(attn).__name__}) is not known')
-    if attn.gate is not None:
+    if type(attn) is not beit.Attention and attn.gate is not None:
         raise ValueError('its attention is gated')
     if attn.proj.in_features != attn.proj.out_features:
         raise ValueError('its heads together are not as wide as its tokens')
     groups = attn.num_kv_heads if isinstance(attn, layers.AttentionRope) else attn.num_heads
+    queries, _, values = _norms_of(attn)
     return dict(
         num_kv_heads=None if groups == attn.num_heads else groups,
         qkv_bias=_qkv_bias(attn),
-        qk_norm=not isinstance(attn.q_norm, nn.Identity),
-        attn_norm=not isinstance(attn.norm, nn.Identity),
+        qk_norm=not isinstance(queries, nn.Identity),
+        attn_norm=not isinstance(values, nn.Identity),
         proj_bias=attn.proj.bias is not None,
     )
 
@@ -121,7 +129,7 @@ def _qkv_bias(attn: nn.Module) -> bool | str:
     if attn.qkv is not None:
         return (
             'qv'
-            if isinstance(attn, eva.EvaAttention) and attn.q_bias is not None
+            if isinstance(attn, (eva.EvaAttention, beit.Attention)) and attn.q_bias is not None
             else attn.qkv.bias is not None
         )
     match tuple(layer.bias is not None for layer in (attn.q_proj, attn.k_proj, attn.v_proj)):

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import timm
+from timm.models.beit import Beit
 from timm.models.deit import VisionTransformerDistilled
 from torch import nn
 
@@ -33,20 +34,21 @@ def describe(name: str, **options: Any) -> dict[str, Any]:
     """
     with _found(name, options) as model:
         sizes, encoder, numerics = encoder_of(model)
-        for part in (model.norm_pre, model.norm):
+        before, registers = _before_blocks(model)
+        for part in (before, model.norm):
             if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
                 raise ValueError('it has norms of several kinds')
         encoder |= {
             key: value
             for key, value in (
-                ('reg_token', _count(model.reg_token)),
+                ('reg_token', _count(registers)),
                 (
                     'dist_token',
                     _count(
                         model.dist_token if isinstance(model, VisionTransformerDistilled) else None
                     ),
                 ),
-                ('pre_norm', not isinstance(model.norm_pre, nn.Identity)),
+                ('pre_norm', not isinstance(before, nn.Identity)),
                 ('final_norm', not isinstance(model.norm, nn.Identity)),
             )
             if value != (key == 'final_norm')
@@ -93,6 +95,11 @@ def _found(name: str, options: Mapping[str, Any]) -> Iterator[nn.Module]:
             f"{reason}; take type='vit_plugin.TimmBackbone' with model_name={name!r}. vit-plugin "
             'zoo lists the models that VisionTransformer computes.'
         ) from error
+
+
+def _before_blocks(model: nn.Module) -> tuple[nn.Module, nn.Parameter | None]:
+    """The norm before the blocks, and the registers. timm's class Beit has neither."""
+    return (nn.Identity(), None) if isinstance(model, Beit) else (model.norm_pre, model.reg_token)
 
 
 def _count(tokens: nn.Parameter | None) -> int:

@@ -13,7 +13,7 @@ from vit_plugin.suggestions import closest
 
 # timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one
 # width.
-FAMILIES = ('vision_transformer', 'deit', 'vision_transformer_hybrid', 'eva', 'vitamin')
+FAMILIES = ('vision_transformer', 'deit', 'vision_transformer_hybrid', 'eva', 'beit', 'vitamin')
 
 
 def names(pretrained: bool = False) -> list[str]:

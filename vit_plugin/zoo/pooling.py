@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from timm.models.beit import Beit
 from timm.models.eva import Eva
 from torch import nn
 
@@ -18,7 +19,8 @@ def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
         ValueError: if a norm or an activation of the pooling is not known.
     """
     neck = dict(type='vit_plugin.TokenPooling', in_channels=model.embed_dim)
-    if (pool := model.attn_pool) is not None:
+    pool = None if isinstance(model, Beit) else model.attn_pool
+    if pool is not None:
         # timm's class VisionTransformer attends to the patches alone, unless it is told otherwise;
         # its class Eva to all
         out_type = 'raw' if isinstance(model, Eva) or model.pool_include_prefix else 'featmap'

@@ -2,6 +2,7 @@
 
 from timm import layers
 from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed
+from timm.models.beit import Beit
 from timm.models.eva import Eva
 from torch import nn
 
@@ -17,11 +18,26 @@ def positions_of(model: nn.Module) -> Section:
     cfg: Section = dict(type='none')
     if model.pos_embed is not None:
         cfg = dict(type='learned', interpolate_mode='bicubic')
-        if model.no_embed_class and model.num_prefix_tokens:
+        if not isinstance(model, Beit) and model.no_embed_class and model.num_prefix_tokens:
             cfg['prefix_rows'] = False
+    if isinstance(model, Beit):
+        return dict(cfg, **_relative(model))
     if not isinstance(model, Eva) or model.rope is None:
         return cfg
     return dict(cfg, rotary=rotary_of(model.rope))
+
+
+def _relative(model: Beit) -> Section:
+    """The relative positions of a BEiT: a table for all blocks, one for each, or none.
+
+    Raises:
+        ValueError: if there are both.
+    """
+    own = model.blocks[0].attn.relative_position_bias_table is not None
+    shared = model.rel_pos_bias is not None
+    if own and shared:
+        raise ValueError('its blocks have relative positions of two kinds')
+    return dict(relative='shared_bias' if shared else 'bias') if own or shared else {}
 
 
 def rotary_of(rope: nn.Module) -> Section:

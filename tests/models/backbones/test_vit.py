@@ -246,6 +246,9 @@ def test_dropout_is_off_in_eval_and_on_in_training(tiny):
         'learned_2d',
         'sincos2d',
         'relative',
+        dict(type='none', relative='bias'),
+        dict(type='none', relative='shared_bias'),
+        dict(type='sincos2d', spread=False),
         dict(type='learned', interpolate_mode='bicubic'),
     ],
 )

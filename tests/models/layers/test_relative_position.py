@@ -4,12 +4,13 @@ from attention_reference import reference, small
 from torch.autograd.graph import saved_tensors_hooks
 
 from vit_plugin.models.layers import RelativeAttention, relative_position
+from vit_plugin.models.layers.block_cfg import RelativePositions
 from vit_plugin.models.layers.relative_position import relative_table
 
 
 @pytest.mark.parametrize('prefix', [0, 1, 3])
 def test_output_and_weights_are_the_formula(prefix):
-    layer = RelativeAttention(small(32, 4, rel_pos_grid=(3, 4)))
+    layer = RelativeAttention(small(32, 4, relative=RelativePositions((3, 4))))
     for table in (layer.rel_pos_h, layer.rel_pos_w):
         torch.nn.init.normal_(table)
     x = torch.randn(2, prefix + 12, 32)
@@ -23,7 +24,7 @@ def test_output_and_weights_are_the_formula(prefix):
 def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
     monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part)
     monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', kept)
-    layer = RelativeAttention(small(16, 2, rel_pos_grid=(2, 3))).double()
+    layer = RelativeAttention(small(16, 2, relative=RelativePositions((2, 3)))).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
     grads = [
         torch.autograd.grad(output.square().sum(), list(layer.parameters()))
@@ -34,7 +35,7 @@ def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
 
 
 def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch):
-    layer = RelativeAttention(small(16, 2, rel_pos_grid=(8, 8)))
+    layer = RelativeAttention(small(16, 2, relative=RelativePositions((8, 8))))
     x = torch.randn(1, 64, 16)
     sizes = []
 
@@ -53,7 +54,7 @@ def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch)
 
 
 def test_the_first_queries_alone_give_the_same_and_the_tables_learn():
-    layer = RelativeAttention(small(32, 4, rel_pos_grid=(2, 2)))
+    layer = RelativeAttention(small(32, 4, relative=RelativePositions((2, 2))))
     x = torch.randn(2, 5, 32)
     alone = layer(x, (2, 2), 1)
     torch.testing.assert_close(alone, layer(x, (2, 2))[:, :1])

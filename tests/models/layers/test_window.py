@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from vit_plugin.arguments.encoder_options import WindowOptions
 from vit_plugin.models.layers import RelativeAttention, RelativeWindowAttention
+from vit_plugin.models.layers.block_cfg import RelativePositions
 from vit_plugin.models.layers.window import from_windows, to_windows
 
 
@@ -25,8 +26,10 @@ def test_a_number_of_windows_grows_with_the_image():
 
 
 def test_each_window_attends_to_itself_and_its_padding():
-    layer = RelativeWindowAttention(small(16, 2, window=WindowOptions(size=3), rel_pos_grid=(3, 3)))
-    plain = RelativeAttention(small(16, 2, rel_pos_grid=(3, 3)))
+    layer = RelativeWindowAttention(
+        small(16, 2, window=WindowOptions(size=3), relative=RelativePositions((3, 3)))
+    )
+    plain = RelativeAttention(small(16, 2, relative=RelativePositions((3, 3))))
     plain.load_state_dict(layer.state_dict())
     x = torch.randn(1, 5 * 4, 16)
     image = torch.zeros(1, 6, 6, 16)

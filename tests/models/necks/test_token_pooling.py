@@ -53,7 +53,10 @@ def test_map_is_multi_head_attention_of_one_query():
 @pytest.mark.parametrize(
     ('kwargs', 'words'),
     [
-        (dict(mode='mean'), "mode='mean' must be 'cls', 'avg', 'gap', 'cls_avg' or 'map'"),
+        (
+            dict(mode='mean'),
+            "mode='mean' must be 'cls', 'avg', 'gap', 'prefix', 'cls_avg' or 'map'",
+        ),
         (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
         (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
         (dict(mode='map'), 'needs in_channels'),

@@ -20,14 +20,6 @@ transformers = pytest.importorskip('transformers', '5', 'needs transformers 5')
 pytestmark = pytest.mark.filterwarnings('ignore')
 DEPTHS, WIDTHS = dict(depths=[1, 1, 1, 1]), [8, 16, 24, 32]
 WINDOWS = dict(embed_dim=24, num_heads=[2] * 4, image_size=64, window_size=2, **DEPTHS)
-VIT = dict(
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=64,
-    image_size=64,
-    patch_size=16,
-)
 LEVIT = dict(
     hidden_sizes=[16, 24, 32],
     num_attention_heads=[1, 2, 2],
@@ -42,16 +34,12 @@ GIVEN = {
     'convnextv2': dict(hidden_sizes=WIDTHS, **DEPTHS),
     'hiera': dict(embed_dim=16, num_heads=[1] * 4, image_size=[64, 64], **DEPTHS),
     'pvt_v2': ONE_HEAD,
-    'beit': dict(VIT, use_relative_position_bias=True),
-    'data2vec-vision': dict(VIT, use_shared_relative_position_bias=True, use_mean_pooling=False),
     'resnet': dict(embedding_size=8, hidden_sizes=WIDTHS, **DEPTHS),
     'levit': LEVIT,
     'segformer': dict(ONE_HEAD, decoder_hidden_size=16),
     'swiftformer': dict(embed_dims=WIDTHS, **DEPTHS),
     'poolformer': dict(hidden_sizes=WIDTHS, **DEPTHS),
     'dinov3_convnext': dict(hidden_sizes=WIDTHS, **DEPTHS),
-    'pixio': {name: VIT[name] for name in VIT if name != 'intermediate_size'},
-    'aimv2_vision_model': dict(VIT, use_head=True),
 }
 
 

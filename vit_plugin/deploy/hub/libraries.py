@@ -29,6 +29,8 @@ from .transformers_folder import (
 # Shares of the largest output by which others may differ: of float32, and where more is rounded,
 # as in timm's hybrids, whose eps of their own a deep ResNet makes more of.
 OUTPUT_TOLERANCE, LOOSE = 1e-4, 1e-2
+FLOOR_CROP = 'vit_plugin.FloorCenterCrop'
+CROPS = ('CenterCrop', FLOOR_CROP)
 LINEAR_HEAD = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
 
 
@@ -41,6 +43,7 @@ class Library(NamedTuple):
         classes: a config, the names of classes and the pixels -> a config with these.
         readers: the folder and its config -> outputs. None where the reader is not installed.
         example: how the folder is read, in Python.
+        crop: the transform that cuts the middle of an image at the pixel where the library does.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Library(NamedTuple):
     classes: Callable[[Mapping[str, Any], Sequence[str], Mapping[str, Any]], dict[str, Any]]
     readers: tuple[Callable[[Path, Mapping[str, Any]], Outputs | None], ...]
     example: str
+    crop: str
 
 
 def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
@@ -71,6 +75,7 @@ LIBRARIES = {
         timm_classes,
         (read_by_timm,),
         "import timm\n\nmodel = timm.create_model('{timm}', pretrained=True).eval()",
+        'CenterCrop',
     ),
     'hf': Library(
         'transformers',
@@ -78,6 +83,7 @@ LIBRARIES = {
         transformers_classes,
         (read_by_ours, read_by_any_of_transformers),
         "from transformers import pipeline\n\nprint(pipeline('{task}', '{name}')('photo.jpg'))",
+        FLOOR_CROP,
     ),
 }
 
@@ -113,6 +119,17 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
         raise ConfigError(f'{library.name} has no such classifier on the maps of its {kind}')
     config, weights = backbone.with_classifier(*(head[name] for name in LINEAR_HEAD))
     yield HubFolder(library.classes(config, hub_class_names(trained), pixels), weights)
+
+
+def with_crop(settings: Any, crop: str) -> Any:
+    """Settings whose crops of the middle of an image are this one."""
+    if isinstance(settings, Mapping):
+        found = {name: with_crop(value, crop) for name, value in settings.items()}
+        is_crop = found.get('type') in CROPS and {*found} == {'type', 'crop_size'}
+        return dict(found, type=crop) if is_crop else found
+    if isinstance(settings, (list, tuple)):
+        return type(settings)(with_crop(value, crop) for value in settings)
+    return settings
 
 
 @torch.no_grad()

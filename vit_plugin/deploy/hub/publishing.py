@@ -26,7 +26,7 @@ from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted
 
 from .card import Card
-from .libraries import LIBRARIES, Library, difference, folders_of, tolerance_of
+from .libraries import LIBRARIES, Library, difference, folders_of, tolerance_of, with_crop
 from .preprocessing import processor_of, timm_data_config
 from .run_files import check_own
 
@@ -161,7 +161,7 @@ def _write(
         return written  # by whose config the folder is read here too
     entry = dict(
         version=__version__,
-        config=_config_text(trained),
+        config=_config_text(trained, written.library),
         dataset_meta=_facts(trained),
         provenance=record.plain(),
     )
@@ -236,9 +236,14 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + '\n', encoding='utf-8')
 
 
-def _config_text(trained: TrainedModel) -> str:
-    """The settings that predict, as a checkpoint holds them. None of them names a file."""
+def _config_text(trained: TrainedModel, library: Library | None) -> str:
+    """The settings that predict, as a checkpoint holds them. None of them names a file.
+
+    Images are cut as the library cuts them, which may be one pixel from where the run did.
+    """
     settings = trained.cfg.to_dict()
+    if library:
+        settings = with_crop(settings, library.crop)
     return ''.join(f'{name} = {settings[name]!r}\n' for name in PREDICT if name in settings)
 
 

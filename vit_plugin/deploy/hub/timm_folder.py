@@ -12,7 +12,14 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import TIMM_SCHEME
-from vit_plugin.weights.image_kinds import REGISTER_KEY, SCALE, SECOND_TOKEN
+from vit_plugin.weights.image_kinds import (
+    OFFSETS_BIAS,
+    POSITION_KEY,
+    REGISTER_KEY,
+    SCALE,
+    SECOND_TOKEN,
+    SHARED_BIAS,
+)
 from vit_plugin.weights.traits import is_gated, is_rowless
 
 from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
@@ -28,6 +35,7 @@ TIMM_HYBRIDS = {
 TIMM_PLAIN, TIMM_EPS_1E_5 = 'vit_base_patch16_224', 'vit_base_patch16_clip_224'
 TIMM_GATED, TIMM_DISTILLED = 'vit_giant_patch14_dinov2', 'deit_base_distilled_patch16_224'
 TIMM_ROTARY, TIMM_GATED_ROTARY = 'vit_small_patch16_dinov3', 'vit_small_plus_patch16_dinov3'
+TIMM_BEIT = 'beit_base_patch16_224'
 TIMM_POOLING = dict(cls='token', avg='avg', map='map')
 # (type, form) of the MLP's activation -> timm's name.
 TIMM_ACTIVATIONS = {
@@ -87,7 +95,8 @@ def timm_classes(
 
 
 def _format_of(name: str) -> str:
-    return 'timm_eva' if name in (TIMM_ROTARY, TIMM_GATED_ROTARY) else 'timm'
+    is_eva = name in (TIMM_ROTARY, TIMM_GATED_ROTARY) or name.startswith('beit')
+    return 'timm_eva' if is_eva else 'timm'
 
 
 def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
@@ -95,6 +104,8 @@ def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
     stem = backbone.patch_embed
     kind, gated = type(stem).__name__, is_gated(state)
     if kind == PLAIN_STEM:
+        if _is_beit(state):
+            return TIMM_BEIT
         if 'pos_embed' not in state:
             return TIMM_GATED_ROTARY if gated else TIMM_ROTARY
         if SECOND_TOKEN in state:
@@ -107,6 +118,10 @@ def _name_of(backbone: nn.Module, state: Mapping[str, Tensor]) -> str:
             f'timm has no stem like it ({kind}{f" of stages {depths}" if depths else ""})'
         )
     return TIMM_HYBRIDS[depths]
+
+
+def _is_beit(state: Mapping[str, Tensor]) -> bool:
+    return OFFSETS_BIAS in state or SHARED_BIAS in state
 
 
 def _eps(backbone: nn.Module) -> float:
@@ -134,6 +149,13 @@ def _options(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         raise ConfigError(f'its activation is {act["type"]}')
     registers = state[REGISTER_KEY].shape[1] if REGISTER_KEY in state else 0
     scale = dict(init_values=1e-5) if SCALE in state else {}
+    if _is_beit(state):
+        return scale | dict(
+            qkv_bias='blocks.0.attn.qkv.q_bias' in state,
+            use_abs_pos_emb=POSITION_KEY in state,
+            use_rel_pos_bias=OFFSETS_BIAS in state,
+            use_shared_rel_pos_bias=SHARED_BIAS in state,
+        )
     if 'pos_embed' not in state:
         biased = 'blocks.0.attn.qkv.q_bias' in state or 'blocks.0.attn.qkv.bias' in state
         base = backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None

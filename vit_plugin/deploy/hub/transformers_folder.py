@@ -15,8 +15,12 @@ from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.image_kinds import (
     IMAGE_KINDS,
+    OFFSETS_BIAS,
     OPTIONAL_PARTS,
+    POSITION_KEY,
     REGISTER_KEY,
+    SCALE,
+    SHARED_BIAS,
     WITH_MORE,
     ImageKind,
     Pooling,
@@ -27,14 +31,12 @@ from vit_plugin.weights.published_encoder import (
     options_of_weights,
     shown_fields,
 )
-from vit_plugin.weights.published_image_model import HEAD_WEIGHT
+from vit_plugin.weights.published_image_model import ATTENTION_POOL, HEAD_WEIGHT, POOL_NORM
 
 from .hub_folder import PLAIN_STEM, HubFolder, Outputs, hub_class_names, hub_pooling
 
-WITH_TRAINED_POOLER = (
-    'clip',
-    'siglip',
-)  # kinds whose encoders return a pooled output that is trained
+# Kinds whose encoders return a vector.
+WITH_TRAINED_POOLER = ('clip', 'siglip', 'beit', 'pixio', 'aimv2')
 
 
 def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> Iterator[HubFolder]:
@@ -48,23 +50,31 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
         raise ConfigError('the ViT of transformers has no CNN')
     state = dict(recognize(model.state_dict()))
     parts = OPTIONAL_PARTS & state.keys()
-    kinds = {name: kind for name, kind in IMAGE_KINDS.items() if _fits(kind, parts)}
+    pooling, fields = hub_pooling(model), _fields(backbone, state)
+    rotary = fields['rope_theta'] is not None
+    kinds = {name: kind for name, kind in IMAGE_KINDS.items() if _fits(kind, parts, rotary)}
     if not kinds:
         raise ConfigError(f'transformers has no encoder with {", ".join(sorted(parts))} alone')
-    pooling, fields = hub_pooling(model), _fields(backbone, state)
     classifies = HEAD_WEIGHT in state
-    offered = False
+    offered, reasons = False, list[ConfigError]()
     for name, kind in kinds.items():
-        for title, theirs in kind.poolings.items():
+        for title in kind.poolings:
             if title in WITH_MORE or ('Classification' in title) != classifies:
                 continue
             if kind.towers and not classifies:
                 continue  # its encoder alone has a kind of its own
-            found = _pooled(state, pooling, theirs)
-            if found is not None:
-                offered = True
-                config = _config(name, kind, title, fields, hub_class_names(trained))
-                yield HubFolder(config, _weights(found, kind, title, backbone.num_heads))
+            found = _pooled(state, pooling, kind.pooling(title, POOL_NORM in state))
+            if found is None:
+                continue
+            try:
+                weights = _weights(found, kind, title, backbone.num_heads)
+            except ConfigError as error:  # of a weight that another kind has
+                reasons.append(error)
+                continue
+            offered = True
+            yield HubFolder(_config(name, kind, title, fields, hub_class_names(trained)), weights)
+    if reasons and not offered:
+        raise reasons[0]
     if not offered:
         what = 'classifies' if classifies else 'returns'
         raise ConfigError(
@@ -73,9 +83,11 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
         )
 
 
-def _fits(kind: ImageKind, parts: frozenset[str]) -> bool:
+def _fits(kind: ImageKind, parts: frozenset[str], rotary: bool) -> bool:
+    if rotary == bool(kind.interpolate_mode):
+        return False
     registers = {REGISTER_KEY} if 'num_register_tokens' in kind.config.defaults else set()
-    return parts - registers == kind.parts
+    return parts - registers - kind.may_have == kind.parts
 
 
 def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
@@ -94,9 +106,14 @@ def _fields(backbone: nn.Module, state: Mapping[str, Tensor]) -> Section:
         patch_size=backbone.patch_embed.patch_size,
         num_channels=backbone.in_channels,
         rope_theta=backbone.rope.options.temperature if hasattr(backbone.rope, 'options') else None,
-        vision_use_head='neck.attn_pool.latent' in state,
-        use_head=False,
-        is_native=False,
+        vision_use_head=ATTENTION_POOL in state,
+        use_head=ATTENTION_POOL in state,
+        is_native=POSITION_KEY not in state,
+        use_absolute_position_embeddings=POSITION_KEY in state,
+        use_relative_position_bias=OFFSETS_BIAS in state,
+        use_shared_relative_position_bias=SHARED_BIAS in state,
+        use_mean_pooling=POOL_NORM in state,
+        layer_scale_init_value=0.1 if SCALE in state else 0.0,
     )
 
 
@@ -179,7 +196,8 @@ def _weights(
         ConfigError: if one has no name there.
     """
     found = dict(state)
-    if REGISTER_KEY in found and 'pos_embed' in found:  # the table has no rows for registers
+    if REGISTER_KEY in found and POSITION_KEY in found and REGISTER_KEY not in kind.may_have:
+        # Their table has no rows for registers.
         number = found[REGISTER_KEY].shape[1]
         first, rows, rest = found['pos_embed'].split(
             (1, number, found['pos_embed'].shape[1] - 1 - number), dim=1
@@ -221,13 +239,13 @@ def read_by_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | N
     ]
     if wrong:
         raise ConfigError(f'transformers has no place or no value for {min(wrong)}')
-    pooling = kind.poolings[title] if kind else None
+    pooling = kind.pooling(title, bool(config.get('use_mean_pooling'))) if kind else None
 
     def outputs(images: Tensor) -> Tensor:
         given = model(pixel_values=images)
         if classifies:
             return given.logits
-        if name.startswith(WITH_TRAINED_POOLER):
+        if name.startswith(WITH_TRAINED_POOLER) and given.pooler_output is not None:
             return given.pooler_output
         tokens = given.last_hidden_state
         return tokens.mean(dim=1) if pooling == 'avg' else tokens[:, 0]

@@ -5,6 +5,7 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 
 from ..layers.encoder import Encoder
+from ..layers.position_bias import BIAS_TABLE
 from ..loading.loadable import LoadableBackbone
 from ..stems import Stem
 
@@ -62,8 +63,12 @@ class LayeredBackbone(LoadableBackbone):
 
         timm's models have the same method.
         """
-        rotary = (f'rope.{name}' for name, _ in self.rope.named_parameters())
-        return {*self.prefix_tokens, 'pos_embed', *rotary}
+        inside = (
+            name
+            for name, _ in self.named_parameters()
+            if name.startswith('rope.') or name.endswith(BIAS_TABLE)
+        )
+        return {*self.prefix_tokens, 'pos_embed', *inside}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and the number of depths, for layer-wise decay.
@@ -82,7 +87,16 @@ class LayeredBackbone(LoadableBackbone):
         match param_name.removeprefix(prefix).split('.') if param_name.startswith(prefix) else []:
             case ['patch_embed', *rest]:
                 return self.patch_embed.layer_depth('.'.join(rest)), num_depths
-            case ['cls_token' | 'dist_token' | 'reg_token' | 'pos_embed' | 'rope' | 'norm_pre', *_]:
+            case [
+                'cls_token'
+                | 'dist_token'
+                | 'reg_token'
+                | 'pos_embed'
+                | 'rope'
+                | 'rel_pos_bias'
+                | 'norm_pre',
+                *_,
+            ]:
                 return stem - 1, num_depths
             case ['blocks', block, *_]:
                 return stem + int(block), num_depths

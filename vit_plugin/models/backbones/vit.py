@@ -13,11 +13,12 @@ from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig, Rate,
 from vit_plugin.registry import MODELS
 
 from ..layers.block import TransformerBlock
-from ..layers.block_cfg import Grid, block_cfgs
+from ..layers.block_cfg import Grid, RelativePositions, block_cfgs
 from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.outputs import MAP_OUT_TYPES, OUT_TYPES, OutType, check_out_type, read_out_indices
 from ..layers.pos_embed import PosEmbedCfg, PosEmbedName, build_positions
+from ..layers.position_bias import PositionBias
 from ..layers.recompute import Recompute
 from ..layers.rotary import build_rotary
 from ..stems import Stem, StemCfg, build_stem
@@ -42,7 +43,8 @@ class VisionTransformer(LayeredBackbone):
             a dict with this ``type`` and arguments of
             :class:`~vit_plugin.models.layers.pos_embed.PosEmbed` (``endpoint``,
             ``interpolate_mode``, ``prefix_rows``, ``source_grid``). ``relative=True`` adds relative
-            positions, as in ViTDet, and ``rotary=dict(...)`` rotary positions, see
+            positions, as in ViTDet, ``'bias'`` those of BEiT, ``'shared_bias'`` the same with one
+            table for all blocks, and ``rotary=dict(...)`` rotary positions, see
             :class:`~vit_plugin.models.layers.rotary.RotaryOptions`. Default: ``'learned'``.
         with_cls_token: whether there is a class token before the patches. Default: True.
         encoder: differences from the paper's encoder, see
@@ -145,7 +147,7 @@ class VisionTransformer(LayeredBackbone):
             drop_rate,
             drop_path_rate,
             num_prefix_tokens=0 if self.tokens_in_windows else self.num_prefix_tokens,
-            rel_pos_grid=grid if relative else None,
+            relative=relative,
             rotary_planes=self.rope.planes,
         )
         built = [TransformerBlock(cfg) for cfg in cfgs[: self.out_indices[-1] + 1]]
@@ -182,9 +184,9 @@ class VisionTransformer(LayeredBackbone):
             stem.check_one_size(f'{type(self).__name__}, out_type={self.out_type!r}')
         return stem
 
-    def _build_positions(self, pos_embed: Any, grid: Grid) -> bool:
-        """The position table and the rotary positions. Returns whether there are relative ones."""
-        self.position, relative, rotary = build_positions(
+    def _build_positions(self, pos_embed: Any, grid: Grid) -> RelativePositions | None:
+        """The position table, and rotary or shared positions. Returns those of each block."""
+        self.position, form, rotary = build_positions(
             pos_embed, grid, self.embed_dims, self.num_prefix_tokens
         )
         shape = self.position.shape
@@ -195,6 +197,10 @@ class VisionTransformer(LayeredBackbone):
             num_heads=self.num_heads,
             num_layers=self.num_layers,
             num_prefix_tokens=self.num_prefix_tokens,
+        )
+        relative = RelativePositions(grid, form, self.num_prefix_tokens > 0) if form else None
+        self.rel_pos_bias = (
+            PositionBias(relative, self.num_heads) if relative and form == 'shared_bias' else None
         )
         return relative
 
@@ -221,7 +227,7 @@ class VisionTransformer(LayeredBackbone):
     def tokens(self, x: Tensor, grid: Grid, num_outputs: int | None = None) -> list[Tensor]:
         """Patches (B, h*w, C) -> normed tokens (B, num_outputs or all, C) per ``out_indices``."""
         # Eq. 1, 2, 3.
-        outs = self.blocks(self.embed(x, grid), grid, num_outputs, self.rope(grid, x))
+        outs = self.blocks(self.embed(x, grid), grid, num_outputs, self.rotations(grid, x))
         return [self.final_norm(x, i) for i, x in zip(self.out_indices, outs, strict=True)]
 
     def final_norm(self, x: Tensor, block: int) -> Tensor:
@@ -245,11 +251,17 @@ class VisionTransformer(LayeredBackbone):
         """The part before the blocks, for code that runs the blocks itself.
 
         Images (B, in_channels, H, W) -> tokens (B, N, C) with positions, of which the last h*w are
-        the patches, their grid (h, w), the maps of the stem's CNN, and the rotations of each block.
+        the patches, their grid (h, w), the maps of the stem's CNN, and the :meth:`rotations`.
         """
         x, grid, maps = self.patch_embed(images)
-        rotations = self.rope(grid, x)
+        rotations = self.rotations(grid, x)
         return self.embed(x, grid), grid, maps, rotations
+
+    def rotations(self, grid: Grid, like: Tensor) -> Sequence[Tensor | None]:
+        """What is computed of positions for each block: a rotation, a shared bias, or nothing."""
+        if self.rel_pos_bias is not None:
+            return [self.rel_pos_bias(grid)] * self.num_layers
+        return self.rope(grid, like)
 
     def features(self, images: Tensor) -> tuple[list[Tensor], Grid]:
         """Images (B, in_channels, H, W) -> normed tokens (B, N, C) per ``out_indices``, their grid.

@@ -5,17 +5,20 @@ from .block_cfg import BlockCfg
 from .encoder import Encoder
 from .mlp import GatedMlp, Mlp
 from .numerics import NUMERICS, Numerics
+from .position_bias import BiasAttention
 from .relative_position import RelativeAttention
 from .rotary import AxialRotary, MixedRotary
 from .rotary_attention import RotaryAttention, RotaryWindowAttention
 from .std_conv import StdConv2d
-from .window import RelativeWindowAttention, WindowAttention
+from .window import BiasWindowAttention, RelativeWindowAttention, WindowAttention
 
 __all__ = [
     'NUMERICS',
     'Attention',
     'AttentionPool',
     'AxialRotary',
+    'BiasAttention',
+    'BiasWindowAttention',
     'BlockCfg',
     'Encoder',
     'GatedMlp',

@@ -54,13 +54,15 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Tokens (B, N, embed_dims) -> the same, or only the first ``num_queries`` of them.
 
-        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`.
+        ``rotation`` is what the backbone computes of positions for a block: for
+        :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`, and a shared bias for
+        :class:`~vit_plugin.models.layers.position_bias.BiasAttention`.
         ``mask`` (B, 1, M, N) is True where one of the first M tokens attends to one of the N
         tokens. All others attend to every token.
         """
         q, k, v = self.project(x, rotation)  # (B, heads, N, head_dims) each
         return self.output(
-            self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask)
+            self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask, rotation)
         )
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
@@ -74,7 +76,8 @@ class Attention(nn.Module):
         q, k, _ = self.project(x, rotation)
         # With unit vectors as values, the output of attention is its weights.
         unit = torch.eye(x.shape[1], dtype=q.dtype, device=q.device)  # (N, N)
-        return self.attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid, drop_rate=0.0)
+        unit = unit.expand(*q.shape[:2], -1, -1)
+        return self.attend(q, k, unit, grid, drop_rate=0.0, rotation=rotation)
 
     @property
     def current_drop_rate(self) -> float:
@@ -95,6 +98,7 @@ class Attention(nn.Module):
         grid: Grid,
         drop_rate: float,
         mask: Tensor | None = None,
+        rotation: Tensor | None = None,
     ) -> Tensor:
         """Queries (B, heads, M, d), keys and values (B, heads, N, d) -> values (B, heads, M, d)."""
         if mask is None:

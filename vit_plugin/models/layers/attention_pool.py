@@ -13,13 +13,17 @@ from .numerics import build_norm, get_numerics
 class AttentionPool(nn.Module):
     """One learned query attends to all tokens, and an MLP follows.
 
-    This is big_vision's `MAPHead` (arXiv:2106.04560, Section 3.4).
+    This is big_vision's `MAPHead` (arXiv:2106.04560, Section 3.4). AIMv2's head (arXiv:2411.14402)
+    has neither a projection of the query nor an MLP.
 
     Args:
         embed_dims: width of the tokens.
         num_heads: number of heads; must divide the width.
-        feedforward_channels: width of the MLP. The default is four times the width of the tokens.
+        feedforward_channels: width of the MLP. The default is four times the width of the tokens. 0
+            for no MLP.
         numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
+        query_proj: whether the learned query is projected.
+        qkv_bias: whether queries, keys and values have a bias.
 
     Shape: (B, N, embed_dims) -> (B, embed_dims).
     """
@@ -30,6 +34,8 @@ class AttentionPool(nn.Module):
         num_heads: int,
         feedforward_channels: int | None = None,
         numerics: str | dict = 'authors',
+        query_proj: bool = True,
+        qkv_bias: bool = True,
     ) -> None:
         super().__init__()
         if embed_dims % num_heads:
@@ -40,19 +46,23 @@ class AttentionPool(nn.Module):
         numerics = get_numerics(numerics)
         self.num_heads = num_heads
         self.latent = nn.Parameter(torch.empty(1, 1, embed_dims))
-        self.q = nn.Linear(embed_dims, embed_dims)
-        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims, qkv_bias) if query_proj else nn.Identity()
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims, qkv_bias)
         self.proj = nn.Linear(embed_dims, embed_dims)
-        self.norm = build_norm(numerics.norm_cfg, embed_dims)
-        self.mlp = Mlp(embed_dims, feedforward_channels or 4 * embed_dims, numerics.act_cfg)
+        hidden = 4 * embed_dims if feedforward_channels is None else feedforward_channels
+        self.norm = build_norm(numerics.norm_cfg, embed_dims) if hidden else nn.Identity()
+        self.mlp = Mlp(embed_dims, hidden, numerics.act_cfg) if hidden else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Initialize as the authors do (`big_vision/models/vit.py`, `MAPHead`)."""
-        for weight in (self.latent[0], self.q.weight, *self.kv.weight.chunk(2), self.proj.weight):
-            nn.init.xavier_uniform_(weight)
+        nn.init.xavier_uniform_(self.latent[0])
         for layer in (self.q, self.kv, self.proj):
-            nn.init.zeros_(layer.bias)
+            if isinstance(layer, nn.Linear):
+                for weight in layer.weight.split(layer.in_features):
+                    nn.init.xavier_uniform_(weight)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         heads = (self.num_heads, x.shape[-1] // self.num_heads)
@@ -62,4 +72,4 @@ class AttentionPool(nn.Module):
         k, v = self.kv(x).unflatten(-1, (2, *heads)).permute(2, 0, 3, 1, 4)
         x = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (B, 1, embed_dims)
         x = self.proj(x)
-        return (x + self.mlp(self.norm(x)))[:, 0]  # (B, embed_dims)
+        return (x if self.mlp is None else x + self.mlp(self.norm(x)))[:, 0]  # (B, embed_dims)

@@ -8,16 +8,20 @@ from .block_cfg import BlockCfg, Grid
 from .drop_path import build_drop_path
 from .mlp import GatedMlp, Mlp
 from .numerics import build_norm
+from .position_bias import BiasAttention
 from .relative_position import RelativeAttention
 from .rotary_attention import RotaryAttention, RotaryWindowAttention
-from .window import RelativeWindowAttention, WindowAttention
+from .window import BiasWindowAttention, RelativeWindowAttention, WindowAttention
 
 # By the positions in attention, and by whether it is within windows.
 ATTENTION_CLASSES: dict[tuple[str, bool], type[Attention]] = {
     ('', False): Attention,
     ('', True): WindowAttention,
-    ('relative', False): RelativeAttention,
-    ('relative', True): RelativeWindowAttention,
+    ('decomposed', False): RelativeAttention,
+    ('decomposed', True): RelativeWindowAttention,
+    ('bias', False): BiasAttention,
+    ('bias', True): BiasWindowAttention,
+    ('shared_bias', False): BiasAttention,
     ('rotary', False): RotaryAttention,
     ('rotary', True): RotaryWindowAttention,
 }
@@ -60,7 +64,7 @@ class TransformerBlock(nn.Module):
 
 def build_attention(cfg: BlockCfg) -> Attention:
     """The attention of a block: with relative or rotary positions, within windows, or neither."""
-    positions = 'relative' if cfg.rel_pos_grid else ''
+    positions = cfg.relative.form if cfg.relative else ''
     if cfg.rotary_planes:
         positions = 'rotary'
     return ATTENTION_CLASSES[positions, cfg.window is not None](cfg)

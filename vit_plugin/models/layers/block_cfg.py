@@ -1,7 +1,8 @@
 """Components of each block of an encoder."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 from vit_plugin.arch import Arch
 from vit_plugin.arguments.encoder_options import BlockOptions, EncoderOptions, WindowOptions
@@ -10,6 +11,27 @@ from vit_plugin.errors import ConfigError
 from .numerics import NUMERICS, Numerics
 
 Grid = tuple[int, int]
+RelativeForm = Literal['decomposed', 'bias', 'shared_bias']
+
+
+@dataclass(frozen=True)
+class RelativePositions:
+    """Relative positions in attention.
+
+    Attributes:
+        grid: native grid (h, w) of patches.
+        form: ``'decomposed'`` is that of ViTDet, one part for rows and one for columns, ``'bias'``
+            that of BEiT, and ``'shared_bias'`` the same with one table for all blocks.
+        has_tokens: whether there are tokens before the patches.
+    """
+
+    grid: Grid
+    form: RelativeForm = 'decomposed'
+    has_tokens: bool = False
+
+    def within(self, window: WindowOptions | None) -> 'RelativePositions':
+        """Those of a block with these windows, whose grid is that of a window."""
+        return replace(self, grid=window.within(self.grid)) if window else self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +46,7 @@ class BlockCfg(BlockOptions):
         drop_rate: dropout after attention and after both layers of the MLP.
         drop_path_rate: probability of skipping each residual branch (arXiv:1603.09382).
         window: None means global attention.
-        rel_pos_grid: native grid (h, w) of relative positions. None means no relative positions.
+        relative: relative positions. None means that there are none.
         rotary_planes: the planes of rotary positions, see
             :class:`~vit_plugin.models.layers.rotary.RotaryOptions`. None means no rotary positions.
 
@@ -39,7 +61,7 @@ class BlockCfg(BlockOptions):
     drop_rate: float = 0.0
     drop_path_rate: float = 0.0
     window: WindowOptions | None = None
-    rel_pos_grid: Grid | None = None
+    relative: RelativePositions | None = None
     rotary_planes: str | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +76,12 @@ class BlockCfg(BlockOptions):
                 "encoder: qkv_bias='qv' needs as many heads of keys as of queries; leave out "
                 'num_kv_heads, or give qkv_bias=True or False.'
             )
-        if self.rel_pos_grid and self.rotary_planes:
+        if self.relative and self.relative.form == 'shared_bias' and self.window:
+            raise ConfigError(
+                "pos_embed: relative='shared_bias' is of all patches, and a window has some of "
+                "them; give relative='bias'."
+            )
+        if self.relative and self.rotary_planes:
             raise ConfigError(
                 'pos_embed: attention has relative or rotary positions; leave out one of them.'
             )
@@ -68,7 +95,7 @@ def block_cfgs(
     drop_rate: float,
     drop_path_rate: float,
     num_prefix_tokens: int,
-    rel_pos_grid: Grid | None,
+    relative: RelativePositions | None,
     rotary_planes: str | None,
 ) -> list[BlockCfg]:
     """The configs of all blocks of an arch.
@@ -78,8 +105,8 @@ def block_cfgs(
         options, blocks: see :func:`~vit_plugin.arguments.encoder_options.read_options`.
         drop_path_rate: rate of the last block. It grows linearly from 0 in the first block.
         num_prefix_tokens: number of tokens that no window may have.
-        numerics, drop_rate, rel_pos_grid, rotary_planes: see :class:`BlockCfg`. In windows,
-            relative positions have the grid of a window.
+        numerics, drop_rate, relative, rotary_planes: see :class:`BlockCfg`. In windows, relative
+            positions have the grid of a window.
 
     Raises:
         ConfigError: see :class:`BlockCfg`. Also for windows with tokens before the patches.
@@ -101,7 +128,7 @@ def block_cfgs(
             drop_rate=drop_rate,
             drop_path_rate=drop_path_rate * i / max(number - 1, 1),
             window=window,
-            rel_pos_grid=window.within(rel_pos_grid) if rel_pos_grid and window else rel_pos_grid,
+            relative=relative and relative.within(window),
             rotary_planes=rotary_planes,
         )
         for i, (block, window) in enumerate(zip(blocks, windows, strict=True))

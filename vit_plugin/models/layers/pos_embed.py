@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import Pair
 from vit_plugin.errors import ConfigError
 
-from .block_cfg import Grid
+from .block_cfg import Grid, RelativeForm
 from .rotary import RotaryCfg
 
 EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`
@@ -176,20 +176,24 @@ class Learned2dPosEmbed(PosEmbed):
 class SinCos2dPosEmbed(PosEmbed):
     """Fixed sines and cosines of column and row, as in `posemb_sincos_2d` of big_vision's `vit.py`.
 
-    A grid of another size covers the same range of positions in finer or coarser steps.
+    By default a grid of another size covers the same range of positions in finer or coarser steps.
 
     Args:
         endpoint: whether the wavelengths reach 10,000 x 2 pi, their end, as in big_vision. Those of
             MAE (arXiv: 2111.06377) and MoCo v3 (arXiv:2104.02057) end one step before it.
+        spread: whether grids of other sizes are spread over the positions of the native one. If
+            not, their patches are counted, as in AIMv2 at native sizes (arXiv:2411.14402).
         *args, **kwargs: see :class:`PosEmbed`.
 
     Raises:
         ConfigError: if the width is not a multiple of 4.
     """
 
-    def __init__(self, *args: Any, endpoint: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, endpoint: bool = True, spread: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.endpoint = endpoint
+        self.endpoint, self.spread = endpoint, spread
         if self.embed_dims % 4 or self.embed_dims < 8:
             raise ConfigError(
                 "pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
@@ -198,12 +202,14 @@ class SinCos2dPosEmbed(PosEmbed):
 
     def table(self, weight: None, grid: Grid, device: torch.device | None = None) -> Tensor:
         quarter = self.embed_dims // 4
-        # (C/4,).
-        omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - self.endpoint))
-        y, x = (
-            torch.arange(size, device=device) * (native - 1) / (size - 1 or 1)
-            for native, size in zip(self.grid, grid, strict=True)
-        )
+        steps = torch.arange(quarter, device=device).to(torch.float32)  # (C/4,)
+        omega = 10_000 ** -(steps / (quarter - self.endpoint))
+        y, x = (torch.arange(size, device=device).to(torch.float32) for size in grid)
+        if self.spread:
+            y, x = (
+                one * (native - 1) / (size - 1 or 1)
+                for one, native, size in zip((y, x), self.grid, grid, strict=True)
+            )
         y, x = torch.meshgrid(y, x, indexing='ij')
         y, x = y.flatten()[:, None] * omega, x.flatten()[:, None] * omega  # (h*w, C/4)
         return torch.cat((x.sin(), x.cos(), y.sin(), y.cos()), dim=1)[None]  # (1, h*w, C)
@@ -223,22 +229,23 @@ class PosEmbedCfg(TypedDict, total=False):
     """The type and arguments of a :class:`PosEmbed`, and the positions inside attention."""
 
     type: PosEmbedName
-    relative: bool
+    relative: bool | Literal['bias', 'shared_bias']
     rotary: RotaryCfg | None
     interpolate_mode: Interpolation
     prefix_rows: bool
     endpoint: bool
+    spread: bool
     source_grid: Pair | None
 
 
 def build_positions(
     pos_embed: Mapping[str, Any], grid: Grid, embed_dims: int, num_prefix_tokens: int
-) -> tuple[PosEmbed, bool, RotaryCfg | None]:
+) -> tuple[PosEmbed, RelativeForm | None, RotaryCfg | None]:
     """The positions in a backbone's ``pos_embed``, see :class:`PosEmbed` for the other arguments.
 
     Returns:
-        The table that is added to the tokens. True if attention has relative positions. The config
-        of its rotary positions, or None.
+        The table that is added to the tokens. The form of relative positions in attention, or None.
+        The config of its rotary positions, or None.
 
     Raises:
         ConfigError: for an argument of another type, or if the width does not suit the type.
@@ -247,8 +254,10 @@ def build_positions(
     kind, relative, rotary = (cfg.pop(name) for name in ('type', 'relative', 'rotary'))
     if kind == 'relative':
         kind, relative = 'none', True
-    if 'endpoint' in cfg and kind != 'sincos2d':
-        raise ConfigError(
-            f"pos_embed: endpoint belongs to type='sincos2d', but this is {kind!r}; leave it out."
-        )
-    return POS_EMBEDS[kind](grid, embed_dims, num_prefix_tokens, **cfg), relative, rotary
+    for name in ('endpoint', 'spread'):
+        if name in cfg and kind != 'sincos2d':
+            raise ConfigError(
+                f"pos_embed: {name} belongs to type='sincos2d', but this is {kind!r}; leave it out."
+            )
+    form: RelativeForm | None = 'decomposed' if relative is True else relative or None
+    return POS_EMBEDS[kind](grid, embed_dims, num_prefix_tokens, **cfg), form, rotary

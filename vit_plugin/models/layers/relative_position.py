@@ -21,7 +21,7 @@ class RelativeAttention(Attention):
     """Attention with a bias for the relative position of patches (arXiv:2112.01526, Equation 4).
 
     Args:
-        cfg: its ``rel_pos_grid`` is the native grid (h, w) of the tables. For another grid they are
+        cfg: its ``relative`` has the native grid (h, w) of the tables. For another grid they are
             resampled.
 
     Shape: see :class:`Attention`. Tokens before the patches have no position.
@@ -29,9 +29,9 @@ class RelativeAttention(Attention):
 
     def __init__(self, cfg: BlockCfg) -> None:
         super().__init__(cfg)
-        assert cfg.rel_pos_grid is not None  # see `build_attention`
+        assert cfg.relative is not None  # see `build_attention`
         self.rel_pos_h, self.rel_pos_w = (
-            nn.Parameter(torch.zeros(2 * size - 1, self.head_dims)) for size in cfg.rel_pos_grid
+            nn.Parameter(torch.zeros(2 * size - 1, self.head_dims)) for size in cfg.relative.grid
         )
 
     def reset_parameters(self) -> None:
@@ -62,6 +62,7 @@ class RelativeAttention(Attention):
         grid: Grid,
         drop_rate: float,
         mask: Tensor | None = None,
+        rotation: Tensor | None = None,
     ) -> Tensor:
         """See :meth:`Attention.attend`. All N tokens need a query. Patches have no mask."""
         h, w = grid

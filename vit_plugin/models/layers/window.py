@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .attention import Attention
 from .block_cfg import BlockCfg, Grid
+from .position_bias import BiasAttention
 from .relative_position import RelativeAttention
 
 
@@ -72,6 +73,10 @@ class WindowAttention(InWindows, Attention):
 
 class RelativeWindowAttention(InWindows, RelativeAttention):
     """Attention with relative positions within windows."""
+
+
+class BiasWindowAttention(InWindows, BiasAttention):
+    """Attention with a bias for relative positions within windows."""
 
 
 def _joined(prefix: Tensor, patches: Tensor) -> Tensor:

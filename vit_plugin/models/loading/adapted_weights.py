@@ -1,5 +1,6 @@
 """Fit a checkpoint's tensors to a model, also of other resolution, patch size or channel count."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -18,6 +19,7 @@ from vit_plugin.weights.rules import GRID
 
 from ..layers.attention_pool import AttentionPool
 from ..layers.patch_resize import adapt_channels, resize_patches
+from ..layers.position_bias import BIAS_TABLE, offsets_of, resample_bias
 from ..layers.relative_position import resample_relative
 from ..stems import PatchEmbed, ResNetEmbed
 from .consistency import check_heads, check_tables, note_numerics
@@ -125,7 +127,7 @@ class Adapter:
     def __init__(
         self, backbone: nn.Module, weights: Recognized, grid: tuple[int, int] | None
     ) -> None:
-        self.weights, self.stem = weights, backbone.patch_embed
+        self.weights, self.stem, self.backbone = weights, backbone.patch_embed, backbone
         self.table = PositionTable(backbone, weights, grid)
 
     def __call__(self, ours: str, shape: torch.Size) -> tuple[Tensor, str]:
@@ -142,7 +144,18 @@ class Adapter:
         if ours.endswith(('.rel_pos_h', '.rel_pos_w')) and value.shape[1:] == shape[1:]:
             change = f'{len(value)} relative positions to {shape[0]}'
             return resample_relative(value, shape[0]), change
+        if ours.endswith(BIAS_TABLE) and value.shape[1:] == shape[1:]:
+            return self._bias(ours, value)
         return value, ''
+
+    def _bias(self, ours: str, table: Tensor) -> tuple[Tensor, str]:
+        """A table of a bias of a square grid on the grid of the model."""
+        module = self.backbone.get_submodule(ours.rpartition('.')[0])
+        side = (math.isqrt(max(len(table) - module.num_token_rows, 0)) + 1) // 2
+        if math.prod(offsets_of((side, side))) + module.num_token_rows != len(table):
+            return table, ''  # of another grid, or without rows of tokens
+        change = f'relative positions of {side} x {side} patches to {by(module.grid)}'
+        return resample_bias(table, (side, side), module.grid), change
 
     def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
         changes = []

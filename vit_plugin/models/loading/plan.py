@@ -14,6 +14,8 @@ from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import HARMLESS, Report, shortened_list
 from vit_plugin.weights.rules import GRID
 
+from ..layers.position_bias import BIAS_TABLE
+
 # Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
 ARGUMENTS = {
     Pattern(name): argument
@@ -22,6 +24,8 @@ ARGUMENTS = {
         'cls_token': 'with_cls_token=True',
         'pos_embed': "pos_embed='learned'",
         'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
+        'blocks.{i}.attn.rel_pos_bias.{rest}': "pos_embed=dict(relative='bias')",
+        'rel_pos_bias.{rest}': "pos_embed=dict(relative='shared_bias')",
         'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
         'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
         'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
@@ -37,6 +41,7 @@ ENCODER_MODULES = (
     'reg_token',
     'pos_embed',
     'rope',
+    'rel_pos_bias',
     'norm_pre',
     'norm',
     'fc_norm',
@@ -44,6 +49,8 @@ ENCODER_MODULES = (
     'patch_embed',
 )
 CLASSIFIER_PREFIXES = ('head.', 'decode_head.conv_seg.')
+# Tables of relative positions, which are none at zero.
+RELATIVE = ('.rel_pos_h', '.rel_pos_w', BIAS_TABLE)
 
 
 class Plan:
@@ -143,7 +150,7 @@ class Plan:
                 self.report.initialized[ours] = 'skipped'
             elif ours in self.weights:
                 self.report.matched[ours] = self.weights.steps[ours].theirs
-            elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
+            elif ours.endswith(RELATIVE):
                 self.report.initialized[ours] = f'relative positions start at zero, {HARMLESS}'
             elif part not in given and (
                 ours in outside or part in self.backbone.added_parts or without_backbone

@@ -22,20 +22,21 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'cls': lambda x, prefix: x[:, 0],
     'avg': lambda x, prefix: x[:, prefix:].mean(dim=1),
     'gap': lambda x, prefix: x.mean(dim=1),
+    'prefix': lambda x, prefix: x[:, :prefix].mean(dim=1),
     'cls_avg': lambda x, prefix: torch.cat((x[:, 0], x[:, prefix:].mean(dim=1)), dim=1),
 }
-CLASS_TOKEN_MODES, PATCH_MODES = (
-    ('cls', 'cls_avg'),
-    ('avg', 'cls_avg'),
-)  # modes that read these tokens
+CLASS_TOKEN_MODES = ('cls', 'cls_avg', 'prefix')  # modes that read tokens before the patches
+COUNTED_MODES = ('avg', 'cls_avg', 'prefix')  # those that need their number
 
 
 class MapOptions(TypedDict, total=False):
     """Arguments of :class:`~vit_plugin.models.layers.AttentionPool`."""
 
     num_heads: PositiveInt
-    feedforward_channels: PositiveInt | None
+    feedforward_channels: Count | None
     numerics: AnyNumerics
+    query_proj: bool
+    qkv_bias: bool
 
 
 @MODELS.register_module()
@@ -44,12 +45,13 @@ class TokenPooling(BaseModule):
 
     Args:
         mode: ``'cls'`` returns the class token. ``'avg'`` averages the patches. ``'gap'`` averages
-            all tokens, as google-research/vision_transformer does. ``'cls_avg'`` joins the class
-            token and the average of the patches, as DINOv2's classifiers do. ``'map'`` pools all
-            tokens by attention, as big_vision does.
+            all tokens, as google-research/vision_transformer does, and ``'prefix'`` those before
+            the patches, as Pixio does. ``'cls_avg'`` joins the class token and the average of the
+            patches, as DINOv2's classifiers do. ``'map'`` pools all tokens by attention, as
+            big_vision does.
         num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it
-            and compare it with the backbone. Elsewhere ``'avg'`` and ``'cls_avg'`` need it for
-            tokens.
+            and compare it with the backbone. Elsewhere ``'avg'``, ``'cls_avg'`` and ``'prefix'``
+            need it for tokens.
         in_channels: width of the tokens, for ``'map'``.
         map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`. The default
             of ``num_heads`` is that of the encoder with the same width in
@@ -63,14 +65,14 @@ class TokenPooling(BaseModule):
         * C) in the mode ``'cls_avg'``.
 
     Raises:
-        ConfigError: if ``'cls'`` or ``'cls_avg'`` has no class token, or if ``'map'`` lacks
-            ``in_channels``, or ``num_heads`` for a width outside the table. In the forward, if
-            ``'avg'`` of tokens lacks ``num_prefix_tokens``, or there are no patches.
+        ConfigError: if ``'cls'``, ``'cls_avg'`` or ``'prefix'`` has no class token, or if
+            ``'map'`` lacks ``in_channels``, or ``num_heads`` for a width outside the table. In the
+            forward, if ``'avg'`` of tokens lacks ``num_prefix_tokens``, or there are no patches.
     """
 
     def __init__(
         self,
-        mode: Literal['cls', 'avg', 'gap', 'cls_avg', 'map'] = 'avg',
+        mode: Literal['cls', 'avg', 'gap', 'prefix', 'cls_avg', 'map'] = 'avg',
         num_prefix_tokens: Count | None = None,
         in_channels: PositiveInt | None = None,
         map_cfg: MapOptions | None = None,
@@ -129,13 +131,13 @@ class TokenPooling(BaseModule):
                 f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type "
                 "to 'raw' or 'featmap', or leave out the neck."
             )
-        if self.mode in PATCH_MODES and prefix is None:
+        if self.mode in COUNTED_MODES and prefix is None:
             raise ConfigError(
                 f'TokenPooling: mode={self.mode!r} of raw tokens needs num_prefix_tokens, how many '
                 "of them come before the patches: give the backbone's num_prefix_tokens, or set "
                 "its out_type='featmap'."
             )
-        if self.mode in PATCH_MODES and x.shape[1] <= (prefix or 0):
+        if self.mode in COUNTED_MODES and x.shape[1] <= (prefix or 0):
             raise ConfigError(
                 f'TokenPooling: mode={self.mode!r} leaves out num_prefix_tokens={prefix} tokens, '
                 'but '

@@ -3,21 +3,13 @@
 from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 
+from ..detr_family.query_maps import query_maps
+
 
 def _lw_detr(facts: ModelFacts) -> Section:
-    """Three maps of a hybrid, as in the recipe for BCCD, or one of four depths of a ViT."""
+    """Three maps of a pyramid, as in the recipe for BCCD, or one of four depths of a ViT."""
     wide, width = facts.is_wide, facts.channels
-    if facts.is_pyramid(4):
-        backbone, neck, strides = facts.pyramid(width, 3, 4)
-    else:
-        depths = facts.depths()
-        backbone = facts.backbone('featmap', out_indices=depths)
-        strides = [facts.built.patch_embed.stride]
-        neck = dict(
-            type='vit_plugin.C2fProjector',
-            in_channels=[facts.built.embed_dims] * len(depths),
-            out_channels=width,
-        )
+    backbone, neck, strides = query_maps(facts, width)
     queries = facts.queries('lw-detr', 300 if wide else 60, strides)
     decoder = dict(num_points=2)
     if not wide:
@@ -44,4 +36,5 @@ LW_DETR = TaskModel(
     _lw_detr,
     schedules=dict(small=dict(rate=2e-3), fine_tuned=dict(weight_decay=1e-4, clip=0.1)),
     saved=dict(backbone=dict(type='vit_plugin.VisionTransformer')),
+    wraps=True,
 )

@@ -8,13 +8,15 @@ from vit_plugin.arguments.fields import Section
 from vit_plugin.config.task_model import ModelFacts, TaskModel
 from vit_plugin.errors import ConfigError
 
+from ..detr_family.query_maps import query_maps
 from .windowed_vit import WindowedViT
 
 WINDOWS = 2  # along a side
+NORM: Section = dict(type='LN2d', eps=1e-6)
 
 
-def _backbone(facts: ModelFacts) -> tuple[Section, WindowedViT]:
-    """Windows between global blocks: the arguments, and the backbone without memory.
+def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int]]:
+    """Windows between global blocks: the backbone, its projector, and the stride of its map.
 
     Raises:
         ConfigError: if the backbone has no windows with a class token.
@@ -36,36 +38,45 @@ def _backbone(facts: ModelFacts) -> tuple[Section, WindowedViT]:
     }
     try:
         with torch.device('meta'):
-            return backbone, WindowedViT(**backbone)
+            built = WindowedViT(**backbone)
     except ConfigError as error:
         raise ConfigError(
             f'--model rf-detr: its windows do not fit the backbone ({error}) Give another --arch, '
             'such as S/16, or --model lw-detr, which takes any.'
         ) from error
+    neck = dict(
+        type='vit_plugin.C2fProjector',
+        in_channels=[built.embed_dims] * len(built.out_indices),
+        out_channels=width,
+        norm_cfg=NORM,
+    )
+    return dict(backbone, type='vit_plugin.WindowedViT'), neck, [built.patch_embed.stride]
 
 
 def _rf_detr(facts: ModelFacts, layers: int) -> Section:
-    """A backbone in windows, four depths in one map, and so many layers of a decoder."""
-    backbone, built = _backbone(facts)
-    width, stride = facts.channels, built.patch_embed.stride
+    """A backbone in windows, four depths in one map, and so many layers of a decoder.
+
+    Another library's module has no windows of ours, and gives the maps of an LW-DETR.
+    """
+    width = facts.channels
+    if 'type' in facts.arguments:
+        backbone, neck, strides = query_maps(facts, width, NORM)
+    else:
+        backbone, neck, strides = _windowed(facts, width)
     decoder: Section = dict(num_layers=layers, num_points=2)
     if not facts.is_wide:
         decoder |= dict(num_heads=4, num_cross_heads=8, feedforward_channels=4 * width)
-    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, [stride], 1)
+    queries = facts.queries('rf-detr', 300 if facts.is_wide else 60, strides, 1)
     return dict(
         type='SingleStageDetector',
-        backbone=dict(type='vit_plugin.WindowedViT', **backbone),
-        neck=dict(
-            type='vit_plugin.C2fProjector',
-            in_channels=[built.embed_dims] * len(built.out_indices),
-            out_channels=width,
-            norm_cfg=dict(type='LN2d', eps=1e-6),
-        ),
+        backbone=backbone,
+        neck=neck,
         bbox_head=dict(
             type='vit_plugin.LWDETRHead',
             num_classes=facts.classes,
             num_queries=queries,
             num_groups=13 if facts.is_wide else 4,
+            num_levels=len(strides),
             embed_dims=width,
             decoder=decoder,
         ),
@@ -83,6 +94,7 @@ RF_DETR = TaskModel(
     ),
     stretched=True,
     saved=dict(backbone=dict(type='vit_plugin.WindowedViT')),
+    wraps=True,
 )
 
 

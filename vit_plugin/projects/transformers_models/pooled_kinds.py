@@ -1,7 +1,9 @@
-"""Models of transformers that give a vector of an image, and are no encoder of ours."""
+"""Models of transformers that give a vector of an image."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from vit_plugin.weights.image_kinds import IMAGE_KINDS
 
 
 class PooledKind(NamedTuple):
@@ -13,14 +15,11 @@ class PooledKind(NamedTuple):
             :data:`~vit_plugin.weights.processor_kinds.PROCESSORS`.
         classifies: whether there is a class with a linear classifier, whose input is the vector.
             Otherwise it is the ``pooler_output`` of the model.
-        asks: entries of the config of which one must be true, since others are read as ours, and
-            the values that they have in transformers by default.
     """
 
     title: str
     processor: str
     classifies: bool = True
-    asks: Mapping[str, bool] = {}
 
 
 POOLED_KINDS: Mapping[str, PooledKind] = {
@@ -48,9 +47,7 @@ POOLED_KINDS: Mapping[str, PooledKind] = {
     'swiftformer': PooledKind('SwiftFormer', 'ViT'),
     'swin': PooledKind('Swin', 'ViT'),
     'swinv2': PooledKind('Swinv2', 'ViT'),
-    'aimv2_vision_model': PooledKind(
-        'Aimv2Vision', 'CLIP', classifies=False, asks=dict(use_head=True)
-    ),
+    'aimv2_vision_model': PooledKind('Aimv2Vision', 'CLIP', classifies=False),
     'dinov3_convnext': PooledKind('DINOv3ConvNext', 'DINOv3ViT', classifies=False),
     'pixio': PooledKind('Pixio', 'Bit', classifies=False),
 }
@@ -58,9 +55,6 @@ POOLED_KINDS: Mapping[str, PooledKind] = {
 MAPS_ALONE = ('dinat', 'textnet', 'vitdet', 'vitpose_backbone')
 
 
-def reads_pooled(kind: str, config: Mapping[str, Any]) -> bool:
-    """True for the config of a model of :data:`POOLED_KINDS` that no encoder of ours computes."""
-    if kind not in POOLED_KINDS:
-        return False
-    values = [config.get(name, usual) for name, usual in POOLED_KINDS[kind].asks.items()]
-    return not values or any(values)
+def reads_pooled(kind: str) -> bool:
+    """True for models of :data:`POOLED_KINDS` that no encoder of ours computes."""
+    return kind in POOLED_KINDS and kind not in IMAGE_KINDS

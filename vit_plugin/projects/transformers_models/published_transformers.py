@@ -30,7 +30,7 @@ def transformers_folder(published: Published) -> tuple[Section, list[str], Weigh
             not read.
     """
     config, weights = published.config, published.weights
-    if 'auto_map' in config or not reads_pooled(published.kind, config):
+    if 'auto_map' in config or not reads_pooled(published.kind):
         return None
     kind = POOLED_KINDS[published.kind]
     named = get_typed(config, 'architectures', list[str], [])

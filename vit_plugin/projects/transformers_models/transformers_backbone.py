@@ -36,7 +36,7 @@ class TransformersBackbone(WrappedBackbone):
     """A backbone of transformers, computed by transformers' own module.
 
     For models that :class:`~vit_plugin.models.VisionTransformer` does not compute, such as Swin,
-    ConvNeXt, Hiera and BEiT. The parameters have transformers' names, after ``model.``. Nothing
+    ConvNeXt and Hiera. The parameters have transformers' names, after ``model.``. Nothing
     that a config names is downloaded or run.
 
     Args:

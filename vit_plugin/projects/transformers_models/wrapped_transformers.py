@@ -18,6 +18,6 @@ def wrapped_transformers(name: str, config: Mapping[str, Any]) -> Section:
         config: the content of a ``config.json``.
     """
     kind = get_typed(config, 'model_type', str, '')
-    if name or 'auto_map' in config or not (kind in MAPS_ALONE or reads_pooled(kind, config)):
+    if name or 'auto_map' in config or not (kind in MAPS_ALONE or reads_pooled(kind)):
         return {}
     return dict(config=backbone_entries(config, pooled=kind in POOLED_KINDS))

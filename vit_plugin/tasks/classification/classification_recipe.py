@@ -115,12 +115,17 @@ class ClassificationRecipe(TaskRecipe):
         return dict(kind, backbone=parts.backbone, head=head, **optional)
 
     def parts(self, backbone: Section) -> Parts:
-        """The parts of the classifier.
+        """The parts of the classifier, with the pooling of tokens that the weights have.
 
         A backbone of another library gives the vector that its own classifier gets, or else maps,
         which are averaged.
         """
         start = self.start
+        if start.neck:
+            backbone = dict(backbone, out_type=start.saved_backbone['out_type'])
+            parts = classifier_parts(**backbone)
+            width = parts.in_channels * (1 + (start.neck.get('mode') == 'cls_avg'))
+            return Parts(parts.backbone, start.neck, width)
         if not start.wrapped:
             return classifier_parts(**backbone)
         if not start.from_scratch:

@@ -11,7 +11,17 @@ from ..reading.lazy import Lazy
 from ..rules import Format
 from .clip import CLIP, HF_CLIP
 from .eva import reject_unnamed
-from .hugging_face import HF, HF_AIMV2, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
+from .hugging_face import (
+    HF,
+    HF_AIMV2,
+    HF_BEIT,
+    HF_BEIT_MASKED,
+    HF_DEIT,
+    HF_DINOV2,
+    HF_DINOV3,
+    HF_PIXIO,
+    HF_SIGLIP,
+)
 from .jax import JAX
 from .mmpretrain import MMPRETRAIN
 from .own import OWN
@@ -29,8 +39,11 @@ OWN_FORMATS = {
         TIMM_EVA,
         HF,
         HF_DEIT,
+        HF_BEIT,
+        HF_BEIT_MASKED,
         HF_DINOV2,
         HF_DINOV3,
+        HF_PIXIO,
         HF_SIGLIP,
         HF_AIMV2,
         HF_CLIP,

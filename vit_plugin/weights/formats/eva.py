@@ -1,4 +1,4 @@
-"""Rules for the names by which EVA, EVA-02, DINOv3 and ViTamin differ from timm's other ViTs."""
+"""Rules for the names by which EVA, EVA-02, DINOv3, BEiT and ViTamin differ from timm's ViTs."""
 
 from vit_plugin.errors import ConfigError
 
@@ -9,6 +9,8 @@ from .plain_block import two_in_one
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
 _QKV = ('q_proj', 'k_proj', 'v_proj')
+BIAS_TABLE = 'relative_position_bias_table'
+BIAS = Rule(f'{_ATTN}.{BIAS_TABLE}', f'{_ATTN}.rel_pos_bias.{BIAS_TABLE}')
 
 
 def is_no_eva(state: Weights) -> bool:
@@ -41,8 +43,9 @@ def _has_two_gates(state: Weights) -> bool:
 _FC1 = f'{_MLP}.fc1'
 TWO_GATES = two_in_one(f'{_MLP}.fc1_g', f'{_MLP}.fc1_x', _FC1, _has_two_gates)
 
-# timm's class Eva.
+# timm's classes Eva and Beit.
 EVA = (
+    BIAS,
     Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma'),
     *separate_qkv(f'{_ATTN}.', _QKV, written=_is_apart),
     *(
@@ -61,6 +64,7 @@ VITAMIN = (
 # Names of authors whose layers have timm's names otherwise, and of timm's class Eva. For reading
 # only.
 SPELLINGS = (
+    BIAS,
     Rule('(register_tokens|storage_tokens)', 'reg_token', written=False),
     # Without the line in ViT-Adapter.
     Rule('blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),

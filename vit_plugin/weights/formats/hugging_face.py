@@ -1,4 +1,4 @@
-"""The tables of transformers' models: ViT, DeiT, DINOv2, DINOv3 and SigLIP."""
+"""The tables of transformers' models: ViT, DeiT, BEiT, DINOv2, DINOv3, Pixio, AIMv2 and SigLIP."""
 
 from collections.abc import Callable
 
@@ -114,6 +114,47 @@ HF_DINOV2 = Format(
 )
 
 
+_TABLE = 'relative_position_bias.relative_position_bias_table'
+_OURS = 'rel_pos_bias.relative_position_bias_table'
+_BEIT = (
+    *_VIT,
+    *(
+        Rule(
+            f'{_BLOCK}.attention.(attention.{name}|{short}_proj).bias',
+            f'blocks.{{i}}.attn.qkv.{short}_bias',
+        )
+        for name, short in (('query', 'q'), ('value', 'v'))
+    ),
+    Rule(f'{_BLOCK}.lambda_{{k}}', 'blocks.{i}.ls{k}.gamma'),
+    Rule(f'{_BLOCK}.attention.(attention.|){_TABLE}', f'blocks.{{i}}.attn.{_OURS}'),
+    Rule(f'encoder.{_TABLE}', _OURS),
+    *pair('pooler.layernorm.', 'neck.norm'),
+    *pair('classifier.', 'head.layers.head'),
+)
+_MASKED = {
+    'embeddings.mask_token': 'of masked pre-training',
+    'lm_head.{rest}': 'of masked pre-training',
+}
+# BEiT and Data2Vec.
+HF_BEIT = Format(
+    'hf_beit',
+    _BEIT,
+    prefixes=('beit.', 'data2vec_vision.', ''),
+    outside=('classifier.',),
+    known_numerics=_NUMERICS,
+    ignored=_MASKED,
+)
+# The same with the last norm beside the head of masked pre-training.
+HF_BEIT_MASKED = Format(
+    'hf_beit_masked',
+    _BEIT,
+    prefixes=('beit.',),
+    outside=('layernorm.', 'lm_head.'),
+    known_numerics=_NUMERICS,
+    ignored=_MASKED,
+)
+
+
 def dinov3(block: str, embeddings: str, norm: str) -> tuple[Rule, ...]:
     """The rules of DINOv3, whose blocks, embeddings and last norm have these names."""
     return (
@@ -142,6 +183,20 @@ def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
     )
 
 
+# Pixio has several class tokens, of which ours after the first are registers.
+HF_PIXIO = Format(
+    'hf_pixio',
+    (
+        Rule('embeddings.cls_token', 'cls_token', tokens=(0, 1)),
+        Rule('embeddings.cls_token', 'reg_token', tokens=(1, None)),
+        *_hugging_face('norm1', 'norm2', 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'),
+    ),
+    prefixes=('', 'pixio.'),
+    known_numerics=(KnownNumerics(GELU | EPS_1E_6),),
+    ignored={'embeddings.mask_token': 'of masked pre-training'},
+)
+
+
 # Names of the hub's files come first, then those since 5.0.
 HF_DINOV3 = Format(
     'hf_dinov3',
@@ -160,7 +215,7 @@ HF_DINOV3 = Format(
 
 _LAYER = 'encoder.layers.{i}'
 
-# The image tower of AIMv2 with a table of positions.
+# The image tower of AIMv2.
 HF_AIMV2 = Format(
     'hf_aimv2',
     (
@@ -175,11 +230,13 @@ HF_AIMV2 = Format(
         ),
         *pair(f'{_LAYER}.ffn.down_proj.', 'blocks.{i}.mlp.fc2'),
         Rule('rms_norm.{rest}', 'norm.{rest}'),
+        Rule('head.cls_token', 'neck.attn_pool.latent'),
+        *two_in_one('head.k_proj', 'head.v_proj', 'neck.attn_pool.kv', True),
+        *pair('head.output_proj.', 'neck.attn_pool.proj'),
     ),
     prefixes=('', 'vision_model.'),
     known_numerics=(KnownNumerics(EPS_1E_5), SILU),
     ignored={
-        'head.{rest}': 'pooling by attention',
         'text_model.{rest}': 'text tower',
         'visual_projection.weight': 'projection to the space shared with the text',
         'text_projection.weight': 'projection to the space shared with the text',

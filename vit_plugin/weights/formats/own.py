@@ -18,6 +18,7 @@ OWN = Format(
             *TOKENS,
             GRID,
             'rope.freqs',
+            'rel_pos_bias.{rest}',
             'norm.{rest}',
             'norm_pre.{rest}',
             'fc_norm.{rest}',

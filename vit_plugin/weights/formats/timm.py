@@ -11,6 +11,7 @@ NORM_EPS = (
     KnownNumerics(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
 )
 
+OFFSETS = 'the offsets of patches'
 _LAYERS = (
     # in the hybrid without stages, the backbone is the root
     *(
@@ -26,6 +27,7 @@ _LAYERS = (
         *LAYER_NAMES[1:],
         *RESNET_NAMES,
         'rope.freqs',
+        'rel_pos_bias.relative_position_bias_table',
         'patch_embed.norm.{rest}',
         'patch_embed.backbone.{rest}',
     ),
@@ -66,6 +68,8 @@ TIMM = Format(
         'rope_embed.periods': COMPUTED,
         'blocks.{i}.attn.rope.freqs_(cos|sin)': COMPUTED,
         'blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero',
+        'rel_pos_bias.relative_position_index': OFFSETS,
+        'blocks.{i}.attn.relative_position_index': OFFSETS,
     },
 )
 
