@@ -9,7 +9,12 @@ from rejection import rejects
 
 from benchmarks.rude_server import serving
 from vit_plugin.weights import open_checkpoint
-from vit_plugin.weights.saved_settings import literals, saved_backbone, training_settings
+from vit_plugin.weights.saved_settings import (
+    literals,
+    saved_backbone,
+    saved_neck,
+    training_settings,
+)
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51.0, 51.0, 25.5])
 SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
@@ -126,3 +131,11 @@ def test_the_backbone_is_compared_with_the_table(tmp_path, backbone, expected):
             saved_backbone(path)
     else:
         assert saved_backbone(path) == expected
+
+
+def test_the_pooling_of_tokens_is_found(tmp_path):
+    path, neck = tmp_path / 'epoch_1.pth', dict(type='vit_plugin.TokenPooling', mode='cls_avg')
+    for given, expected in ((neck, neck), (dict(type='GlobalAveragePooling'), {})):
+        text = Config(dict(model=dict(neck=given))).pretty_text
+        torch.save(dict(meta=dict(cfg=text), state_dict={}), path)
+        assert saved_neck(path) == expected

@@ -75,8 +75,7 @@ class ModelFacts:
         is_large = max(self.size) > LARGE_GRID * self.built.strides[-1]
         takes = 'type' not in self.arguments
         takes &= not str(self.arguments.get('arch')).startswith('timm://')
-        takes &= not self.built.num_prefix_tokens
-        if self.windows and is_large and takes:
+        if self.windows and is_large and takes and not self.built.num_prefix_tokens:
             window = dict(size=WINDOW, global_blocks=self.depths())
             made['encoder'] = {**self.arguments.get('encoder', {}), 'window': window}
         return {**made, **more, 'out_type': out_type}

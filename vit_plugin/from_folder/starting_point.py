@@ -323,6 +323,8 @@ class StartingPoint:
                 '; take another for boxes or masks.'
                 if varies
                 else f'; give --img-size {built.img_size[0]}.'
+                if {*built.img_size} == {built.img_size[0]}
+                else '; take another, since images of classes are squares.'
             )
         )
 

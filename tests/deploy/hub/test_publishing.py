@@ -17,6 +17,7 @@ from tiny_models import TINY
 
 import vit_plugin
 from vit_plugin.commands import convert, entry
+from vit_plugin.deploy.hub.libraries import LIBRARIES, with_crop
 from vit_plugin.deploy.hub.publishing import publish
 from vit_plugin.inference.load import load
 from vit_plugin.models import VisionTransformer, load_weights
@@ -209,3 +210,12 @@ def test_wrong_targets_and_forms(saved, tmp_path):
         publish(str(checkpoint), str(tmp_path / 'full'))
     with rejects('--to jax: a folder of the hub is read by timm, hf'):
         publish(str(checkpoint), str(tmp_path / 'folder'), 'jax')
+
+
+def test_images_are_cut_where_the_library_cuts_them():
+    crop = dict(type='CenterCrop', crop_size=(9, 9))
+    padded = dict(crop, auto_pad=True)
+    settings = dict(test_dataloader=dict(dataset=dict(pipeline=[crop, padded, ('a', 1)])))
+    steps = with_crop(settings, LIBRARIES['hf'].crop)['test_dataloader']['dataset']['pipeline']
+    assert steps == [dict(crop, type='vit_plugin.FloorCenterCrop'), padded, ('a', 1)]
+    assert with_crop(steps[0], LIBRARIES['timm'].crop) == crop

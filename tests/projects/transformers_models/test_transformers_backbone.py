@@ -132,3 +132,14 @@ def test_an_index_out_of_range():
     entries = dict(model_type='convnextv2', **MODELS_OF_STAGES['ConvNextV2'])
     with rejects('out_indices=4 is out of range: it has 4 stages, -4 to 3'):
         built(entries, out_indices=4)
+
+
+def test_tokens_in_place_of_maps_become_maps():
+    sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, mlp_ratio=2)
+    images = dict(image_size=[64, 48], patch_size=[16, 16])
+    mine = built(dict(model_type='vitpose_backbone', **sizes, **images)).eval()
+    assert (mine.channels, mine.strides) == ((32,), (16,))
+    images = torch.rand(2, 3, 64, 48)
+    with torch.no_grad():
+        (found,), (tokens,) = mine(images), mine.model(images).feature_maps
+    assert torch.equal(found, tokens.transpose(1, 2).reshape(2, 32, 4, 3))

@@ -1,5 +1,6 @@
 """Models of transformers without their classifiers: images to the vectors that these take."""
 
+import math
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +44,23 @@ def last_map(outputs: Any, images: Tensor, config: 'PreTrainedConfig') -> Tensor
     states = outputs.get('reshaped_hidden_states') or outputs.get('hidden_states')
     if not states:
         return None
-    if states[-1].ndim == 3 and isinstance(side := getattr(config, 'patch_size', None), int):
-        grid = [length // side for length in images.shape[2:]]
-        if grid[0] * grid[1] <= states[-1].shape[1]:
-            return states[-1][:, -grid[0] * grid[1] :].transpose(1, 2).unflatten(2, grid)
-    return states[-1] if states[-1].ndim == 4 else None
+    return as_map(states[-1], images, config)
+
+
+def as_map(features: Tensor, images: Tensor, config: 'PreTrainedConfig') -> Tensor | None:
+    """A map (B, C, h, w), also of tokens (B, N, C) whose last ones are the patches; None of others.
+
+    Args:
+        features: that a model computes.
+        images, config: see :func:`last_map`.
+    """
+    side = getattr(config, 'patch_size', None)
+    if features.ndim == 3 and side:
+        sides = (side, side) if isinstance(side, int) else side
+        grid = [length // one for length, one in zip(images.shape[2:], sides, strict=True)]
+        if math.prod(grid) <= features.shape[1]:
+            return features[:, -math.prod(grid) :].transpose(1, 2).unflatten(2, grid)
+    return features if features.ndim == 4 else None
 
 
 def classifiers_of(config: 'PreTrainedConfig') -> list[str]:

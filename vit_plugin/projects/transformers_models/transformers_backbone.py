@@ -24,7 +24,7 @@ from vit_plugin.weights.opening import Source, read_source
 from vit_plugin.weights.report import Report, shortened_list
 
 from .backbone_config import backbone_config
-from .pooled_model import classifier_model, last_map, pooled_model, vectors
+from .pooled_model import as_map, classifier_model, last_map, pooled_model, vectors
 
 PROBED_SIDE = 256  # pixels of the image whose maps are asked for, in a config without a size
 OF_MAPS = 'hidden_states_norms.'  # norms that weights of another class of models do not have
@@ -78,6 +78,7 @@ class TransformersBackbone(WrappedBackbone):
     ) -> None:
         super().__init__(init_cfg)
         read, self.out_type = backbone_config(config, pooled=out_type == 'pooled'), out_type
+        self.model_config = read
         self.kind, self.in_channels = read.model_type, getattr(read, 'num_channels', 3)
         size = getattr(read, 'image_size', None) or PROBED_SIDE
         self.img_size = (size, size) if isinstance(size, int) else tuple(size)
@@ -110,7 +111,7 @@ class TransformersBackbone(WrappedBackbone):
         outputs = self.model(images)
         if self.out_type == 'pooled':
             return (vectors(outputs),)
-        return tuple(map.contiguous() for map in outputs.feature_maps)
+        return tuple(map.contiguous() for map in self._maps(outputs, images))
 
     def vector_and_map(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
         outputs = self.model(images, output_hidden_states=True)
@@ -233,7 +234,7 @@ class TransformersBackbone(WrappedBackbone):
                 outputs = built(image)
         if self.out_type == 'pooled':
             return (vectors(outputs).shape[1],), (max(self.img_size),)
-        maps = outputs.feature_maps
+        maps = self._maps(outputs, image)
         strides = []
         for map in maps:
             if map.ndim != 4 or any(
@@ -246,6 +247,12 @@ class TransformersBackbone(WrappedBackbone):
                 )
             strides.append(self.img_size[0] // map.shape[2])
         return tuple(map.shape[1] for map in maps), tuple(strides)
+
+    def _maps(self, outputs: Any, images: Tensor) -> list[Tensor]:
+        """The maps in outputs. VitPose's code returns tokens in their place."""
+        found = [as_map(one, images, self.model_config) for one in outputs.feature_maps]
+        given = zip(found, outputs.feature_maps, strict=True)
+        return [one if map is None else map for map, one in given]
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
         """Freeze the first stages and return the names of the modules that are fully frozen."""
