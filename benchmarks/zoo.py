@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers import BiasAttention
 from vit_plugin.models.layers.rotary import MixedRotary
 from vit_plugin.zoo import names
 
@@ -98,7 +99,9 @@ def ours(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
 
 
 def sizes(model: VisionTransformer) -> dict[str, tuple[int, int]]:
-    """The native size, a square and another shape. All are multiples of the patch."""
+    """The native size, a square and another shape, multiples of the patch. timm's BEiT takes one."""
+    if any(isinstance(block.attn, BiasAttention) for block in model.blocks):
+        return {'native': model.img_size}
     stride = model.patch_embed.stride
     square = 224 if 224 % stride == 0 else 14 * stride
     return {'native': model.img_size, 'square': (square, square), 'other': (6 * stride, 9 * stride)}

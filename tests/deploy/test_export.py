@@ -63,7 +63,6 @@ VARIATIONS: dict[str, dict] = {
     'window': dict(encoder=WINDOW, **MAPS),
     'window, rotary': dict(encoder=WINDOW, pos_embed=dict(type='none', rotary=DINOV3), **MAPS),
     'window, relative': dict(encoder=WINDOW, pos_embed=dict(type='learned', relative=True), **MAPS),
-    'window, bias': dict(encoder=WINDOW, pos_embed=dict(type='none', relative='bias'), **MAPS),
     'reg_token': dict(encoder=dict(reg_token=4)),
     'pre_norm': dict(encoder=dict(pre_norm=True)),
     'layer_scale_init_value': dict(encoder=dict(layer_scale_init_value=0.1)),

@@ -44,7 +44,8 @@ NIGHTLY = [
 )
 def test_the_same_numbers_as_timm(name):
     found = compare(name, count=1)
-    assert set(found) == {'native', 'square', 'other'}
+    is_beit = name.startswith(('beit_', 'beitv2_'))  # whose images have one size in timm
+    assert set(found) == ({'native'} if is_beit else {'native', 'square', 'other'})
     assert max(found.values()) < 1e-12
 
 
