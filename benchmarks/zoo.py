@@ -99,7 +99,7 @@ def ours(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
 
 
 def sizes(model: VisionTransformer) -> dict[str, tuple[int, int]]:
-    """The native size, a square and another shape, multiples of the patch. timm's BEiT takes one."""
+    """The native size, a square and another shape of whole patches. BEiT in timm has one size."""
     if any(isinstance(block.attn, BiasAttention) for block in model.blocks):
         return {'native': model.img_size}
     stride = model.patch_embed.stride
