@@ -36,6 +36,7 @@ SECOND: Mapping[str, Any] = dict(
     problem_type='regression',
     transformers_version='4.0.0',
 )
+UNUSED = ('num_batches_tracked', 'mask_token')
 HOWS = ('rebuilt', 'edited', 'missing')
 # Fields that are not named where they contradict another one, which is.
 INSTEAD = dict(is_hybrid='backbone_config neck_hidden_sizes')
@@ -148,8 +149,8 @@ class Walked(NamedTuple):
             )
         except Exception:  # of any kind
             return ''  # transformers does not read it
-        # Random, but for the counters of norms, which change nothing.
-        lost = [key for key in loading['missing_keys'] if not key.endswith('num_batches_tracked')]
+        # Random, but for counters of norms and a token of masks, which change nothing.
+        lost = [key for key in loading['missing_keys'] if not key.endswith(UNUSED)]
         if lost:
             return '' if how == 'missing' else f'transformers lacks {lost}'
         model.config.return_dict = True  # of outputs, which is not their values

@@ -63,16 +63,21 @@ MODELS = {
         dict(VIT, use_relative_position_bias=True, **LABELS),
         None,
     ),
-    'Data2VecVisionModel': (
+    'Data2VecVisionForImageClassification': (
         'Data2VecVision',
-        dict(VIT, use_shared_relative_position_bias=True, use_absolute_position_embeddings=True),
+        dict(
+            VIT,
+            use_shared_relative_position_bias=True,
+            use_absolute_position_embeddings=True,
+            **LABELS,
+        ),
         None,
     ),
     'PixioModel': ('Pixio', DINOV2, None),
     'SiglipForImageClassification': ('Siglip', dict(TOWERS, **LABELS), {}),
 }
 
-POOLED = ('CLIP', 'Siglip', 'Aimv2', 'Data2Vec', 'Pixio')
+POOLED = ('CLIP', 'Siglip', 'Aimv2', 'Pixio')
 
 
 def theirs(name, more):

@@ -12,7 +12,7 @@ from .published import Published
 from .reading.lazy import Weights
 from .traits import is_gated
 
-ROWS = (0, 1, 2)  # of a position table that are of no patch, without registers
+ROWS = (0, 1, 2)  # rows of a position table beside the patches, without registers
 DINOV2_HEAD_DIMS = 64  # channels of a head of DINOv2, for files without a config
 # transformers' `ACT2CLS`: its names of the activations of an MLP -> ours.
 ACT_CFGS: dict[str, Section] = {

@@ -43,7 +43,7 @@ def image_model(published: Published) -> tuple[Section, list[str]] | None:
         return None
     name = _class_of(published, kind)
     classifies, tower = 'Classification' in name, _tower(kind, whole)
-    tower.leave(*MAP_FIELDS)  # of a backbone for maps, which is another class
+    tower.leave(*MAP_FIELDS)  # fields of a backbone for maps, another class
     mean = tower.may_have('use_mean_pooling') and tower['use_mean_pooling']
     pooling = kind.pooling(name, mean)
     backbone = _backbone(published, kind, tower, name)
@@ -125,7 +125,8 @@ def _positions(
     sides = (size, size) if isinstance(size, int) else size
     grid = [side // patch for side in sides]
     has_table = POSITION_KEY in published.ours
-    config.agree(use_absolute_position_embeddings=has_table, is_native=not has_table)
+    _check_table(config, 'use_absolute_position_embeddings', has_table)
+    config.agree(is_native=not has_table)
     if config.may_have('is_native') and not has_table:
         return dict(type='sincos2d', endpoint=False, spread=False)
     positions: Section = dict(
@@ -134,6 +135,15 @@ def _positions(
     if not isinstance(size, int):
         positions['source_grid'] = grid
     return positions | _relative(published, config, grid)
+
+
+def _check_table(config: ForeignConfig, field: str, shown: bool) -> None:
+    """Raise a ``ConfigError`` if weights have a table that transformers does not use, or lack it.
+
+    A config without the field has none there.
+    """
+    if config.may_have(field) and config[field] != shown:
+        raise config.refuse(field, why=f'but its weights show {shown}')
 
 
 def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) -> Section:
@@ -146,7 +156,8 @@ def _relative(published: Published, config: ForeignConfig, grid: Sequence[int]) 
     fields = dict(
         use_relative_position_bias=OFFSETS_BIAS, use_shared_relative_position_bias=SHARED_BIAS
     )
-    config.agree(**{field: name in published.ours for field, name in fields.items()})
+    for field, name in fields.items():
+        _check_table(config, field, name in published.ours)
     found = [name for name in fields.values() if name in published.ours]
     if not found:
         return {}
@@ -207,7 +218,7 @@ def _pool(
     if not classifies:
         published.unused.add('head.')  # a pooler, or what a decoder has
     if not options['reg_token']:
-        published.unused.add('reg_token')  # of a Pixio with one class token
+        published.unused.add('reg_token')  # a Pixio with one class token has none
     if pooling == 'map' and ATTENTION_POOL not in published.ours:
         pooling = 'avg'  # without use_head
     out_types = {'cls': 'cls_token', 'avg': 'avg_featmap'}

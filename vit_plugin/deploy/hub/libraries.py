@@ -30,7 +30,7 @@ from .transformers_folder import (
 # as in timm's hybrids, whose eps of their own a deep ResNet makes more of.
 OUTPUT_TOLERANCE, LOOSE = 1e-4, 1e-2
 FLOOR_CROP = 'vit_plugin.FloorCenterCrop'
-CROPS = ('CenterCrop', FLOOR_CROP)
+CENTER_CROPS = ('CenterCrop', FLOOR_CROP)
 LINEAR_HEAD = ('layers.head.weight', 'layers.head.bias')  # a head that is one linear layer
 
 
@@ -125,7 +125,7 @@ def with_crop(settings: Any, crop: str) -> Any:
     """Settings whose crops of the middle of an image are this one."""
     if isinstance(settings, Mapping):
         found = {name: with_crop(value, crop) for name, value in settings.items()}
-        is_crop = found.get('type') in CROPS and {*found} == {'type', 'crop_size'}
+        is_crop = found.get('type') in CENTER_CROPS and {*found} == {'type', 'crop_size'}
         return dict(found, type=crop) if is_crop else found
     if isinstance(settings, (list, tuple)):
         return type(settings)(with_crop(value, crop) for value in settings)

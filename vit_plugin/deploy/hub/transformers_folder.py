@@ -68,7 +68,7 @@ def transformers_folders(trained: TrainedModel, pixels: Mapping[str, Any]) -> It
                 continue
             try:
                 weights = _weights(found, kind, title, backbone.num_heads)
-            except ConfigError as error:  # of a weight that another kind has
+            except ConfigError as error:
                 reasons.append(error)
                 continue
             offered = True

@@ -102,7 +102,7 @@ class BiasAttention(Attention):
         bias = self.rel_pos_bias(grid) if self.rel_pos_bias else rotation
         assert bias is not None  # the backbone gives a shared one
         more = k.shape[2] - grid[0] * grid[1] - self.has_tokens
-        if more:  # of the queries of an EoMT, and of tokens after the first
+        if more:  # queries of an EoMT, and tokens after the first
             bias = F.pad(bias, (more, 0, more, 0), 'replicate' if self.has_tokens else 'constant')
         bias = bias[:, : q.shape[2]].to(q.dtype)  # (heads, M, N)
         if mask is None:

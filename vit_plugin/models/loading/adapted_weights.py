@@ -153,7 +153,7 @@ class Adapter:
         module = self.backbone.get_submodule(ours.rpartition('.')[0])
         side = (math.isqrt(max(len(table) - module.num_token_rows, 0)) + 1) // 2
         if math.prod(offsets_of((side, side))) + module.num_token_rows != len(table):
-            return table, ''  # of another grid, or without rows of tokens
+            return table, ''  # another grid, or no rows of tokens
         change = f'relative positions of {side} x {side} patches to {by(module.grid)}'
         return resample_bias(table, (side, side), module.grid), change
 

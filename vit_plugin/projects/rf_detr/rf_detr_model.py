@@ -12,7 +12,7 @@ from ..detr_family.query_maps import query_maps
 from .windowed_vit import WindowedViT
 
 WINDOWS = 2  # along a side
-NORM: Section = dict(type='LN2d', eps=1e-6)
+PROJECTOR_NORM: Section = dict(type='LN2d', eps=1e-6)
 
 
 def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int]]:
@@ -48,7 +48,7 @@ def _windowed(facts: ModelFacts, width: int) -> tuple[Section, Section, list[int
         type='vit_plugin.C2fProjector',
         in_channels=[built.embed_dims] * len(built.out_indices),
         out_channels=width,
-        norm_cfg=NORM,
+        norm_cfg=PROJECTOR_NORM,
     )
     return dict(backbone, type='vit_plugin.WindowedViT'), neck, [built.patch_embed.stride]
 
@@ -60,7 +60,7 @@ def _rf_detr(facts: ModelFacts, layers: int) -> Section:
     """
     width = facts.channels
     if 'type' in facts.arguments:
-        backbone, neck, strides = query_maps(facts, width, NORM)
+        backbone, neck, strides = query_maps(facts, width, PROJECTOR_NORM)
     else:
         backbone, neck, strides = _windowed(facts, width)
     decoder: Section = dict(num_layers=layers, num_points=2)

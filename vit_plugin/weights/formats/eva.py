@@ -9,8 +9,8 @@ from .plain_block import two_in_one
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
 _QKV = ('q_proj', 'k_proj', 'v_proj')
-BIAS_TABLE = 'relative_position_bias_table'
-BIAS = Rule(f'{_ATTN}.{BIAS_TABLE}', f'{_ATTN}.rel_pos_bias.{BIAS_TABLE}')
+TIMM_BIAS_TABLE = 'relative_position_bias_table'
+TABLE_RULE = Rule(f'{_ATTN}.{TIMM_BIAS_TABLE}', f'{_ATTN}.rel_pos_bias.{TIMM_BIAS_TABLE}')
 
 
 def is_no_eva(state: Weights) -> bool:
@@ -45,7 +45,7 @@ TWO_GATES = two_in_one(f'{_MLP}.fc1_g', f'{_MLP}.fc1_x', _FC1, _has_two_gates)
 
 # timm's classes Eva and Beit.
 EVA = (
-    BIAS,
+    TABLE_RULE,
     Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma'),
     *separate_qkv(f'{_ATTN}.', _QKV, written=_is_apart),
     *(
@@ -64,7 +64,7 @@ VITAMIN = (
 # Names of authors whose layers have timm's names otherwise, and of timm's class Eva. For reading
 # only.
 SPELLINGS = (
-    BIAS,
+    TABLE_RULE,
     Rule('(register_tokens|storage_tokens)', 'reg_token', written=False),
     # Without the line in ViT-Adapter.
     Rule('blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
