@@ -87,7 +87,7 @@ KINDS = {
         f'{IMAGES} images of 32 px, default hybrid',
         {},
         dict(model_name=TINY, img_size=32, patch_size=4),
-        100,
+        60,
     ),
     'hybrid': Kind(
         'images of 224 px, R26+S/32',
