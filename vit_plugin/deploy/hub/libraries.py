@@ -5,10 +5,12 @@ not derived but tried: the folder is read, and its outputs are compared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from vit_plugin.deploy.deployed_module import relative_difference
 from vit_plugin.errors import ConfigError
@@ -58,8 +60,7 @@ def read_by_ours(folder: Path, config: Mapping[str, Any]) -> Outputs:
     """What this package computes with a folder of another library."""
     classifies = bool(config.get('id2label') or config.get('num_classes'))
     trained = load(folder, device='cpu', classify=classifies)
-    outputs = boxes_of if trained.task == 'detection' else hub_outputs
-    return lambda images: outputs(trained, images)
+    return partial(WRITTEN_TASKS[trained.task].outputs, trained)
 
 
 def read_by_any_of_transformers(folder: Path, config: Mapping[str, Any]) -> Outputs | None:
@@ -92,20 +93,21 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
     """The folders of a library that may be the same model, the likeliest first.
 
     Args:
-        trained: the model.
+        trained: the model, of one of :data:`WRITTEN_TASKS`.
         form: a key of :data:`LIBRARIES`.
         pixels: see :func:`~vit_plugin.deploy.hub.preprocessing.timm_data_config`.
 
     Raises:
         ConfigError: if there are none.
     """
+    return WRITTEN_TASKS[trained.task].folders(trained, form, pixels)
+
+
+def _classifier_folders(
+    trained: TrainedModel, form: str, pixels: Mapping[str, Any]
+) -> Iterator[HubFolder]:
     model, library = trained.model, LIBRARIES[form]
     backbone = model.backbone
-    if trained.task == 'detection':
-        if form != 'hf':
-            raise ConfigError(f'{library.name} has no detectors')
-        yield detector_folder(trained)
-        return
     if isinstance(backbone, VisionTransformer):
         yield from library.folders(trained, pixels)
         return
@@ -119,6 +121,43 @@ def folders_of(trained: TrainedModel, form: str, pixels: Mapping[str, Any]) -> I
         raise ConfigError(f'{library.name} has no such classifier on the maps of its {kind}')
     config, weights = backbone.with_classifier(*(head[name] for name in LINEAR_HEAD))
     yield HubFolder(library.classes(config, hub_class_names(trained), pixels), weights)
+
+
+def _detector_folders(
+    trained: TrainedModel, form: str, pixels: Mapping[str, Any]
+) -> Iterator[HubFolder]:
+    if form != 'hf':
+        raise ConfigError(f'{LIBRARIES[form].name} has no detectors')
+    yield detector_folder(trained)
+
+
+def _images_of_native_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
+    backbone = trained.model.backbone
+    return torch.randn(4, backbone.in_channels, *backbone.img_size)
+
+
+def _image_of_size(trained: TrainedModel, size: Sequence[int]) -> Tensor:
+    return torch.randn(1, trained.model.backbone.in_channels, *size, dtype=torch.float64)
+
+
+class WrittenTask(NamedTuple):
+    """How models of a task are written for other libraries, and compared.
+
+    Attributes:
+        folders: see :func:`folders_of`.
+        outputs: of a model for normalized images.
+        images: a model, height and width -> random normalized images to compare outputs for.
+    """
+
+    folders: Callable[[TrainedModel, str, Mapping[str, Any]], Iterator[HubFolder]]
+    outputs: Callable[[TrainedModel, Tensor], Tensor]
+    images: Callable[[TrainedModel, Sequence[int]], Tensor]
+
+
+WRITTEN_TASKS = {
+    'classification': WrittenTask(_classifier_folders, hub_outputs, _images_of_native_size),
+    'detection': WrittenTask(_detector_folders, boxes_of, _image_of_size),
+}
 
 
 def with_crop(settings: Any, crop: str) -> Any:
@@ -138,12 +177,9 @@ def difference(trained: TrainedModel, outputs: Outputs, size: Sequence[int]) -> 
 
     Images are random ones of the native size; of a detector of this height and width.
     """
-    backbone = trained.model.backbone
-    if trained.task == 'detection':
-        images = torch.randn(1, backbone.in_channels, *size, dtype=torch.float64)
-        return relative_difference(outputs(images), boxes_of(trained, images))
-    images = torch.randn(4, backbone.in_channels, *backbone.img_size)
-    return relative_difference(outputs(images), hub_outputs(trained, images))
+    task = WRITTEN_TASKS[trained.task]
+    images = task.images(trained, size)
+    return relative_difference(outputs(images), task.outputs(trained, images))
 
 
 def tolerance_of(trained: TrainedModel, dtype: str | None) -> float:

@@ -11,7 +11,8 @@ from vit_plugin.inference.prepared_image import takes_rgb
 from vit_plugin.inference.trained_model import TrainedModel
 from vit_plugin.zoo.data_config import PILLOW_INTERPOLATIONS
 
-DETECTS = 'RTDetrImageProcessor'  # shared by all real-time detectors
+# The image processor of a task, where its size does not decide. All real-time detectors share one.
+TASK_PROCESSORS = {'detection': 'RTDetrImageProcessor'}
 RESAMPLE = {name: number for number, name in PILLOW_INTERPOLATIONS.items() if number is not None}
 
 
@@ -71,14 +72,11 @@ def processor_of(pixels: Mapping[str, Any], task: str = 'classification') -> dic
     _, height, width = pixels['input_size']
     rows, columns = (math.floor(side / pixels['crop_pct'] + 0.5) for side in (height, width))
     center = pixels['crop_mode'] == 'center'
+    # The first has a size of the shorter side, the second of both.
+    of_size = 'CLIPImageProcessor' if center else 'ViTImageProcessor'
     crop = dict(do_center_crop=True, crop_size=dict(height=height, width=width))
     return dict(
-        # The first has a size of both sides, the second of the shorter one.
-        image_processor_type=DETECTS
-        if task == 'detection'
-        else 'CLIPImageProcessor'
-        if center
-        else 'ViTImageProcessor',
+        image_processor_type=TASK_PROCESSORS.get(task, of_size),
         do_resize=True,
         size=dict(shortest_edge=min(rows, columns)) if center else dict(height=rows, width=columns),
         resample=RESAMPLE[pixels['interpolation']],

@@ -26,7 +26,15 @@ from vit_plugin.weights.hub import CARD, ENTRY, HUB_CONFIG, HUB_WEIGHTS
 from vit_plugin.weights.provenance import PROVENANCE_KEY, Provenance, converted
 
 from .card import Card
-from .libraries import LIBRARIES, Library, difference, folders_of, tolerance_of, with_crop
+from .libraries import (
+    LIBRARIES,
+    WRITTEN_TASKS,
+    Library,
+    difference,
+    folders_of,
+    tolerance_of,
+    with_crop,
+)
 from .preprocessing import processor_of, timm_data_config
 from .run_files import check_own
 
@@ -179,7 +187,7 @@ def _for_library(
     """
     if form == OWN_FORMAT:
         raise ConfigError('--to vit_plugin asks for its own names')
-    if trained.task not in ('classification', 'detection'):
+    if trained.task not in WRITTEN_TASKS:
         raise ConfigError(f'this is a model of {trained.task}')
     library, pixels = LIBRARIES[form], timm_data_config(trained)
     reasons = []
