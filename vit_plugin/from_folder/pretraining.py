@@ -26,11 +26,11 @@ from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.source_layout import export_to_source_layout, is_folder
 
+from .classifier_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_size, read_classes
 from .methods import METHODS, Student
 from .model_recipe import CONTINUED_TASKS
 from .request import Request
 from .task_recipe import Pipeline, TaskRecipe, counted, rounded_up
-from .whole_images import CLASSIFIER_SCHEDULES, evaluation_pipeline, image_size, read_classes
 
 FEATURE_BATCH = 64  # images whose features are computed at once
 FEATURE_IMAGES = 4  # images in the picture of features

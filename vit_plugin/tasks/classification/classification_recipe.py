@@ -7,17 +7,17 @@ from typing import ClassVar
 from anyfolder.readers.listing import Listing, is_encodable
 from anyfolder.readers.splits import SEED, Split
 from vit_plugin.arguments.fields import Section
-from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
-from vit_plugin.from_folder.methods import FEATURES
-from vit_plugin.from_folder.starting_point import SMALL_SIDE
-from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, counted
-from vit_plugin.from_folder.whole_images import (
+from vit_plugin.from_folder.classifier_images import (
     CLASSIFIER_SCHEDULES,
     evaluation_pipeline,
     image_size,
     read_classes,
     resizing,
 )
+from vit_plugin.from_folder.framework_lists import as_data_list, as_lines
+from vit_plugin.from_folder.methods import FEATURES
+from vit_plugin.from_folder.starting_point import SMALL_SIDE
+from vit_plugin.from_folder.task_recipe import Pipeline, TaskRecipe, counted
 from vit_plugin.inference.saved_model import open_model
 from vit_plugin.models.classifier import Parts, classifier_parts
 from vit_plugin.report.few_images import FEW_VALIDATED

@@ -12,10 +12,8 @@ from .schedule import Schedule
 from .starting_point import StartingPoint
 from .task_recipe import Pipeline, rounded_up, typical_size
 
-MAX_SCRATCH_SIDE, FEWEST_PATCHES = (
-    224,
-    4,
-)  # pixels, and patches along a side, of an image from scratch
+# Pixels, and patches along a side, of an image from scratch.
+MAX_SCRATCH_SIDE, FEWEST_PATCHES = 224, 4
 LARGEST_OF_SMALL = 128  # pixels
 # From scratch: arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small
 # sets of images give fewer steps. The BatchNorm of the small hybrid needs some images.
