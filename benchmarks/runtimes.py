@@ -21,8 +21,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import cv2
@@ -34,12 +32,12 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 
 import vit_plugin
 from benchmarks.coco_ap import average_precision
+from benchmarks.measuring.one_image import milliseconds
 from vit_plugin.deploy.deployed import deploy
 from vit_plugin.deploy.exported_model import ExportedModel
 from vit_plugin.deploy.runtimes import Arrays, InOnnxruntime, InOpenVino
 from vit_plugin.passes import optimize
 
-WARM_UP = 3
 QUANTIZED = ['Conv', 'MatMul', 'Gemm']
 MEGA = 1e6
 RUNTIMES = dict(onnxruntime=InOnnxruntime, OpenVINO=InOpenVino)
@@ -56,17 +54,6 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         ap = '' if self.ap is None else f'{self.ap:.1f}'
         return f'| {self.name} | {self.ms:.1f} | {self.megabytes:.1f} | {ap} |'
-
-
-def milliseconds(call: Callable[[], Any], rounds: int) -> float:
-    for _ in range(WARM_UP):
-        call()
-    seconds = []
-    for _ in range(rounds):
-        start = perf_counter()
-        call()
-        seconds.append(perf_counter() - start)
-    return 1000 * median(seconds)
 
 
 def inputs_of(model: ExportedModel, image: np.ndarray) -> dict[str, np.ndarray]:

@@ -64,9 +64,8 @@ def peak_resident() -> int:
     return peak if sys.platform == 'darwin' else 1024 * peak
 
 
-def measure(runtime: str, model: str, side: int, threads: int, rounds: int) -> dict[str, float]:
-    """Milliseconds, the median of the rounds, and MiB of the process."""
-    call = RUNTIMES[runtime](model, side, threads)
+def milliseconds(call: Callable[[], Any], rounds: int) -> float:
+    """The median of the rounds, after :data:`WARM_UP` calls that do not count."""
     for _ in range(WARM_UP):
         call()
     seconds = []
@@ -74,7 +73,13 @@ def measure(runtime: str, model: str, side: int, threads: int, rounds: int) -> d
         start = perf_counter()
         call()
         seconds.append(perf_counter() - start)
-    return dict(ms=1000 * median(seconds), mib=peak_resident() / 2**20)
+    return 1000 * median(seconds)
+
+
+def measure(runtime: str, model: str, side: int, threads: int, rounds: int) -> dict[str, float]:
+    """Milliseconds of a call, see :func:`milliseconds`, and MiB of the process."""
+    ms = milliseconds(RUNTIMES[runtime](model, side, threads), rounds)
+    return dict(ms=ms, mib=peak_resident() / 2**20)
 
 
 if __name__ == '__main__':
