@@ -113,10 +113,8 @@ def load(folder: Path, layout: str, source: str) -> None:
     without_ddp(model).load_state_dict(state['state_dict'])
     optimizer.load_state_dict(state['optimizer'])
     step(model, optimizer)  # it goes on
-    resumed, expected = (
-        on_cpu(state_of(model, optimizer), copy=True),
-        read_complete(str(folder / 'saved.pth')),
-    )
+    resumed = on_cpu(state_of(model, optimizer), copy=True)
+    expected = read_complete(str(folder / 'saved.pth'))
     other, its = build('plain', seed=2)
     other.load_state_dict(expected['state_dict'])
     its.load_state_dict(expected['optimizer'])

@@ -51,10 +51,8 @@ def main(args: Namespace) -> None:
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')
-    runs, options = (
-        [*grid_of_trainings.runs_of(args.config, grid, args.seeds, folder)],
-        args.cfg_options or {},
-    )
+    runs = [*grid_of_trainings.runs_of(args.config, grid, args.seeds, folder)]
+    options = args.cfg_options or {}
     grid_of_trainings.check(runs, options, folder)
     try:
         failed = grid_of_trainings.train(runs, options, args.jobs)

@@ -11,17 +11,13 @@ from .findings import Findings
 from .label_structures import structure_reader
 from .table_columns import ImageTable
 
-PLURAL_TITLES = (
-    'labels',
-    'classes',
-    'tags',
-)  # members of LABEL_TITLES whose values may hold blanks
+# Members of LABEL_TITLES whose values may hold blanks.
+PLURAL_TITLES = ('labels', 'classes', 'tags')
 EMPTY = {'', 'nan', '<na>', 'n/a', '#n/a', 'null'}  # cells without a value, as tables write them
 QUOTES = ' []\'"'  # around names in the text of a Python list
 MIN_NUMBER_SHARE = 0.9  # share of a column's values that parse as numbers
-MAX_UNCOUNTED_NUMBERS = (
-    10  # different numbers, from which on they are measurements unless they count classes
-)
+# Different numbers, from which on they are measurements unless they count classes.
+MAX_UNCOUNTED_NUMBERS = 10
 NUMBER = re.compile(r'[-+]?\d*[.,]?\d+(e[-+]?\d+)?', re.IGNORECASE)
 
 

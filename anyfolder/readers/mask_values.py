@@ -26,9 +26,8 @@ from .mask_classes import NOT_LABELED, MaskValues
 from .mask_names import FIRST_COLOR, NamedValues
 
 MAX_CLASSES = 254  # 255 marks pixels without a class
-LEAST_GRAY = (
-    100  # smallest value that is a gray level, not a class number, in masks with few values
-)
+# Smallest value that is a gray level, not a class number, in masks with few values.
+LEAST_GRAY = 100
 MAX_GRAY_VALUES = 8  # maximum number of gray levels in masks whose classes have no names
 DARK_AND_BRIGHT = {'0-127': 'class 0', '128-255': 'class 255'}
 MIN_TWO_GRAYS_SHARE = 0.9  # share of pixels with the two main grays in a smoothed binary mask

@@ -134,10 +134,8 @@ def _check_names(settings: Mapping[str, Any]) -> None:
 
 
 def _check_rate(settings: Mapping[str, Any]) -> None:
-    schedules, rate = (
-        settings.get('param_scheduler'),
-        value_at(settings, 'optim_wrapper.optimizer.lr'),
-    )
+    schedules = settings.get('param_scheduler')
+    rate = value_at(settings, 'optim_wrapper.optimizer.lr')
     for schedule in schedules if isinstance(schedules, (list, tuple)) else [schedules]:
         kind, highest = str(value_at(schedule, 'type')), value_at(schedule, 'eta_max')
         if 'OneCycle' in kind and value_at(settings, 'auto_scale_lr.enable'):

@@ -17,10 +17,8 @@ from vit_plugin.errors import ConfigError
 FINEST_STRIDE = 8  # pixels: stride of the finest map of a detector
 LARGE_GRID = 32  # patches along a side, from which on blocks attend within windows
 WINDOW = 14  # patches along a side
-WIDE_MAPS, NARROW_MAPS = (
-    256,
-    96,
-)  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
+# Channels of the maps: RetinaNet's, and those of the recipe for BCCD.
+WIDE_MAPS, NARROW_MAPS = 256, 96
 MIN_WIDE_CHANNELS = 384  # channels of a backbone from which on its maps are wide
 NORM: Section = dict(type='GN', num_groups=16)  # for small batches
 MOST_QUERIES = 900  # DINO's

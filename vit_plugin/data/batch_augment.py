@@ -15,10 +15,8 @@ from torchvision.transforms.v2 import functional as kernels
 
 from .batch_operations import OPERATIONS, channel_values, on_device, per_channel, to_uint8
 
-SHARED_ATTRIBUTES = (
-    'pad_val',
-    'interpolation',
-)  # attributes that images of one computation have in common
+# Attributes that images of one computation have in common.
+SHARED_ATTRIBUTES = ('pad_val', 'interpolation')
 
 
 def change_rows(

@@ -125,10 +125,8 @@ def trace(
     unit = model.unit
     # Maps have rounded sizes then, some of which are equal without torch seeing it.
     rounded = bool(unit % model.stride)
-    what, remedy = (
-        'torch.export cannot trace this model',
-        'leave out the part of it that the cause names',
-    )
+    what = 'torch.export cannot trace this model'
+    remedy = 'leave out the part of it that the cause names'
     if size is None:
         if rounded:
             images |= dict.fromkeys((2, 3), Dim.AUTO(min=unit * model.least))

@@ -15,9 +15,8 @@ from .examined import Examined, Findings
 from .named_weights import START_SETTINGS, NamedWeights, file_name
 
 NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm)
-HEADS_WITHOUT_NORM = (
-    'DPT'  # beginning of the names of heads that read features without the last norm
-)
+# Beginning of the names of heads that read features without the last norm.
+HEADS_WITHOUT_NORM = 'DPT'
 OTHER_CODE = 'the weights are of code with'  # beginning of a note on numerics
 PLENTY = 0.5  # share of a foreign module's tensors that must arrive
 

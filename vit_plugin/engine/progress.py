@@ -27,10 +27,8 @@ SLOW = 10  # images/s below which a decimal is shown
 EVERY = 5.0  # seconds between the lines of a pipe
 LAYOUT = '{desc} {bar:8} {percentage:3.0f}%{postfix}'
 LAYOUT_OF_PIPE = '{desc}, step {n:,} of {total:,}{postfix}'
-NARROW_TERMINAL, LAYOUT_OF_NARROW = (
-    80,
-    '{desc}{postfix}',
-)  # letters of a terminal that lacks room for a bar
+# Letters of a terminal that lacks room for a bar, and what it shows.
+NARROW_TERMINAL, LAYOUT_OF_NARROW = 80, '{desc}{postfix}'
 
 
 @HOOKS.register_module()

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 OVERLAP = 0.2  # share of a tile that each neighbor overlaps
 # Share of a box from which on its part in a tile is an object there, as in DOTA's tools.
 MIN_VISIBLE_SHARE = 0.7
-VISIBLE_PIXELS = (
-    8  # pixels: side of a square as large as the smallest object that is seen in the whole
-)
+# Pixels: side of a square as large as the smallest object that is seen in the whole.
+VISIBLE_PIXELS = 8
 
 Area = tuple[int, int, int, int]  # left, top, right and bottom in pixels of the image
 

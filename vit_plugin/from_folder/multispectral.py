@@ -18,8 +18,6 @@ from vit_plugin.config import data_workers
 from .starting_point import StartingPoint
 
 STATISTICS_IMAGES = 500  # images for the statistics
-
-
 COLORS = ('PhotoMetricDistortion', 'RandAugment')  # steps that change colors, which bands are not
 
 

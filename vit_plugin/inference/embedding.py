@@ -33,10 +33,8 @@ def embed(
     with ThreadPoolExecutor(READER_THREADS) as pool:
         waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
         for i in range(0, len(inputs) + batch_size, batch_size):
-            ready, waiting = (
-                list(filter(None, waiting)),
-                pool.map(sample, inputs[i : i + batch_size]),
-            )
+            ready = list(filter(None, waiting))
+            waiting = pool.map(sample, inputs[i : i + batch_size])
             if ready:  # the next are read while these are computed
                 names, samples = zip(*ready, strict=True)
                 yield list(names), trained.features(samples)

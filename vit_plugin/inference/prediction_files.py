@@ -174,10 +174,8 @@ class Pictures(Output):
         self._write: Callable[[np.ndarray], None]
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
-        picture, target = (
-            draw_prediction(frame.image, prediction, self.score_thr),
-            self.targets[frame.source],
-        )
+        picture = draw_prediction(frame.image, prediction, self.score_thr)
+        target = self.targets[frame.source]
         is_new = frame.source != self._source
         if is_new:
             self._stack.close()  # closes the former video

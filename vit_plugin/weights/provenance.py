@@ -11,11 +11,8 @@ from vit_plugin import __version__
 from .licenses import license_kind
 
 PROVENANCE_KEY = 'provenance'  # key in a checkpoint's meta and in other files' metadata
-MAX_DEPTH, MAX_TEXT_LETTERS, MAX_LINKS = (
-    32,
-    500,
-    1000,
-)  # links below one another, letters of a text, links
+# Links below one another, letters of a text, links.
+MAX_DEPTH, MAX_TEXT_LETTERS, MAX_LINKS = 32, 500, 1000
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,8 @@ class HookStates:
         runner, hooks = self._runner, dict(self._hooks())
         self._first = {name: deepcopy(_plain(hook)) for name, hook in hooks.items()}
         info = runner.message_hub.runtime_info
-        saved = (
-            info.get(HOOK_STATES, {}) if runner.iter else {}
-        )  # the hub of a new run may be an old one
+        # The hub of a new run may be an old one.
+        saved = info.get(HOOK_STATES, {}) if runner.iter else {}
         for name in saved.keys() & hooks.keys():
             state, hook = deepcopy(saved[name]), hooks[name]
             if isinstance(hook, Stateful):

@@ -59,10 +59,8 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
         return scheduler
     config, factor, last = dict(scheduler), length / made_for, math.inf
     if config.get('by_epoch', True) != by_epoch:
-        factor, last = (
-            min(factor, 1.0),
-            max(length * epoch_length // 2, 1) if by_epoch else math.inf,
-        )
+        factor = min(factor, 1.0)
+        last = max(length * epoch_length // 2, 1) if by_epoch else math.inf
     # Done here, because this keeps fractions of epochs.
     if config.pop('convert_to_iter_based', False):
         config['by_epoch'], factor = False, factor * epoch_length

@@ -162,10 +162,8 @@ def _check_parameters(model: nn.Module, mesh: DeviceMesh) -> None:
                 f'sharding: torch cannot shard {name!r}, which is a scalar; train this model '
                 'without sharding.'
             )
-    shapes, ranks = (
-        {name: parameter.shape for name, parameter in model.named_parameters()},
-        mesh.size(-1),
-    )
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    ranks = mesh.size(-1)
     name = max(shapes, key=lambda name: _padding(shapes[name], ranks))
     if _is_costly(shapes[name], shapes, ranks):
         fitting = max(

@@ -28,11 +28,8 @@ from ..layers.numerics import NUMERICS, Numerics, get_numerics
 from ..layers.rotary import AxialRotary, read_rotary
 from ..stems import ResNetEmbed
 
-ROTARY_AUGMENTATIONS = (
-    'shift',
-    'jitter',
-    'rescale',
-)  # rotary options of training: weights fit any of them
+# Rotary options of training: weights fit any of them.
+ROTARY_AUGMENTATIONS = ('shift', 'jitter', 'rescale')
 TABLE_TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
 
 

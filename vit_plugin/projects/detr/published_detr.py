@@ -243,10 +243,8 @@ def _coder(
 def _settings(published: Published, model: Section, classes: Sequence[str]) -> Section:
     """The config, whose test resizes images as transformers does."""
     size = get_typed(published.processor, 'size', Mapping, {})
-    pixels, shortest = (
-        published.pixels(800),
-        get_typed(published.processor, 'size', PositiveInt, 800),
-    )
+    pixels = published.pixels(800)
+    shortest = get_typed(published.processor, 'size', PositiveInt, 800)
     keeps = not {'height', 'width'} <= {*size}
     if keeps:
         longest = get_typed(published.processor, 'max_size', PositiveInt, 1333)

@@ -47,11 +47,8 @@ class ImageClassifier(BaseModel):
                 dict(type='ClsDataPreprocessor') | mixed | dict(data_preprocessor or {})
             )
         super().__init__(data_preprocessor, init_cfg)
-        self.backbone, self.neck, self.head = (
-            build_component(backbone),
-            build_component(neck),
-            build_component(head),
-        )
+        self.backbone = build_component(backbone)
+        self.neck, self.head = build_component(neck), build_component(head)
 
     @property
     def with_neck(self) -> bool:

@@ -21,10 +21,8 @@ EMBEDDINGS = f'{BACKBONE_PREFIX}encoder.encoder.embeddings.'
 POSITION_TABLE = f'{EMBEDDINGS}position_embeddings'
 DECODER_LAYERS = 'transformer.decoder.layers.'
 SELF_DIMS, CROSS_DIMS = 32, 16  # channels of a head of the decoder
-MASK_BIAS, MASK_MLP = (
-    'segmentation_head.bias',
-    'segmentation_head.query_features_block.layers.0.weight',
-)
+MASK_BIAS = 'segmentation_head.bias'
+MASK_MLP = 'segmentation_head.query_features_block.layers.0.weight'
 UNSUPPORTED = {  # beginnings of keys of other models, and what these are
     f'{EMBEDDINGS}register_tokens': 'its backbone has registers, which no window here has',
     'keypoint_': 'it predicts keypoints, which no model here does',
@@ -72,10 +70,8 @@ def rf_detr(published: Published) -> tuple[Section, list[str]] | None:
     classes = Classes(rows, published.names)
     groups = published.count('transformer.enc_output.')
     queries = published.shape('refpoint_embed.weight')[0] // max(groups, 1)
-    blocks, scales = (
-        published.count(f'{BACKBONE_PREFIX}projector.stages.0.0.m.'),
-        _scales(published),
-    )
+    blocks = published.count(f'{BACKBONE_PREFIX}projector.stages.0.0.m.')
+    scales = _scales(published)
     masks = MASK_BIAS in published.weights
     config = _own_settings(published)
     if published.kind:

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     import gradio
 
 EXAMPLES = 3
-MAX_UPLOAD_BYTES = (
-    64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
-)
+# Bytes of an upload; how many pixels it may have, the reader of images says.
+MAX_UPLOAD_BYTES = 64_000_000
 HEIGHT = 420  # height of the picture's frame, in pixels
 STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
 PRIVATE = 'A picture stays on this machine, and is deleted after at most two hours.'

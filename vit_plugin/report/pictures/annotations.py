@@ -165,10 +165,8 @@ def class_name(label: int, classes: Sequence[str]) -> str:
 
 def _caption(sample: Any, classes: Sequence[str]) -> str:
     """The classes of an image, with their shares if images were mixed."""
-    labels, shares = (
-        image_labels(sample, 'gt_label'),
-        sample.get('gt_score') if 'gt_score' in sample else None,
-    )
+    labels = image_labels(sample, 'gt_label')
+    shares = sample.get('gt_score') if 'gt_score' in sample else None
     if shares is None:
         return ', '.join(class_name(label, classes) for label in labels or ())
     shares = as_array(shares)

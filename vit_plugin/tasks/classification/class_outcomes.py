@@ -36,10 +36,8 @@ class ClassOutcomes(Outcomes):
         return 'gt_label' in sample and 'pred_label' in sample
 
     def add(self, position: int, sample: Any) -> None:
-        true, predicted = (
-            image_labels(sample, 'gt_label') or (),
-            image_labels(sample, 'pred_label') or (),
-        )
+        true = image_labels(sample, 'gt_label') or ()
+        predicted = image_labels(sample, 'pred_label') or ()
         scores = as_array(sample.pred_score).astype(float) if 'pred_score' in sample else None
         found = () if scores is None else tuple(scores[list(predicted)].tolist())
         self._seen[position] = Seen(true, predicted, found, _loss(true, predicted, scores))

@@ -46,11 +46,8 @@ class BoxAveragePrecision:
             )
             evaluation = COCOeval(true, predicted, kind)
             params = evaluation.params
-            params.maxDets, params.areaRng, params.areaRngLbl = (
-                [MAX_DETECTIONS],
-                [[0, 1e10]],
-                ['all'],
-            )
+            params.maxDets = [MAX_DETECTIONS]
+            params.areaRng, params.areaRngLbl = [[0, 1e10]], ['all']
             evaluation.evaluate()
             evaluation.accumulate()
         precision = evaluation.eval['precision'][..., 0, 0]  # (IoUs, recalls, classes)

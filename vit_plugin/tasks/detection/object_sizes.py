@@ -9,10 +9,8 @@ import numpy as np
 
 from vit_plugin.config.task_model import FINEST_STRIDE
 
-SMALL_QUANTILE, LARGE_QUANTILE = (
-    0.02,
-    0.98,
-)  # quantiles; the objects of the rarest class are often the smallest ones
+# Quantiles of sizes; the objects of the rarest class are often the smallest ones.
+SMALL_QUANTILE, LARGE_QUANTILE = 0.02, 0.98
 CLEAR_SIDE, VISIBLE_SIDE = 16, 8  # pixels: two cells of the finest map, and one
 MIN_IMAGE_SIDE, MODERATE_IMAGE_SIDE = 128, 512  # pixels of the longer side of an image
 CELL = 64  # pixels: stride of a coarse map, so that no map has a part of a cell
