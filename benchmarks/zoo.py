@@ -32,6 +32,7 @@ from vit_plugin.models.layers import BiasAttention
 from vit_plugin.models.layers.rotary import MixedRotary
 from vit_plugin.zoo import names
 
+SIZES = ('native', 'square', 'other')
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-4}
 
 
@@ -65,7 +66,8 @@ def randomize(model: nn.Module) -> None:
 def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> nn.Module:
     """timm's model with random weights and these blocks alone."""
     with torch.device('meta'):
-        model = timm.create_model(name, num_classes=0, dynamic_img_size=any_size)
+        sizes = dict(dynamic_img_size=True) if any_size else {}  # an argument that BEiT lacks
+        model = timm.create_model(name, num_classes=0, **sizes)
     model.blocks = (
         type(model.blocks)(*(model.blocks[i] for i in blocks))
         if isinstance(model.blocks, nn.Sequential)
@@ -104,7 +106,8 @@ def sizes(model: VisionTransformer) -> dict[str, tuple[int, int]]:
         return {'native': model.img_size}
     stride = model.patch_embed.stride
     square = 224 if 224 % stride == 0 else 14 * stride
-    return {'native': model.img_size, 'square': (square, square), 'other': (6 * stride, 9 * stride)}
+    found = (model.img_size, (square, square), (6 * stride, 9 * stride))
+    return dict(zip(SIZES, found, strict=True))
 
 
 @torch.no_grad()
@@ -157,16 +160,13 @@ def main() -> int:
     parser.add_argument('--out', type=Path, help='file for the table')
     args = parser.parse_args()
     dtype, counts, worst, start = getattr(torch, args.dtype), Counter(), 0.0, time.time()
-    rows = ['| name | native | square | other |', '|---|---|---|---|']
+    rows = [f'| name | {" | ".join(SIZES)} |', '|---|---|---|---|']
     print(*rows, sep='\n')
     for name in fnmatch.filter(names(), args.names):
         try:
             found = compare(name, dtype, args.blocks)
-            row = (
-                f'| `{name}` | '
-                + ' | '.join(outcome(value, dtype) for value in found.values())
-                + ' |'
-            )
+            cells = [outcome(found[size], dtype) if size in found else '' for size in SIZES]
+            row = f'| `{name}` | {" | ".join(cells)} |'
             largest = max(found.values())
             worst = max(worst, largest)
             counts[
