@@ -46,7 +46,7 @@ myst_links_external_new_tab = True
 myst_html_meta = {
     'description': (
         'Vision Transformer and hybrid CNN-ViT backbones for MMPretrain, MMDetection and '
-        'MMSegmentation, with any of 260 timm ViTs by name.'
+        'MMSegmentation, with any of 267 timm ViTs by name.'
     )
 }
 
